@@ -1,4 +1,10 @@
-// Rows for one forward pass: what each puts in, whose it is, and what is wanted of it; and what came of them.
+// A Batch is the rows of one forward pass, of one or of many sessions; Outputs are their results.
+//
+//   tessera::Batch batch;
+//   batch.add(first, prompt);                                             // logits after the prompt's last token
+//   batch.add(second, {.token = token, .want = tessera::Want::logits});   // one decoding row
+//   auto outputs = engine.forward(batch);
+//   if (outputs && outputs->status()) std::span<const float> logits = outputs->row(batch.size() - 1);  // [vocab], after `token`
 #pragma once
 
 #include <cstddef>
@@ -25,7 +31,7 @@ enum class Want : std::int32_t {
   embedding = 4,  // [d_model]: the residual stream behind the final norm: for comparing texts
 };
 
-// One token to compute. Its position in the session is the next free one, in the order of the rows.
+// One token to compute. Rows get the next free positions of their session, in the order of the rows.
 struct Row {
   Token token = 0;
   std::span<const float> embedding = {};  // [d_model], instead of the token; alive until forward() returns
@@ -38,6 +44,7 @@ struct Row {
   Sampler* sampler = nullptr;
 };
 
+// A list of rows. A Batch may be used again after clear(); its sessions must be of the engine that computes it.
 class Batch {
  public:
   // Adds a row. The session's pending tokens (session.hpp) are computed before its first row. The session must not move until

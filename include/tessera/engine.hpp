@@ -1,6 +1,12 @@
-// An Engine is a loaded model: weights, tokenizer, backend, threads. It is immutable, safe to use from any thread, and
-// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order. An empty
-// Engine (docs/headers.md) has an empty spec(), metadata(), plan() and tokenizer().
+// An Engine is a loaded model: weights, tokenizer, backend, threads.
+//
+//   auto engine = tessera::Engine::load("model.gguf", {.context = 4096});
+//   if (!engine) return report(engine.error());
+//   auto session = engine->session();
+//
+// An Engine is immutable and a cheap handle: copies and sessions share the model and keep it alive. Every function may be called
+// from any thread; forward passes of several threads queue in order. An empty Engine (docs/headers.md) has an empty spec(),
+// metadata(), plan() and tokenizer().
 #pragma once
 
 #include <cstddef>
@@ -35,149 +41,156 @@ namespace tessera {
 
 enum class BackendKind : std::int32_t { cpu = 0, cuda = 1 };
 enum class TokenizerUse : std::int32_t {
-  from_model = 0,  // a tokenizer that the file has must load; a file without one gives an engine without one
+  from_model = 0,  // the file's tokenizer, which must load; a file without a tokenizer gives an engine without one
   none = 1,        // the host brings its own
 };
 
 enum class Fallback : std::int32_t {
   allow = 0,
-  refuse = 1,  // strict: an operation without its best kernel is an error at load
+  refuse = 1,  // an operation without its best kernel is an error of load()
 };
 
-// Bytes done and bytes in all, while weights are read. Return false to cancel.
+// Called with bytes done and bytes in all while weights are read. Return false to cancel.
 using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 struct EngineOptions {
-  // What changes results.
-  KvOptions kv = {};                                     // of sessions that do not say otherwise
+  // Options that change results.
+  KvOptions kv = {};                                     // for sessions whose own options are automatic
   std::uint32_t context = 0;                             // tokens of a session at most; 0: the model's own
   std::optional<std::uint32_t> sliding_window = {};      // instead of the file's (Mistral: 4096); 0 turns it off
   TokenizerUse tokenizer = TokenizerUse::from_model;
-  // The layers of a file that guess further tokens, for mtp_drafter(). Loaded, each row is computed in them too, and sessions
-  // have the properties of a model with recurrent layers: roll-back and prefixes end at checkpoints (docs/speculation.md).
-  // The model's own results are the same. not_found: the file has none.
+  // Loads the file's layers that guess further tokens, for mtp_drafter(). Each row is then computed in these layers too, and
+  // sessions have the properties of a model with recurrent layers: roll-back and prefixes end at checkpoints
+  // (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no such layers.
   MtpHeads mtp = MtpHeads::leave_out;
-  Numerics numerics = Numerics::automatic;               // numerics.hpp; explain() lists what came of it
+  Numerics numerics = Numerics::automatic;               // explain() lists the families that follow from it
 
-  // What changes speed and memory.
+  // Options that change speed and memory.
   BackendKind backend = BackendKind::cpu;
-  CudaOptions cuda = {};                                 // of the cuda backend alone
-  // Of the CPU's kernels; forcing one is for tests and comparisons. One that cannot run here is an error. Tiles (amx)
-  // must be asked of the system, for the whole process: signal frames grow by 8 KB, so that alternate signal stacks of
-  // less are refused from then on. A host that has such stacks forces avx512_vnni.
+  CudaOptions cuda = {};                                 // for the cuda backend alone
+  // Instruction set of the CPU's kernels. Force a set for tests and comparisons; a set that cannot run here is an error. Tiles
+  // (amx) are requested from the system for the whole process: signal frames grow by 8 KB, so the system then refuses alternate
+  // signal stacks that are too small for that. A host with small signal stacks forces avx512_vnni.
   InstructionSet instruction_set = InstructionSet::automatic;
-  std::uint32_t threads = 0;                             // of the engine's own pool; 0: usable_threads() (executor.hpp)
-  std::shared_ptr<Executor> executor = {};               // the host's, instead of a pool
+  std::uint32_t threads = 0;                             // threads of the engine's own pool; 0: usable_threads() (executor.hpp)
+  std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
   std::uint32_t step_rows = 512;                         // tokens computed at once in a prefill
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
-  std::uint64_t memory_budget = 0;                       // bytes that the plan may reach; 0: no limit
-  // Bytes of KV pages, of all paged sessions and the prefix index, at most. 0: sessions get what they need, and pages
-  // that none uses any more are kept for reuse as long as all are within the plan's `kv`.
+  std::uint64_t memory_budget = 0;                       // bytes that Plan::peak may reach; 0: no limit
+  // Bytes of KV pages at most, over all paged sessions and the prefix index. 0: sessions get the pages that they need, and pages
+  // that no session uses are kept for reuse while all pages together are within Plan::kv.
   std::uint64_t kv_budget = 0;
-  // A file for KV pages that are not in memory, of kv_file_bytes at once: of suspended sessions, and of the prefix
-  // index when memory is short. It must not exist, and has no name once the engine has it. Empty: none.
+  // A file of kv_file_bytes for KV pages that are not in memory: pages of suspended sessions, and of the prefix index when
+  // memory is short. The file must not exist; the engine makes it with its whole size and removes its name. Empty: no file.
   std::filesystem::path kv_file = {};
   std::uint64_t kv_file_bytes = 0;
-  FreedPages freed_pages = FreedPages::leave;            // of paged sessions; fill_nan: for finding mistakes
-  // Sees what every matrix multiplies, and outlives the engine; results are the same, and later. Of the cpu backend alone.
+  FreedPages freed_pages = FreedPages::leave;            // for paged sessions; fill_nan finds mistakes
+  // Sees the input of every matrix product; it must outlive the engine. Results are the same, and computing takes longer. For the
+  // cpu backend alone.
   InputObserver* input_observer = nullptr;
 
   LogCallback log = {};
-  LogLevel log_level = LogLevel::info;                   // the least that is told
+  LogLevel log_level = LogLevel::info;                   // the lowest level that `log` is called for
   LoadProgress progress = {};
   std::stop_token stop = {};                             // cancels loading, also while the header and tokenizer are read
 };
 
-// Memory, known before it is taken: bytes of an engine with one session of `context` tokens, its sampler, and logits of
-// one row. With the cuda backend `weights`, `kv` and `workspace` are the device's, and `peak` is what the host needs beside
-// them. A model with a sliding window gives pages back as it goes; the plan is for a prompt that fills the context
-// at once. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
+// Bytes of memory, known before it is taken: for an engine with one session of `context` tokens, the session's sampler, and
+// logits of one row. With the cuda backend `weights`, `kv` and `workspace` are bytes of the device, and `peak` counts the host's
+// memory alone. Sliding windows save nothing here: the plan is for a prompt that fills the context in one call, which holds all
+// pages until its end. Logits of many rows (LogitsOf::all, forward()) come on top: 4 bytes times rows times vocabulary.
 struct Plan {
   std::uint64_t weights = 0;
-  std::uint64_t kv = 0;                  // of one full session; paged: in whole slabs (kv_pools.hpp)
-  std::uint64_t kv_limit = 0;            // what the peak counts: the KV budget, or without one `kv`
+  std::uint64_t kv = 0;                  // bytes of one full session; paged: in whole slabs (kv_pools.hpp)
+  std::uint64_t kv_limit = 0;            // KV bytes that the peak counts: the KV budget, or `kv` without a budget
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
-  std::uint64_t loading = 0;             // in passing, while loading: headers, staging
-  std::uint64_t peak = 0;                // of the host's memory, the most at any time
-  std::uint64_t device_peak = 0;         // of the device's, likewise; 0: there is none
-  std::uint64_t weights_per_token = 0;   // of the file's weight bytes: read for every token
+  std::uint64_t loading = 0;             // bytes that only loading takes: headers, staging
+  std::uint64_t peak = 0;                // the host's memory, the most at any time
+  std::uint64_t device_peak = 0;         // the device's memory, the most at any time; 0: no device
+  std::uint64_t weights_per_token = 0;   // weight bytes of the file that are read for every token
   std::uint32_t context = 0;
   DType kv_dtype = DType::f32;
-  WideLayers kv_wide = {};               // automatic: all layers have kv_dtype
+  WideLayers kv_wide = {};               // its dtype is automatic if all layers have kv_dtype
   KvKind kv_kind = KvKind::paged;
   std::uint32_t page_tokens = 0;
-  KvLayout kv_layout = {};               // where layers keep keys, values and states
+  KvLayout kv_layout = {};               // the places of each layer's keys, values and states
 };
 
-// Which kernel runs an operation. `fallback` says why it is not the best one there is; empty if it is.
+// The kernel that runs an operation. `fallback` says why a better kernel does not; empty: this is the best one.
 struct KernelUse {
   std::string operation, kernel, family, dtype, backend, fallback;
 };
 
-// Of KV memory.
+// KV memory that rows need: Engine::kv_need().
 struct KvNeed {
-  std::uint64_t pages = 0;             // of paged sessions
-  std::uint64_t bytes = 0;             // of those pages
-  std::uint64_t contiguous_bytes = 0;  // of contiguous sessions, which no budget counts
+  std::uint64_t pages = 0;             // pages of paged sessions, states of recurrent layers included
+  std::uint64_t bytes = 0;             // bytes of `pages`
+  std::uint64_t contiguous_bytes = 0;  // bytes of contiguous sessions, which no budget counts
 };
 struct KvRoom {
-  std::uint64_t bytes = 0;  // of the budget (EngineOptions::kv_budget), not used by sessions; without one the largest number
+  std::uint64_t bytes = 0;  // bytes of EngineOptions::kv_budget that no session uses; the largest number without a budget
 };
 
 class Engine {
  public:
   Engine() noexcept = default;  // an empty handle (docs/headers.md)
-  // Loads the file, or all parts of a split one. Errors name the file and the key or tensor.
+  // Loads the model at `path`: one file, or all parts of a split one. Errors name the file, and the key or tensor.
   [[nodiscard]] static Result<Engine> load(const std::filesystem::path& path, const EngineOptions& options = {}) noexcept;
   [[nodiscard]] static Result<Engine> load(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
-  // What load() with these options would take, without loading.
+  // Returns the memory that load() with these options would take, without loading. Errors: those of the options and of the file's
+  // header. Exception: the memory budgets of host and device are not checked.
   [[nodiscard]] static Result<Plan> plan(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
+  // Makes an empty session. Errors: invalid_argument, the options contradict each other or the engine's (a context above
+  // plan().context, for example); unsupported, an option that this model or backend does not have.
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
 
-  // A session as Session::save() wrote it: from a file, a source, or bytes that stay the caller's. `options` are as for
-  // a new session, but for the KV types: automatic are the saved ones, and others are an error (restore, then convert()).
-  // A damaged file, another format version, model, numerics family, rope option or sliding window, and a context that
-  // is too small are errors that say which. What another backend computed goes on here, but this one would not have
-  // computed it: the session is edited(), and verify() says unverifiable. Checksums find damage, not malice: pages of an
-  // unedited session join the prefix index, so restore what strangers may have written with PrefixReuse::off or a salt
-  // of its own.
+  // Reads a session that Session::save() wrote: from a file, a source, or bytes that the caller keeps. `options` are those of a
+  // new session. Exception: automatic KV types are the saved ones, and other types are an error; restore, then convert().
+  // Errors, each of which says what differs: a damaged file, another format version, model, numerics family, rope option or
+  // sliding window, a context that is too small. A session that another backend computed goes on here, but this backend would
+  // have computed other bits: the session is edited(), and verify() says unverifiable.
+  // Checksums find damage, not malice. Pages of an unedited session join the prefix index: restore files that strangers may have
+  // written with PrefixReuse::off or with a salt of their own.
   [[nodiscard]] Result<Session> restore(const std::filesystem::path& path, const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(const std::shared_ptr<ByteSource>& source,
                                         const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(std::span<const std::byte> bytes, const SessionOptions& options = {}) const noexcept;
 
-  // Runs the transformer over the batch's rows, and appends them to their sessions: prefill, decode, chunks of prompts
-  // and mixtures of them. A row's result does not depend on what else is in the batch. A session that cannot have its
-  // rows (a bad token, no room, a full context, its own stop) stays as it was, and the others go on: Outputs::outcome()
-  // says which. If none of them could, that is an error, of the first one. A session must be of this engine.
+  // Computes the batch's rows and appends them to their sessions: prefill, decode, pieces of prompts, and mixtures. A row's
+  // result does not depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics). A session
+  // whose rows cannot be computed (a bad token, no room, a full context, its own stop) stays as it was, and the other sessions go
+  // on: Outputs::outcome() says which session failed. Errors: if all sessions failed, the first one's error; invalid_state, an empty
+  // session. A session of another engine is an error of that session.
   //
-  // Where new sessions of one batch begin with the same tokens, those are computed once: the first session computes
-  // them, and the others, computed after it, take its full pages, as from any session before (paged sessions with prefix
-  // reuse, of the same type, page size and salt). Of rows of which something is wanted each session computes its own.
+  // Tokens with which several new sessions of the batch begin are computed once: the first session computes them, and the other
+  // sessions then take its full pages, as through the prefix index (paged sessions with prefix reuse, of equal type, page size
+  // and salt). Exception: each session computes the rows for which it wants a result.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
 
-  // What forward() would have to find for these rows, before it is asked: pages that the sessions' caches do not have
-  // yet, and copies of pages that they share and would write to. What the prefix index or another session of the batch
-  // has of a prompt is not known before, and counted as if nobody had it. Errors are the batch's own, not its sessions'.
+  // Returns the KV memory that forward() would take for this batch: pages that the sessions' caches do not have yet, and copies
+  // of shared pages that rows would write to. Prompts count in full: the prefix index and the batch's other sessions are not searched
+  // for their pages. Errors: invalid_argument, a session of another engine; invalid_state, a session that is empty or is being changed
+  // by another call.
   [[nodiscard]] Result<KvNeed> kv_need(const Batch& batch) const noexcept;
-  // What paged sessions can still get. Others may get it first.
+  // Returns the KV memory that paged sessions can still get. Another thread may take it first.
   [[nodiscard]] KvRoom kv_room() const noexcept;
-  // Of the paged sessions' pages and the prefix index.
+  // Returns the figures of the paged sessions' pages and of the prefix index.
   [[nodiscard]] KvFigures kv_figures() const noexcept;
   // Gives back the KV pages that no session uses; the prefix index forgets them.
   void trim() const noexcept;
 
   [[nodiscard]] const ModelSpec& spec() const noexcept;
-  // The model's settings, and its file's own keys (Settings::find_key()), but for lists (the vocabulary's) and strings over 1 MiB. They
-  // outlive the source, and live as long as any copy of the engine's handle.
+  // Returns the model's settings and its file's own keys (Settings::find_key()), without lists (the vocabulary, for example) and
+  // without strings over 1 MiB. They outlive the source, and live as long as any copy of the engine's handle.
   [[nodiscard]] const Settings& metadata() const noexcept;
   [[nodiscard]] const Plan& plan() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encoding is an error that says so
+  // Returns the kernel of each operation, for people and for logs.
   [[nodiscard]] Result<std::vector<KernelUse>> explain() const noexcept;
   [[nodiscard]] std::size_t threads() const noexcept;
 

@@ -39,8 +39,8 @@ enum class FinishReason : std::int32_t {
 enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
 
 enum class DraftLength : std::int32_t {
-  by_goodput = 0,  // as many drafts as give the most tokens a second by what was measured; none if drafts do not pay
-  longest = 1,     // always as many drafts as allowed
+  by_goodput = 0,  // the number of drafts with the most tokens a second by measurement; none if drafts do not pay
+  longest = 1,     // always max_drafts
 };
 
 // Speculation: tokens that a drafter proposes (extend/decoding/drafter.hpp) are computed in one step with the token before them, and
@@ -58,7 +58,7 @@ struct SpeculateOptions {
   std::uint32_t branches = 1;
 };
 
-// Where stop strings are not looked for.
+// Stretches of the text in which stop strings are not looked for.
 struct StopFree {
   std::vector<MarkedText> stretches{};  // the markers belong to them
   bool starts_inside = false;           // the text begins within the first of the stretches
@@ -71,11 +71,11 @@ struct GenerateOptions {
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
   // show: control tokens appear in the text by their names, as OutputParser reads them. The token that ends the text does not.
   ControlText control_text = ControlText::omit;
-  // With ControlText::show these control tokens alone are in the text; nullopt: all. An answer of a conversation shows those that
-  // the markers of its output format are made of (marker_tokens()), so that no other one stands in its content.
+  // With ControlText::show, the control tokens that appear in the text; nullopt: all. An answer of a conversation shows the tokens of
+  // its output format's markers (marker_tokens()), so that no other control token stands in its content.
   std::optional<std::vector<Token>> shown_control = {};
-  // Where stop strings are not looked for; nullopt: they are looked for everywhere. For an answer of a conversation nullopt is the
-  // reasoning of its output format: an empty StopFree has stop strings end that too.
+  // Stretches in which stop strings are not looked for; nullopt: none. For an answer of a conversation nullopt is the reasoning of
+  // its output format, and an empty StopFree lets stop strings end the reasoning too.
   std::optional<StopFree> stop_free = {};
   std::uint32_t logprobs = 0;                 // most likely tokens to report with each piece; 0: none
   std::stop_token stop = {};                  // looked at before every layer
@@ -171,7 +171,7 @@ class Generation {
   explicit Generation(Result<std::unique_ptr<State>> state) noexcept;
   std::unique_ptr<State> state_;
   Error failure_;            // the reason why the generation could not be made
-  bool has_ended_ = false;   // that error, or an empty handle's, has been given
+  bool has_ended_ = false;   // next() has returned failure_, or an empty handle's error
 };
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// What applications use. Headers of those who write parts of their own (stages of samplers, drafters, sources of models) are in
-// extend/. docs/headers.md says what each header has; include those that you use where compile time matters.
+// Includes every header for applications. Headers for parts of your own (stages of samplers, drafters, sources of models) are in
+// extend/. docs/headers.md says what each header has; where compile time matters, include only the headers that you use.
 #pragma once
 
 #include <tessera/backend/cuda_options.hpp>

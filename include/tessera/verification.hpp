@@ -1,4 +1,7 @@
 // The result of Session::verify().
+//
+//   auto found = session.verify();
+//   if (found && found->verdict != tessera::Verdict::same) std::puts(found->what.c_str());
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Fused operations, said in plain ones.
+// The defaults: fused operations by plain ones, and errors for operations that a backend may lack.
 #include "backend/backend.hpp"
 
 #include "core/error.hpp"

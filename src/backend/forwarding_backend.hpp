@@ -1,4 +1,5 @@
-// A backend that another one computes for: what a backend around it does not change. Fused operations are not passed on.
+// A backend around another one (the inner backend), to which it passes every operation. Derive from it to change some operations.
+// Fused operations are not passed on: their defaults call the plain operations.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// The place behind every product: a backend around another one that has something join products, before bias, residual and
-// norm. Adapters, other ranks' outputs and observers stand there. A product that nothing joins is computed as without this
-// backend, fused operations included; one that something joins is taken out of its fused operation, with the same bits.
+// A backend around another one in which a term can join each product, before bias, residual and norm: an adapter's, other ranks'
+// outputs, or nothing but a look (observers). A product that nothing joins is computed by the inner backend as it is, fused operations
+// included. A product that something joins is taken out of its fused operation, with the same bits.
 #pragma once
 
 #include "backend/forwarding_backend.hpp"
@@ -29,11 +29,11 @@ class JoiningBackend : public ForwardingBackend, private ExpertProducts {
   Status rope_append(const HeadShape& shape, Act q, Act k, Act v) final { return inner().rope_append(shape, q, k, v); }
 
  protected:
-  // Whether something joins the products of `weight`: the same in a whole step.
+  // Returns whether something joins the products of `weight`. The answer must not change during a step.
   [[nodiscard]] virtual bool joins(const Matrix& weight) const noexcept = 0;
-  // Joins out = W in, of all rows of the step. `in` still has its value, and keeps it.
+  // Adds to out = W in, for all rows of the step. Must not change `in`.
   virtual Status join(const Matrix& weight, Act in, Act out) = 0;
-  // Joins a product of one row and one of its experts; joins(weight).
+  // Adds to the product of one row and one of its experts. Called if joins(weight).
   virtual void join_expert(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,
                            std::span<float> product) noexcept = 0;
 

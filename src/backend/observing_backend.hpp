@@ -1,5 +1,5 @@
-// The CPU's backend, where an observer sees what matrices multiply: it joins their products and adds nothing to them, so their
-// bits are the same. An engine without an observer has no such backend, and pays nothing.
+// A backend that shows the inputs of matrices to an observer: it joins their products and adds nothing, so the bits stay the same. An
+// engine without an observer has no ObservingBackend and pays nothing.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class ObservingBackend final : public JoiningBackend {
   ObservingBackend(std::unique_ptr<Backend> inner, InputObserver& observer)
       : JoiningBackend(std::move(inner)), observer_(observer) {}
 
-  // What the observer calls a matrix; one that has no name is not seen.
+  // Gives the matrix the name by which the observer knows it. A matrix without a name is not shown.
   void name_matrix(const Matrix& weight, std::string_view name) { seen_.at(&weight).name = name; }
 
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) override;
@@ -29,7 +29,7 @@ class ObservingBackend final : public JoiningBackend {
   struct Seen {
     std::string name;
     std::uint64_t inputs = 0;
-    std::uint32_t heads = 1;  // of head_linear()'s: matrices
+    std::uint32_t heads = 1;  // matrices in one: heads of head_linear(), or experts
   };
 
   [[nodiscard]] bool joins(const Matrix& weight) const noexcept override { return !seen_.find(&weight)->second.name.empty(); }
@@ -39,8 +39,8 @@ class ObservingBackend final : public JoiningBackend {
 
   InputObserver& observer_;
   std::unordered_map<const Matrix*, Seen> seen_;
-  std::size_t n_rows_ = 0, n_wanted_ = 0;  // of the step
-  std::vector<float> row_;  // of an activation
+  std::size_t n_rows_ = 0, n_wanted_ = 0;  // rows of the step, now and behind keep_rows()
+  std::vector<float> row_;  // one row of an activation
 };
 
 }  // namespace tessera::backend

@@ -1,6 +1,6 @@
-// How the state of a recurrent layer lies in the bytes that the KV cache keeps for it, all of it f32. First what a
-// convolution still sees, [width - 1][columns], oldest first; then the heads' states: of each head stripes of 16 values,
-// [heads][stripes][keys][16]. A kernel has a stripe in the first cache while it goes along a sequence.
+// The layout of a recurrent layer's state in the KV cache, all f32. First the inputs that the convolution still sees,
+// [width - 1][columns], oldest first. Then the heads' states, each in stripes of 16 values: [heads][stripes][keys][16]. A stripe stays in
+// the CPU's first cache while a kernel goes along a sequence.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ inline constexpr std::uint32_t kMostConvolved = 16;  // tokens that a convolutio
 
 [[nodiscard]] constexpr std::uint64_t stripes_of(std::uint64_t values) noexcept { return (values + kStripe - 1) / kStripe; }
 
-// Floats of the convolution's part: whole cache lines.
+// Returns the floats of the convolution's inputs, rounded up to whole cache lines.
 [[nodiscard]] constexpr std::uint64_t convolution_floats(std::uint64_t width, std::uint64_t columns) noexcept {
   return ((width - 1) * columns + 15) / 16 * 16;
 }
 
-// Floats of one head's state.
+// Returns the floats of one head's state.
 [[nodiscard]] constexpr std::uint64_t head_state_floats(std::uint64_t keys, std::uint64_t values) noexcept {
   return stripes_of(values) * keys * kStripe;
 }

@@ -19,7 +19,7 @@ void rope_table(const RopeTable& rope, std::uint64_t position, float* table) noe
 
 void turn_back(const RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept {
   RopeTable plain = rope;
-  plain.magnitude = 1.0f;  // keys have it already
+  plain.magnitude = 1.0f;  // keys are multiplied by it already
   rope_table(plain, positions, turn.data());
   for (std::size_t i = 1; i < turn.size(); i += 2) turn[i] = -turn[i];  // the sine
 }

@@ -1,5 +1,5 @@
-// The angles of rotary positions (Su et al. 2021), as every backend uses them: computed in double by the library's own
-// sine and cosine, rounded once.
+// The angles of rotary positions (Su et al. 2021), the same for every backend: computed in double by the library's own sine and cosine,
+// and rounded once.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ struct Angle {
   float cosine, sine;
 };
 
-// Of a pair of this frequency, in radians a position, times a magnitude.
+// Returns cosine and sine of a pair's angle, times the magnitude. `frequency`: radians a position.
 [[nodiscard]] Angle rope_angle(double frequency, std::uint64_t position, float magnitude) noexcept;
 
-// The table of a position, with the rope's magnitude  [n_pairs][cos, sin].
+// Writes the table of a position, with the rope's magnitude  [n_pairs][cos, sin].
 void rope_table(const RopeTable& rope, std::uint64_t position, float* table) noexcept;
 
-// The table of a rotation back by `positions`, of keys that move to lower ones  [n_pairs][cos, -sin].
+// Writes the table that rotates keys back by `positions`, for tokens that move to lower positions  [n_pairs][cos, -sin].
 void turn_back(const RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept;
 
 }  // namespace tessera::backend

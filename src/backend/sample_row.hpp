@@ -1,4 +1,4 @@
-// A draw, as a backend is asked for it. Plain data: it goes to a device as it is.
+// A draw that a backend is to make. Plain data, which is copied to a device as it is.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace tessera::backend {
 
 struct SampleRow {
-  std::uint32_t row = 0;  // of the activation
+  std::uint32_t row = 0;  // row of the logits
   SampleSteps steps;
-  double uniform = 0.0;   // in [0, 1): what the draw is made of
+  double uniform = 0.0;   // the draw's random number in [0, 1)
 };
 
 }  // namespace tessera::backend

@@ -1,4 +1,4 @@
-// What the handles of the public API hold.
+// The states behind the public handles: Engine and Session.
 #pragma once
 
 #include <algorithm>
@@ -44,18 +44,18 @@ struct Engine::State {
 
 namespace detail {
 
-// What a sequence is beside its keys and values: copied whole by forks, kept by snapshots, cleared with the sequence.
+// The data of a sequence beside its keys and values. Forks copy all of it, snapshots keep it, and it is cleared with the sequence.
 struct SequenceRecord {
-  std::vector<Token> tokens;  // the computed ones, and behind them the pending ones
-  std::uint32_t first_layer = 0, last_layer = 0;  // the range of layers that computes it; last_layer 0: none has yet
-  History history;            // of an edited sequence
+  std::vector<Token> tokens;  // computed tokens, then pending tokens
+  std::uint32_t first_layer = 0, last_layer = 0;  // range of layers that computes the sequence; last_layer 0: none has yet
+  History history;            // edits of an edited sequence
   std::uint64_t removed = 0;  // tokens that edits took out
-  Votes votes;                // where the budget's choice counts them
-  bool drop_is_due = false;   // there was no memory for it
+  Votes votes;                // counted if the budget's choice needs them
+  bool drop_is_due = false;   // a drop had no memory and must come first in the next call
   std::size_t reused = 0;     // tokens whose pages came from the prefix index
 
-  // Forgets what the computed rows left, once none of them is there. The tokens stay, and `removed`: a sampler's random numbers
-  // depend on them.
+  // Forgets everything that follows from computed rows, when no computed row is left. `tokens` and `removed` stay, because a
+  // sampler's random numbers depend on them.
   void forget_rows() noexcept {
     history = {};
     votes = {};
@@ -77,10 +77,10 @@ struct Session::State : detail::SequenceRecord {
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
   [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
-  // Of the next token, counting those that edits removed: it never comes again, so neither do a sampler's random
-  // numbers.
+  // Returns the next token's position, counting removed tokens too. No position comes twice, so no random number of a sampler is used
+  // twice.
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
-  // Room for n tokens in doubling steps: a context that a file merely claims takes nothing.
+  // Makes room for n tokens, by doubling: a large context that only a file claims takes no memory.
   void reserve_tokens(std::size_t n) {
     const std::size_t ahead = std::max<std::size_t>(2 * n, 256);
     if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(ahead, kv.capacity() + 1)));
@@ -89,34 +89,34 @@ struct Session::State : detail::SequenceRecord {
   Engine engine;
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
-  // The last row of `logits`, if it belongs to the last token  [vocab].
+  // Returns the last row of `logits`  [vocab]. Precondition: has_last.
   [[nodiscard]] std::span<const float> last_logits() const noexcept {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
   }
 
-  // What the last append() gave, and room for what the next will give: on error the old ones are still there. Neither
-  // has memory before logits are asked for.
+  // The logits of the last append(), and room for those of the next: after an error the old logits are still there. Neither buffer has
+  // memory before logits are asked for.
   detail::LogitsBuffer logits, next_logits;
   std::size_t logits_rows = 0;
-  bool has_last = false;  // the last of these rows belongs to the last token
+  bool has_last = false;  // the last row of `logits` belongs to the last token
   [[nodiscard]] bool knows_logits() const noexcept { return has_last && !has_pending(); }
 
-  KvOptions kv_options;  // nothing automatic
+  KvOptions kv_options;  // resolved: no option is automatic
   StreamOptions stream;
 
-  // Whether the last page, if it is not full, may be another's too: the next write copies it then. (Two forks may be made
-  // at once.)
+  // The last page, if it is not full, may be shared with another session: the next write then copies it. (Two forks may be made at
+  // once.)
   mutable std::atomic<bool> shares_last_page = false;
 
   std::shared_ptr<detail::SessionUse> use = std::make_shared<detail::SessionUse>();
-  std::size_t part = 0;      // forward()'s, while it has the session
+  std::size_t part = 0;      // the session's index among the members of an Engine::forward() that changes it
 
-  // The run in which the session has a part that is prepared or computed, and that part; none: nullptr. Run alone sets them.
-  // Whoever owns the session may free it at any time: its destructor has the part undone, so the run never finds it gone.
+  // The run in which the session has a prepared or computed part, and the part's index; nullptr: no run. Only Run sets them. The
+  // session's owner may free it at any time: the destructor undoes the part, so the run never finds the session gone.
   detail::Run* held_by = nullptr;
   std::size_t held_part = 0;
 
-  // Since the previous generation, for its figures.
+  // Counted since the previous generation, for the next one's figures.
   std::size_t prompt_tokens = 0;
   double prompt_seconds = 0.0;
 };

@@ -1,10 +1,10 @@
-// How keys and values lie in a block, which holds page_tokens tokens of one head. Elements that a product of pairs
-// multiplies and adds at once lie side by side: n = Codec::pair of them, 2 of 16 or 8 bits, 1 of f32.
+// The layout of keys and values in a block, which has page_tokens tokens of one head. Elements that a kernel multiplies as a pair lie side
+// by side: n = Codec::pair, which is 2 for elements of 16 or 8 bits, 1 for f32.
 //   K  [held / n][page_tokens][n]    the lanes of a score kernel are keys; an odd last dimension pairs with a zero
 //   V  [page_tokens / n][held][n]    the lanes of the weighted sum are dimensions
-// where `held` is a head's dimensions, or the elements of its runs, and behind the elements, of a codec with scales,
+// `held` is the number of a head's dimensions, or of the elements of its runs. Behind the elements a codec with scales has
 // [page_tokens] of f32.
-// A record is one token's elements, then its scale: the form that does not know pages, for files, checksums and moves.
+// A record is one token's elements, then its scale. Records do not depend on pages; files, checksums and moves use them.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@
 
 namespace tessera::kv {
 
-// Elements of a block before its scales.
+// Returns the elements of a block, without scales.
 template <class Codec>
 [[nodiscard]] constexpr std::uint64_t block_elements(Part part, std::uint64_t page_tokens, std::uint64_t dim) noexcept {
   const std::uint64_t held = held_elements<Codec>(dim);
   return page_tokens * (part == Part::key ? (held + Codec::pair - 1) / Codec::pair * Codec::pair : held);
 }
 
-// 0 if `type` is not a KV type.
+// Returns the bytes of a block; 0 if `type` is not a KV type.
 [[nodiscard]] constexpr std::uint64_t block_bytes(DType type, Part part, std::uint64_t page_tokens,
                                                   std::uint64_t dim) noexcept {
   std::uint64_t bytes = 0;
@@ -37,7 +37,7 @@ template <class Codec>
   return bytes;
 }
 
-// One token's place in a block; Byte is const of one that is only read.
+// One token's place in a block. Byte is const std::byte for a block that is only read.
 template <class Codec, Part part, class Byte = std::byte>
 class Slot {
  public:
@@ -77,7 +77,7 @@ class Slot {
     }
     if constexpr (Codec::rotates) rotate(values, dim_, Turn::out);
   }
-  // Records have no alignment.
+  // Copy the token's record out and in. Records need no alignment.
   void read(std::byte* record) const noexcept {
     for (std::size_t i = 0; i < held_; ++i) std::memcpy(record + i * sizeof(Element), at(i), sizeof(Element));
     if constexpr (Codec::has_scale) std::memcpy(record + held_ * sizeof(Element), scale_, sizeof(float));
@@ -92,7 +92,7 @@ class Slot {
   using HeldElement = std::conditional_t<std::is_const_v<Byte>, const Element, Element>;
 
   static constexpr std::size_t kPair = Codec::pair;
-  static constexpr std::size_t kRun = 64;  // converted at a time, side by side: compilers vectorise that
+  static constexpr std::size_t kRun = 64;  // numbers converted at a time, side by side: compilers vectorise the loop
 
   void put(const float* values) const noexcept {
     float scale = 1.0f;
@@ -119,7 +119,7 @@ class Slot {
     fill_pair();
   }
 
-  // Calls fn(d, n, first) for each run: of n dimensions from d on, its elements from `first` on.
+  // Calls fn(d, n, first) for each run: its n dimensions begin at d, its elements at `first`.
   template <class Fn>
   void each_run(Fn fn) const noexcept {
     for (std::size_t d = 0, first = 0; d < dim_; d += Codec::run, first += Codec::run_elements) {
@@ -127,11 +127,11 @@ class Slot {
     }
   }
 
-  // A key's pair lies together; of a value, the next token's element lies between two of this one's.
+  // Returns the address of element i. A key's pairs lie together; between two elements of a value lies the next token's element.
   [[nodiscard]] HeldElement* at(std::size_t i) const noexcept {
     return elements_ + i / kPair * pair_stride_ + i % kPair * (part == Part::key ? 1 : kPair);
   }
-  // What a key's odd last element is paired with.
+  // Writes the zero that a key's odd last element is paired with.
   void fill_pair() const noexcept {
     if (part == Part::key && held_ % kPair != 0) *at(held_) = Element{};
   }
@@ -173,8 +173,8 @@ void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t di
   }
 }
 
-// Decodes the last `dim` dimensions of one slot's key, of a codec without a scale: the first of them, which has an even place, is
-// at `block`.
+// Decodes the last `dim` dimensions of one slot's key, for a codec without a scale. The first of these dimensions, which has an even index,
+// is at `block`.
 template <class Codec>
 void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out) noexcept {
   if constexpr (!Codec::has_scale) {

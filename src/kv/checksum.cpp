@@ -1,4 +1,4 @@
-// A checksum that does not know how pages lie: it is over records.
+// KvCache::checksum(): over records, so that it does not depend on the layout of pages.
 #include <algorithm>
 #include <array>
 

@@ -1,14 +1,14 @@
-// The list of KV types: how each holds keys and how values. A codec is a type with
+// The list of KV types, with the codec of each for keys and for values. A codec is a type with
 //   Element, has_scale
-//   rotates              what is encoded has been rotated (kv/rotation.hpp), and what is decoded is rotated back
+//   rotates              numbers are rotated before they are encoded, and rotated back when they are decoded (kv/rotation.hpp)
 //   pair                 elements that lie side by side in a page for its kernels: kv/block.hpp
 //   scale_of(values, n)      only if has_scale: one f32 for each token and head
 //   encode(value, scale), decode(element, scale)
-// or, if numbers are not held one by one, as elements of `run` numbers each,
+// or, if `run` numbers are encoded together as run_elements elements,
 //   run, run_elements    both even
 //   encode_run(values, scale, elements), decode_run(elements, scale, values)
-// All of it is constexpr, so that kernels of nvcc can call it.
-// To add one: write its header and put a type that uses it into `All`.
+// All members are constexpr, so that kernels of nvcc can call them.
+// To add a codec: write its header and put a type that uses it into `All`.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +45,11 @@ using All = List<Type<DType::f32, Codecs<F32>>, Type<DType::f16, Codecs<F16>>, T
                  Type<DType::int8, Codecs<Int8>>, Type<DType::fp8, Codecs<Fp8>>, Type<DType::int4, Codecs<Int4>>,
                  Type<DType::k8v4, Codecs<Int8, Int4>>>;
 
-// Whether a codec holds several numbers in an element.
+// true: the codec encodes numbers in runs.
 template <class Codec>
 inline constexpr bool kInRuns = requires { Codec::run; };
 
-// Elements of one token's key (or value) of one head.
+// Returns the elements of one token's key (or value) of one head.
 template <class Codec>
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t held_elements(std::uint64_t dim) noexcept {
   if constexpr (kInRuns<Codec>) return (dim + Codec::run - 1) / Codec::run * Codec::run_elements;
@@ -68,7 +68,7 @@ constexpr bool visit(DType type, Part part, Fn&& fn, List<Types...>) {
 }
 }  // namespace detail
 
-// Calls fn(std::type_identity<Codec>{}) for the codec of keys or values of `type`; false if a KV cache cannot hold the type.
+// Calls fn(std::type_identity<Codec>{}) with the codec of keys or values of `type`. Returns false if a KV cache cannot hold the type.
 template <class Fn>
 constexpr bool visit(DType type, Part part, Fn&& fn) {
   return detail::visit(type, part, fn, All{});
@@ -78,14 +78,14 @@ constexpr bool visit(DType type, Part part, Fn&& fn) {
   return visit(type, Part::key, [](auto) {});
 }
 
-// Whether keys (or values) of `type` are held rotated (kv/rotation.hpp).
+// Returns whether keys (or values) of `type` are stored rotated (kv/rotation.hpp).
 [[nodiscard]] constexpr bool rotates(DType type, Part part) noexcept {
   bool found = false;
   visit(type, part, [&]<class C>(std::type_identity<C>) { found = C::rotates; });
   return found;
 }
 
-// Bytes of one token's key (or value) of one head, its scale included. 0 if `type` is not a KV type.
+// Returns the bytes of one token's key (or value) of one head, its scale included; 0 if `type` is not a KV type.
 [[nodiscard]] constexpr std::uint64_t record_bytes(DType type, Part part, std::uint64_t dim) noexcept {
   std::uint64_t bytes = 0;
   visit(type, part, [&]<class C>(std::type_identity<C>) {

@@ -1,4 +1,4 @@
-// Pages at consecutive addresses: of each group address space for all of them, committed as they are needed.
+// The storage of contiguous caches: each group has address space for all its pages, which are committed when they are needed.
 #include <algorithm>
 
 #include "core/checked.hpp"
@@ -28,13 +28,13 @@ class PageRange {
   [[nodiscard]] std::byte* address(std::uint64_t page) const noexcept { return base_ + page * page_bytes_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return committed_ - dropped_; }
 
-  // Bytes that memory for the first `n` pages takes beyond what there is.
+  // Returns the bytes to commit for the first `n` pages.
   [[nodiscard]] std::uint64_t missing(std::uint64_t n) const noexcept {
     if (base_ == nullptr) return 0;
     const std::uint64_t need = granules(n);
     return need > committed_ ? need - committed_ : 0;
   }
-  // Memory for the first `n` pages.
+  // Commits memory for the first `n` pages. Returns false if there is none.
   [[nodiscard]] bool commit(std::uint64_t n) noexcept {
     before_ = committed_;
     const std::uint64_t bytes = missing(n);
@@ -55,7 +55,7 @@ class PageRange {
     committed_ = std::min(committed_, keep);
     if (n == 0) committed_ = dropped_ = 0;
   }
-  // Whole granules alone: what is left of the last one stays until the next page goes.
+  // Gives back the first `n` pages, in whole granules: a granule that a later page needs stays until that page is dropped.
   void drop_front(std::uint64_t n) noexcept {
     if (base_ == nullptr) return;
     const std::uint64_t end = std::min(whole_granules(n), committed_);
@@ -63,7 +63,7 @@ class PageRange {
     decommit(dropped_, end);
     dropped_ = end;
   }
-  // Memory for the pages from `n` on that have been dropped.
+  // Commits memory again for dropped pages from `n` on. Returns false if there is none.
   [[nodiscard]] bool take_again(std::uint64_t n) noexcept {
     const std::uint64_t begin = whole_granules(n);
     if (base_ == nullptr || begin >= dropped_) return true;
@@ -85,12 +85,12 @@ class PageRange {
     std::swap(dropped_, other.dropped_);
     std::swap(before_, other.before_);
   }
-  // Bytes of whole granules that the first `n` pages need.
+  // Returns the bytes of the granules that the first `n` pages need.
   [[nodiscard]] std::uint64_t granules(std::uint64_t n) const noexcept {
     const std::uint64_t unit = memory_->granularity();
     return std::min((n * page_bytes_ + unit - 1) / unit * unit, reserved_);
   }
-  // Bytes of the granules that the first `n` pages fill.
+  // Returns the bytes of the granules that the first `n` pages fill whole.
   [[nodiscard]] std::uint64_t whole_granules(std::uint64_t n) const noexcept {
     return n * page_bytes_ / memory_->granularity() * memory_->granularity();
   }
@@ -102,7 +102,7 @@ class PageRange {
   std::uint64_t page_bytes_ = 0;
   std::byte* base_ = nullptr;
   std::uint64_t reserved_ = 0;
-  std::uint64_t committed_ = 0;  // [dropped_, committed_) is memory
+  std::uint64_t committed_ = 0;  // bytes [dropped_, committed_) have memory
   std::uint64_t dropped_ = 0;
   std::uint64_t before_ = 0;     // committed_ before the last commit()
 };
@@ -182,7 +182,7 @@ class ContiguousStorage final : public KvStorage {
   }
 
  protected:
-  // A state lies by itself: few of a sequence's pages have one.
+  // Each state gets memory of its own, because only a few of a sequence's pages have one.
   Status take_slots(std::span<StateSlot> slots) override {
     const std::uint64_t bytes = state_slot_bytes();
     for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -216,7 +216,7 @@ class ContiguousStorage final : public KvStorage {
     return (layout_.state_bytes() + unit - 1) / unit * unit;
   }
 
-  // Memory for the first `n` pages of every group, or nothing new.
+  // Commits memory for the first `n` pages of every group. Returns false, and has changed nothing, if there is not enough.
   [[nodiscard]] bool commit(std::uint64_t n) noexcept {
     for (std::size_t group = 0; group < ranges_.size(); ++group) {
       if (ranges_[group].commit(n)) continue;
@@ -226,8 +226,8 @@ class ContiguousStorage final : public KvStorage {
     return true;
   }
 
-  std::vector<PageRange> ranges_;  // [group]; of recurrent layers an empty one
-  std::uint64_t states_ = 0;       // that have memory
+  std::vector<PageRange> ranges_;  // [group]; the recurrent layers' is empty
+  std::uint64_t states_ = 0;       // states that have memory
 };
 
 }  // namespace

@@ -104,7 +104,7 @@ void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence, Rese
   if (state_ == nullptr) return;
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved
-  // Never more than what there is memory for, whatever a caller says.
+  // A caller's number is cut to the memory that there is.
   s.length = s.storage->commit_states(std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()}), beyond);
   if (beyond == Reserved::give_back) s.storage->shrink(s.layout().pages(s.length));
   if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
@@ -116,7 +116,7 @@ void KvCache::truncate(std::uint64_t tokens) noexcept {
   if (state_ == nullptr) return;
   State& s = *state_;
   if (tokens >= s.length) return;
-  if (!s.storage->suspended()) (void)s.storage->commit_states(s.length, Reserved::give_back);  // of a step that was not committed
+  if (!s.storage->suspended()) (void)s.storage->commit_states(s.length, Reserved::give_back);  // drops the states of an uncommitted step
   s.length = s.last_beginning(tokens);
   s.limit_published(s.length / s.page_tokens());
   s.storage->shrink(s.layout().pages(s.length));
@@ -170,7 +170,7 @@ Status KvCache::resume() noexcept {
   State& s = *state_;
   if (!s.storage->suspended()) return {};
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
-  // They are other pages now, which the index does not know: the next commit offers them again.
+  // The pages are new ones, which the index does not know: the next commit offers them again.
   s.published = 0;
   s.can_publish = !s.edited && s.holds_whole_pages();
   return {};
@@ -196,7 +196,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
                         "positions {} to {} cannot be put into a KV cache that has a window of {}", first[group], length,
                         s.windows[group]);
     }
-    // Of other pages than ours some are behind no border here.
+    // With another page size, some of the states are not at a page border of this cache: they are dropped below.
     std::vector<std::uint64_t> states = extent.states;
     const bool fits = s.has_state ? length == 0 || (!states.empty() && states.back() == length) : states.empty();
     if (!fits || !std::ranges::is_sorted(states) || (!states.empty() && states.front() == 0)) {
@@ -205,7 +205,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
     }
     std::erase_if(states, [&](std::uint64_t tokens) { return tokens % s.page_tokens() != 0 && tokens != length; });
     states.erase(std::unique(states.begin(), states.end()), states.end());  // clang 14 cannot make a ranges::unique
-    if (length > s.options.capacity) return reserve(length);  // which says so
+    if (length > s.options.capacity) return reserve(length);  // fails with the error for it
     s.storage->shrink(0);
     std::vector<std::uint64_t> front = first;  // pages
     for (std::uint64_t& n : front) n /= s.page_tokens();

@@ -1,4 +1,4 @@
-// Forks, clones and conversions.
+// KvCache: forks, clones and conversions.
 #include <array>
 #include <cstring>
 
@@ -18,11 +18,12 @@ Status check_present(const KvCache& cache) {
   return detail::suspended_error();
 }
 
-// Whole pages, of one layout, into `to`, which has been installed; of two memories one is addressable at least.
+// Copies whole pages. Preconditions: both caches have the same layout; `to` is installed; at least one of two different memories is
+// addressable.
 Status copy_pages(const KvCache& from, const KvCache& to) {
   const KvLayout& layout = from.layout();
   std::vector<Transfer> parts;
-  // Not the pages that are only reserved: `to` has none for them.
+  // Pages that are only reserved are not copied: `to` has none for them.
   const std::size_t last = layout.pages(from.length());
   parts.reserve(last * layout.groups.size());
   for (std::size_t group = 0; group < layout.groups.size(); ++group) {
@@ -77,7 +78,7 @@ Status copy_states(const KvCache& from, const KvCache& to, std::size_t layer) {
   return {};
 }
 
-// Record by record, layer by layer.
+// Copies record by record, layer by layer.
 Status copy_records(const KvCache& from, const KvCache& to) {
   for (std::size_t layer = 0; layer < from.layout().layers.size(); ++layer) {
     if (!from.layout().is_first_at_its_place(layer)) continue;
@@ -86,7 +87,7 @@ Status copy_records(const KvCache& from, const KvCache& to) {
   return {};
 }
 
-// Whether layers of the two are the same in all but type and page size.
+// Returns whether two layouts differ only in types and page size.
 bool same_model(const KvLayout& a, const KvLayout& b) noexcept {
   if (a.layers != b.layers || a.groups.size() != b.groups.size()) return false;
   for (std::size_t group = 0; group < a.groups.size(); ++group) {
@@ -124,7 +125,7 @@ Result<KvCache> KvCache::clone() const noexcept {
     auto copy = std::make_unique<State>(std::move(storage), s.options);
     KvCache clone(std::move(copy));
     TESSERA_TRY_STATUS(convert_to(clone));
-    if (s.length > 0) clone.state_->can_publish = false;  // its pages would be taken for the ones they were copied from
+    if (s.length > 0) clone.state_->can_publish = false;  // publish() would replace its pages by those that they were copied from
     return clone;
   });
 }

@@ -1,4 +1,4 @@
-// What a KvCache knows of its sequence: lengths, what windows and checkpoints have given back, what the prefix index may have.
+// The state of a KvCache: lengths, what windows and checkpoints have given back, and what the prefix index may have.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct KvCache::State {
       if (!storage->publish(options.prefix_identity, published, tokens)) break;
       ++published;
     }
-    if (published < full) can_publish = false;  // what follows would have no parent
+    if (published < full) can_publish = false;  // later pages would have no parent in the index
   }
   void limit_published(std::uint64_t pages) noexcept {
     if (pages >= published) return;
@@ -49,12 +49,12 @@ struct KvCache::State {
     storage->limit_published(pages);
   }
 
-  // The first position that the row at `position` and all later ones see in a group.
+  // Returns the first position of a group that the row at `position` sees; later rows see no earlier one.
   [[nodiscard]] std::uint64_t first_visible(std::size_t group, std::uint64_t position) const noexcept {
     const std::uint64_t window = windows[group];
     return window != 0 && position >= window ? position - window + 1 : 0;
   }
-  // Whether every group holds what the row at `position` and all later ones see.
+  // Returns whether every group holds all positions that the row at `position` and later rows see.
   [[nodiscard]] bool can_go_on_from(std::uint64_t position) const noexcept {
     for (std::size_t group = 0; group < first.size(); ++group) {
       if (first_visible(group, position) < first[group]) return false;
@@ -62,8 +62,8 @@ struct KvCache::State {
     return true;
   }
 
-  // Whether a group gives back what is before `end` when tokens there are taken out: its window sees none of it any more, and
-  // does not within a page that is rolled back.
+  // Returns whether a removal of tokens before `end` may leave the group's pages before `end` away: its window does not see them any more,
+  // even after a roll-back by a page.
   [[nodiscard]] bool sees_nothing_before(std::size_t group, std::uint64_t end) const noexcept {
     return options.passed == PassedPages::give_back_edited && windows[group] != 0 && length - end >= windows[group] + page_tokens();
   }
@@ -73,20 +73,20 @@ struct KvCache::State {
                       "edited",
                       first[group], layout().groups[group].window);
   }
-  // What begins with `position` is about to change.
+  // Marks the cache as edited: records from `position` on are about to change.
   void mark_edited(std::uint64_t position) noexcept {
     edited = true;
     can_publish = false;
     limit_published(position / page_tokens());
   }
 
-  // Whether every page that is held holds all its tokens. Of a cache that was filled from one with smaller pages, a
-  // group's first page may lack its beginning: nobody else may have it.
+  // Returns whether every page has all its tokens. In a cache that was filled from a cache with smaller pages, a group's first page may
+  // lack its beginning; other sequences must not find such a page.
   [[nodiscard]] bool holds_whole_pages() const noexcept {
     return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
   }
 
-  // One page more than the window needs is kept, so that a short roll-back finds what it needs.
+  // Gives back pages that windows have passed. One page more than the window needs is kept for a short roll-back.
   void drop_behind_windows() noexcept {
     if (edited && options.passed != PassedPages::give_back_edited) return;
     for (std::size_t group = 0; group < first.size(); ++group) {
@@ -97,7 +97,7 @@ struct KvCache::State {
     }
   }
 
-  // All checkpoints but the newest; the live state stays.
+  // Gives back all checkpoints but the newest ones (options.checkpoints). The live state stays.
   void drop_old_states() noexcept {
     const std::uint64_t full = length / page_tokens();
     if (!has_state || full <= options.checkpoints) return;
@@ -106,7 +106,7 @@ struct KvCache::State {
     first_state = std::max(first_state, first_kept);
   }
 
-  // The longest beginning of the sequence, of at most so many tokens, that it can go on from.
+  // Returns the length of the longest beginning of the sequence, at most `tokens`, from which the sequence can go on.
   [[nodiscard]] std::uint64_t last_beginning(std::uint64_t tokens) const noexcept {
     if (!has_state) return can_go_on_from(tokens) ? tokens : 0;
     const std::uint64_t size = page_tokens();
@@ -115,7 +115,7 @@ struct KvCache::State {
     return page * size;
   }
 
-  // As a new cache is.
+  // Makes the cache like a new one.
   void reset() noexcept {
     length = 0;
     first_state = 0;
@@ -126,14 +126,14 @@ struct KvCache::State {
     edited = false;
   }
 
-  KvCacheOptions options;  // before the storage: it may own its Memory
+  KvCacheOptions options;  // declared before the storage, whose Memory it may own
   std::unique_ptr<KvStorage> storage;
-  std::vector<std::uint64_t> windows;  // [group]: what gives pages back; 0: nothing does
-  std::vector<std::uint64_t> first;    // [group]: the first position that is held; 0 of recurrent layers
-  bool has_state;                      // layers are recurrent
+  std::vector<std::uint64_t> windows;  // [group]: window that gives pages back; 0: no page is given back
+  std::vector<std::uint64_t> first;    // [group]: first position that is held; 0 for recurrent layers
+  bool has_state;                      // there are recurrent layers
   std::uint64_t first_state = 0;       // pages before it have no checkpoint
   std::uint64_t length = 0;            // tokens
-  std::uint64_t published = 0;         // pages from the beginning that the index knows, or knew
+  std::uint64_t published = 0;         // first pages that the index knows, or knew
   bool can_publish = true;
   bool edited = false;
 };

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kBlockAlignment = 64;
 constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 40;
 
-// Dimensions are at most kMaxHeadDim: no block is near overflowing.
+// Returns the aligned bytes of a block. No block is near overflowing, because dimensions are at most kMaxHeadDim.
 std::optional<std::uint64_t> block_bytes(DType dtype, kv::Part part, std::uint32_t page_tokens, std::uint32_t dim) {
   return checked_align(kv::block_bytes(dtype, part, page_tokens, dim), kBlockAlignment);
 }
@@ -59,7 +59,8 @@ Status check_type(DType dtype) {
                     to_string(dtype));
 }
 
-// Values in keys have one scale with what lies before them, which is of another size: too little would be left of either.
+// Checks that the type fits the shape. Values in keys would share one scale with the rest of the key, whose numbers are of another size:
+// both would lose too much precision.
 Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
   kv::visit(dtype, kv::Part::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
@@ -68,7 +69,7 @@ Status check_fits(const KvLayerShape& shape, DType dtype) {
                     to_string(dtype));
 }
 
-// Puts a layer's state behind what the group's pages have so far.
+// Appends a layer's state to the group's pages.
 Status add_state(KvGroup& group, const KvLayerShape& shape) {
   const auto bytes = checked_align(shape.state_bytes, kBlockAlignment);
   const auto end = bytes ? checked_add(group.page_bytes, *bytes) : std::nullopt;
@@ -78,7 +79,7 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
   return {};
 }
 
-// Puts a layer's blocks behind what the group's pages have so far.
+// Appends a layer's blocks to the group's pages.
 Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const KvLayout& layout) {
   const auto k = block_bytes(dtype, kv::Part::key, layout.page_tokens, shape.key_dim);
   const bool in_keys = shape.values == kv::Values::in_keys;
@@ -87,11 +88,11 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const K
   const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
   const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
   const auto end = heads ? checked_add(group.page_bytes, *heads) : std::nullopt;
-  // All groups' pages together, too.
+  // The pages of all groups together must be addressable too.
   if (!end || !checked_add(layout.page_bytes(), *heads)) {
     return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
   }
-  // In keys: behind the rows of the dimensions before them.
+  // Values in keys begin behind the rows of the key's first dimensions.
   const std::uint64_t before = kv::block_bytes(dtype, kv::Part::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
   group.layers.push_back({.shape = shape,
                           .dtype = dtype,

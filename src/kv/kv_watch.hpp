@@ -1,4 +1,4 @@
-// The events of a prefix index, kept until somebody takes them.
+// Keeps the events of a prefix index until they are taken.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,10 @@ class KvWatch final : private PrefixIndex::Listener {
   KvWatch& operator=(const KvWatch&) = delete;
   ~KvWatch() override;
 
-  // What has happened since the last time, in order. Thread-safe. When it throws bad_alloc, the next call tells all.
+  // Returns the events since the last call, in order. Thread-safe. May throw bad_alloc; the next call then returns the whole content.
   [[nodiscard]] std::vector<KvEvent> take();
-  [[nodiscard]] bool has_events() const noexcept;  // noted, and not taken yet
+  // Returns whether events were noted since the last take().
+  [[nodiscard]] bool has_events() const noexcept;
 
  private:
   void stored(const PrefixNode& node) noexcept override;
@@ -31,7 +32,7 @@ class KvWatch final : private PrefixIndex::Listener {
 
   std::shared_ptr<KvPools::State> pools_;
   std::vector<KvEvent> events_;
-  bool is_behind_ = true;  // events were lost, or never noted: the next call begins with the whole content
+  bool is_behind_ = true;  // events were lost or never noted: the next take() begins with the whole content
 };
 
 }  // namespace tessera::detail

@@ -12,7 +12,7 @@ using tessera::detail::guard;
 
 namespace {
 
-// A page of this layer alone: the layer's blocks lie together in any page.
+// Returns the layout of pages with this layer alone. A layer's blocks lie together in every page, so such a page is a copy of a range.
 KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
   KvLayerLayout alone = layer;
   alone.k_offset = 0;

@@ -1,11 +1,11 @@
-// Keys and values of few bits are held in another basis: H x, H a Hadamard matrix (Sylvester's), which spreads what one
-// dimension has too much of over all of them. A score does not change if the query is taken to that basis too, and a
-// weighted sum of values is taken back once, after it has been summed.
+// Keys and values of few bits are stored in another basis: H x, with a Hadamard matrix H (Sylvester's), which spreads an outlier in one
+// dimension over all dimensions. A score does not change if the query is rotated too, and a weighted sum of values is rotated back once,
+// after it has been summed.
 //
-// Rotated together are as many neighbouring dimensions as the largest power of two n that divides the head's dimension
-// (128: all; 80: five times 16; 96: three times 32); below 8 there is too little to spread over, and nothing is rotated.
-// H H = n, so a way in and a way out multiply by 1 / n together: by powers of two, exactly. Each number is the same tree of
-// sums and differences whoever computes it: neighbours 1 apart first, then 2, 4, ...
+// Groups of n neighbouring dimensions are rotated together; n is the largest power of two that divides the head's dimension (128: all
+// together; 80: five groups of 16; 96: three of 32). If n is below 8, nothing is rotated. H H = n, so the factors of a rotation and of its
+// inverse multiply to 1 / n; both are powers of two, and exact. Each number is the same tree of sums and differences on every machine:
+// neighbours 1 apart first, then 2, 4, ...
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@
 namespace tessera::kv {
 
 enum class Turn : std::uint8_t {
-  in = 0,   // of what is held
-  out = 1,  // of what is read back, and of queries, which meet what is held
+  in = 0,   // for numbers to be stored
+  out = 1,  // for numbers that are read back, and for queries, which meet stored numbers
 };
 
 inline constexpr std::size_t kLeastRotated = 8;
 
-// Dimensions that are rotated together; 1: none are.
+// Returns the number of dimensions that are rotated together; 1: none are.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t rotated_together(std::size_t dim) noexcept {
   const std::size_t n = dim & (~dim + 1);
   return n < kLeastRotated ? 1 : n;
 }
 
-// What sums are multiplied by: 2^-k on one way and 2^-k or half of that on the other, n = 2^2k or 2^(2k + 1).
+// Returns the factor of sums: 2^-k for Turn::in, and for Turn::out 2^-k if n = 2^2k, 2^-(k + 1) if n = 2^(2k + 1).
 [[nodiscard, gnu::always_inline]] constexpr float rotation_factor(std::size_t n, Turn turn) noexcept {
   float factor = 1.0f;
   for (; n >= 4; n /= 4) factor *= 0.5f;
   return n == 2 && turn == Turn::out ? factor * 0.5f : factor;
 }
 
-// x: [dim][stride], of which the first `lanes` of each are rotated, each by itself.
+// Rotates the first `lanes` columns of x [dim][stride], each by itself.
 [[gnu::always_inline]] constexpr void rotate_lanes(float* x, std::size_t dim, std::size_t stride, std::size_t lanes,
                                                    Turn turn) noexcept {
   const std::size_t n = rotated_together(dim);
@@ -54,7 +54,7 @@ inline constexpr std::size_t kLeastRotated = 8;
   }
 }
 
-// One head's numbers  [dim].
+// Rotates one head's numbers  [dim].
 [[gnu::always_inline]] constexpr void rotate(float* x, std::size_t dim, Turn turn) noexcept {
   const std::size_t n = rotated_together(dim);
   if (n == 1) return;

@@ -6,8 +6,7 @@
 namespace tessera::kv {
 namespace {
 
-// Of each token of `votes` the most within `reach` tokens on either side. The deque holds places whose votes descend: its
-// front is the window's largest.
+// Returns the sliding maximum of `votes` with radius `reach`. The deque has indices with falling votes; its front is the maximum.
 std::vector<std::uint64_t> largest_within(std::span<const std::uint64_t> votes, std::size_t reach) {
   std::vector<std::uint64_t> largest(votes.size());
   std::deque<std::size_t> places;
@@ -33,7 +32,7 @@ std::vector<TokenRun> tokens_to_drop(std::uint64_t length, std::span<const std::
   const std::span<const std::uint64_t> middle = votes.subspan(sinks, static_cast<std::size_t>(length - sinks - recent));
   const std::vector<std::uint64_t> pooled = largest_within(middle, static_cast<std::size_t>(std::min<std::uint64_t>(keep.pooled, length)));
 
-  std::vector<std::uint64_t> order = pooled;  // the least votes that still let a token stay
+  std::vector<std::uint64_t> order = pooled;  // partly sorted, to find the smallest vote with which a token stays
   std::vector<bool> stays(middle.size(), false);
   if (stay > 0) {
     std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(stay - 1), std::ranges::greater());

@@ -1,5 +1,5 @@
-// An architecture is a table: which tensors it has, how its block is wired, and where it differs from Llama in the
-// metadata. One forward pass reads what the table says. To add one: write its table and put it into architectures.hpp.
+// An architecture is a table: its tensors, the wiring of its block, and its differences from Llama in the settings. The one forward pass
+// follows the table. To add an architecture: write its table and put it into architectures.hpp.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace tessera {
 
 enum class Presence : std::uint8_t { absent, optional, required };
 
-// Presence by role. Start from nothing and say what there is.
+// Presence by role. Begin with an empty table and add the tensors that there are.
 struct TensorTable {
   std::array<Presence, kRoles> presence{};
 
@@ -42,52 +42,52 @@ struct TensorTable {
   }
 };
 
-// What multiplies embeddings, branches of the residual stream and logits.
+// The factors of embeddings, branches of the residual stream and logits.
 enum class Scales : std::uint8_t {
   none,
-  root_of_width,  // embeddings by sqrt(d_model)
-  in_metadata,    // embedding_scale, residual_scale, and 1 / logit_scale
-  logits,         // logit_scale
+  root_of_width,  // embeddings times sqrt(d_model)
+  in_metadata,    // embeddings times embedding_scale, branches times residual_scale, logits times 1 / logit_scale
+  logits,         // logits times logit_scale
 };
 
-// How the layers with a sliding window rotate, where others see everything.
+// Rotation of layers with a sliding window, in models where other layers see everything.
 enum class WindowedRope : std::uint8_t {
-  shared,    // as the others
-  unscaled,  // with a base of their own, or that of the others; positions are never scaled
-  alone,     // the others do not rotate
+  shared,    // as in the other layers
+  unscaled,  // with a base of their own, or the other layers' base; positions are never scaled
+  alone,     // the other layers do not rotate
 };
 
-// Models that mix layers with a sliding window and layers that see everything.
+// The windows of models that mix layers with a sliding window and layers that see everything.
 struct MixedWindows {
-  std::uint32_t period = 0;  // every so many layers, the last sees everything; 0: all layers are alike
+  std::uint32_t period = 0;  // N: every N-th layer sees everything; 0: all layers are alike
   WindowedRope rope = WindowedRope::shared;
-  double theta = 0;          // of unscaled ones, where the file does not say; 0: that of the others
-  std::uint32_t length = 0;  // of the windows, where the file does not say; 0: there are none then
+  double theta = 0;          // base of WindowedRope::unscaled if the file does not say; 0: the other layers' base
+  std::uint32_t length = 0;  // tokens of the windows if the file does not say; 0: then there are no windows
 };
 
-// What scores and logits are capped at where the file does not say; 0: not at all.
+// Softcaps if the file does not say; 0: none.
 struct Softcaps {
   double scores = 0, logits = 0;
 };
 
-// Which pairs YaRN's ramp begins and ends with: as they come out, or whole ones around them.
+// The pairs with which YaRN's ramp begins and ends: as computed, or rounded outwards to whole pairs.
 enum class YarnRamp : std::uint8_t { whole_pairs, exact };
 
-// Experts, of the files that say how many there are.
+// The experts of files that have a number of experts.
 struct Experts {
-  bool some = false;  // files may have them
-  RoutingKind routing = RoutingKind::softmax;     // where the file does not say
-  Renormalise renormalise = Renormalise::yes;     // likewise
-  Ffn ffn = Ffn::experts;                         // of the layers that have them
-  GroupScore softmax_groups = GroupScore::two_best;  // by what groups are judged where scores are a softmax
+  bool some = false;  // files may have experts
+  RoutingKind routing = RoutingKind::softmax;     // if the file does not say
+  Renormalise renormalise = Renormalise::yes;     // if the file does not say
+  Ffn ffn = Ffn::experts;                         // the FFN of layers with experts
+  GroupScore softmax_groups = GroupScore::two_best;  // score of groups if the experts' scores are a softmax
 };
 
-// How a file says which layers are recurrent.
+// The way in which a file marks its recurrent layers.
 enum class RecurrentLayers : std::uint8_t {
   none,
-  interval,          // all but every so many: full_attention_interval; or an array
-  no_kv_heads,       // those without KV heads
-  neither_kv_heads_nor_feed,  // likewise, of layers that are a mixer or an FFN alone: what has an FFN is that
+  interval,          // all but every full_attention_interval-th layer; or a list of booleans (recurrent_layers)
+  no_kv_heads,       // layers without KV heads
+  neither_kv_heads_nor_feed,  // layers with neither KV heads nor an FFN; a layer with an FFN is that FFN alone
 };
 
 struct RecurrentMixers {
@@ -107,36 +107,36 @@ struct Architecture {
   TensorTable tensors;
   Scales scales = Scales::none;
   MixedWindows windows = {};
-  // The model of so many layers scales scores by 1 / sqrt(d_model / n_heads), whatever its heads' size. 0: there is none.
+  // The model with this number of layers scales scores by 1 / sqrt(d_model / n_heads), whatever its heads' size. 0: no model does.
   std::uint32_t layers_scaled_by_width = 0;
-  std::uint32_t unrotated_period = 0;  // every so many layers, the last does not rotate; 0: there are none such
+  std::uint32_t unrotated_period = 0;  // N: every N-th layer does not rotate; 0: all rotate
   HeadNorms head_norms = HeadNorms::each;
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   Experts experts = {};
-  bool has_temperature = false;                // queries grow with their position, where the file or the next field says
-  double temperature = 0;                      // how fast, where the file does not say; 0: they do not grow
+  bool has_temperature = false;                // queries may grow with their position
+  double temperature = 0;                      // their rate of growth if the file does not say; 0: they do not grow
   Softcaps softcaps = {};
   Sinks sinks = Sinks::none;
   YarnRamp yarn_ramp = YarnRamp::whole_pairs;
   RecurrentMixers recurrent = {};
   OutputGate output_gate = OutputGate::none;
-  bool rotates_if_said = false;                // heads rotate where the file says rope.scaling.finetuned
+  bool rotates_if_said = false;                // heads rotate only if the file says rope.scaling.finetuned
   bool is_latent = false;                      // attention keeps a latent of each token
-  double score_scale = 0;                      // where the file does not say; 0: 1 / sqrt(key_dim)
+  double score_scale = 0;                      // if the file does not say; 0: 1 / sqrt(key_dim)
   ValueNorm value_norm = ValueNorm::none;
-  bool shares_keys = false;                    // some files have layers that read an earlier one's keys and values
-  bool has_per_layer_inputs = false;           // some files have embeddings of each layer
-  bool guesses_further = false;                // some files have layers behind the last for it: with_mtp_heads()
+  bool shares_keys = false;                    // some files have layers that read an earlier layer's keys and values
+  bool has_per_layer_inputs = false;           // some files have an embedding of each token for each layer
+  bool guesses_further = false;                // some files have MTP heads behind the last layer: with_mtp_heads()
 };
 
-// The tensors of a Llama-like model: RMSNorm, separate Q, K and V, gated FFN, no biases but those that are optional.
+// The tensors of a Llama-like model: RMSNorm, separate Q, K and V, gated FFN, no biases.
 inline constexpr TensorTable kLlamaTensors =
     TensorTable{}
         .required(Role::token_embd, Role::output_norm, Role::attn_norm, Role::attn_q, Role::attn_k, Role::attn_v,
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // without `output`, token_embd serves for both
 
-// Adds what layers with experts have; the shared one, where the file says that there is one. Converters may fuse gates and ups.
+// Adds the tensors of layers with experts, and of the shared expert, which a file has if it says so. Converters may fuse gates and ups.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
   return table
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
@@ -144,13 +144,13 @@ inline constexpr TensorTable with_experts(TensorTable table) noexcept {
       .optional(Role::experts_gate_up, Role::shared_weight);
 }
 
-// Adds what MTP heads have beside what layers have. Those without an embedding, output or norm of their own take the model's.
+// Adds the tensors that MTP heads have beside a layer's. A head without an embedding, output or norm of its own takes the model's.
 inline constexpr TensorTable with_mtp_heads(TensorTable table) noexcept {
   return table.required(Role::mtp_token_norm, Role::mtp_hidden_norm, Role::mtp_in)
       .optional(Role::mtp_token_embd, Role::mtp_output_norm, Role::mtp_output);
 }
 
-// The same with a norm behind attention and FFN instead of one before them.
+// The tensors of a Llama-like model with norms behind attention and FFN instead of before them.
 inline constexpr TensorTable kPostNormTensors =
     kLlamaTensors.without(Role::attn_norm, Role::ffn_norm).required(Role::attn_post_norm, Role::ffn_post_norm);
 

@@ -1,4 +1,4 @@
-// What a model needs, and whether there is somebody who computes it.
+// Checks that a backend, or a range of layers, can compute a model.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace tessera::detail {
 
-// Returns an error if the model has a part that the backend does not compute.
+// Returns an error (unsupported) if the model needs a capability or an activation that the backend does not have.
 [[nodiscard]] Status check_parts(const ModelSpec& spec, const backend::Backend& backend);
 
-// Returns an error if layers [first, last) need what layers before them compute, apart from the residual stream.
+// Returns an error (unsupported) if layers [first, last) need something of earlier layers beside the residual stream.
 [[nodiscard]] Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// The whole transformer, once, for every architecture and backend. What a layer's halves compute is in blocks/, a file each.
+// The forward pass, the same for every architecture and backend. The halves of a layer (mixer and feed) are in blocks/, a file each.
 #include "model/forward.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using backend::Act;
 
 namespace {
 
-// What comes behind both halves, in models that have it.
+// Computes what follows a layer's two halves: the per-layer inputs and the output scale, in models that have them.
 Status leave_layer(const Pass& pass, const Layer& layer) {
   if (pass.model.spec.per_layer_dim != 0) TESSERA_TRY_STATUS(per_layer_feed(pass, layer));
   const float scale = layer.weights.output_scale;
@@ -23,7 +23,7 @@ Status leave_layer(const Pass& pass, const Layer& layer) {
 
 }  // namespace
 
-// Parallel halves both read x as it is now, so their norm comes first; sequential ones norm x when they begin.
+// Parallel halves both read x as it is now, so the norm is computed here. Sequential halves norm x when they begin.
 Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
   const auto norm = norm_of(pass, layer.weights, Role::attn_norm, Role::attn_norm_bias);
   if (pass.model.spec.block == Block::sequential) {
@@ -49,18 +49,19 @@ Status run_layer(const Pass& pass, const Layer& layer) {
 
 namespace {
 
-// The step goes on with its wanted rows alone: with what they have in x, in `left`, and in what the feed and later parts read.
+// Drops all rows of the step but the wanted ones. They keep their values in x, in `left`, and in the activations that the feed and
+// leave_layer() read.
 Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> left) {
   std::array<Act, backend::kActs> alive{Act::x};
   auto end = std::ranges::copy(left, alive.begin() + 1).out;
-  const bool feed_is_ready = !feed.norm && feed.act != Act::x;  // what it reads is there already
+  const bool feed_is_ready = !feed.norm && feed.act != Act::x;  // the feed's input is computed already
   if (feed_is_ready) *end++ = feed.act;
   if (pass.model.spec.per_layer_dim != 0) *end++ = Act::per_layer;
   return pass.backend.keep_rows({alive.begin(), end});
 }
 
-// The step's last layer where not all rows are wanted. All rows leave in the cache what later ones will see; the wanted ones alone
-// go on from there. Exception: where rows vote, from behind the mixer.
+// Computes the step's last layer if not all rows are wanted. All rows write to the cache what later rows will see; from there on only
+// the wanted rows are computed. Exception: if rows vote, all rows go through the mixer too.
 Status run_last_layer(const Pass& pass, const Layer& layer) {
   const MixerBlock& mixer = mixer_of(layer.spec);
   const bool votes = !pass.step.votes.empty();
@@ -74,7 +75,7 @@ Status run_last_layer(const Pass& pass, const Layer& layer) {
   return leave_layer(pass, layer);
 }
 
-// Between begin() and end().
+// Computes the step. Called between begin() and end().
 Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
   const Model& model = pass.model;
   const Step& step = pass.step;

@@ -1,4 +1,4 @@
-// The forward pass over one step: some rows of some sequences, at most as many as the workspace holds.
+// The forward pass over one step: rows of one or more sequences, at most the number of rows that the workspace has room for.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@
 
 namespace tessera::detail {
 
-// What is wanted of a row.
+// The output that is wanted of a row.
 enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding };
 
-// Receives outputs: forward() asks where a row's values go, fills that, then says that they are there. Of a row that
-// wants a token, drawn by the backend, it asks how (SampleRow::row is forward()'s own), and gives the token, or the
-// error of this row's draw.
+// Receives outputs. For a row that wants values, forward() calls destination(), fills it and calls done(). For a row that wants a token,
+// forward() calls draw(), has the backend draw, and calls drawn().
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual std::span<float> destination(std::size_t row) = 0;  // [vocab] or [d_model]
   virtual void done(std::size_t row) = 0;
+  // Returns how the row's token is to be drawn. forward() sets SampleRow::row.
   virtual backend::SampleRow draw(std::size_t /*row*/) { return {}; }
+  // Takes the row's token, or the error of its draw.
   virtual void drawn(std::size_t /*row*/, Result<Token>) {}
 };
 
@@ -30,41 +31,42 @@ struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
-  // The rows whose output is not nothing, ascending; of the whole model with MTP heads, which all rows go on to, all rows.
+  // The rows whose output is not nothing, ascending. Exception: in a step of the whole model with MTP heads, all rows, because all go
+  // on to the heads.
   std::span<const std::uint32_t> wanted;
-  // What outputs need of the rows that are wanted, as places in `wanted`: those with logits, a token or an embedding, ascending,
-  // n_outputs of them; then, of the whole model with MTP heads, all. select_outputs() makes it.
+  // Lists of indices into `wanted`, made by select_outputs(). First the n_outputs rows with logits, a token or an embedding, ascending;
+  // then, in a step of the whole model with MTP heads, all.
   std::span<const std::uint32_t> selected = {};
   std::size_t n_outputs = 0;
   std::span<const backend::RowVotes> votes = {};
   std::uint32_t first_layer = 0;
-  std::uint32_t last_layer = 0;        // one past the last; logits are the head's after it, also short of the end
+  std::uint32_t last_layer = 0;        // one past the last; its output goes to the final norm, also if more layers follow in the model
 };
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
-// Fills Step::selected, and returns Step::n_outputs. `all_again`: all rows go on behind the outputs, to MTP heads.
+// Appends to `selected` (Step::selected), and returns Step::n_outputs. `all_again`: all rows go on to MTP heads behind the outputs.
 std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
                            std::vector<std::uint32_t>& selected);
 
-// The activations that `spec` needs for steps of up to `rows` rows.
+// Returns the sizes of the activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
 
-// A row of the MTP head: the token that comes to `position`, from 1 on, and the hidden state before it.
+// A row of the MTP head: the token at `position`, from 1 on, and the hidden state before it.
 struct MtpRow {
-  KvView kv;  // the row's keys and values go there; the head sees those of positions 1 to its own
+  KvView kv;  // takes the row's keys and values; the head sees positions 1 to `position`
   std::uint64_t position = 0;
   Token token = 0;
-  const float* hidden = nullptr;  // [d_model]: as the output matrix sees it
+  const float* hidden = nullptr;  // [d_model], behind the final norm
 };
 
-// `logits` [vocab]: of the token behind it, as the head guesses. `hidden` [d_model]: the head's own, for a row of the token after that;
-// it may be the row's. The model has a head.
+// Computes the head's guess: `logits` [vocab] of the token behind the row's, and the head's own hidden state `hidden` [d_model], for a
+// row of the token after that. `hidden` may be row.hidden. Precondition: the model has an MTP head. Errors: cancelled; the backend's.
 Status mtp_forward(const Model& model, backend::Backend& backend, const MtpRow& row, std::span<float> logits, std::span<float> hidden,
                    const std::stop_token& stop);
 
-// Writes the rows' keys and values to their sequences' pages and hands the wanted outputs to `sink`, each kind in row
-// order. Checks `stop` before every layer.
+// Computes the step: writes the rows' keys and values to their sequences' pages, and hands the wanted outputs to `sink`, each kind in
+// row order. Looks at `stop` before every layer. Errors: cancelled; the backend's.
 Status forward(const Model& model, backend::Backend& backend, const Step& step, OutputSink& sink,
                const std::stop_token& stop);
 

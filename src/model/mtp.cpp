@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 using backend::Act;
 
-// What they leave: keys and values of each row's token and the hidden state before it.
+// A row's keys and values are made of its token and of the hidden state before it.
 Status remember_for_mtp(const Pass& pass) {
   const Layer head = pass.model.layer(pass.model.spec.n_layers());
   TESSERA_TRY_STATUS(mtp_inputs(pass, head));
@@ -19,12 +19,12 @@ Status remember_for_mtp(const Pass& pass) {
 
 namespace {
 
-// The MTP head's guess for the step's one row, between begin() and end().
+// Computes the MTP head's guess for the step's one row. Called between begin() and end().
 Status guess(const Pass& pass, const MtpRow& row, std::span<float> logits, std::span<float> hidden) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Layer stored = model.layer(model.spec.n_layers());
-  // What is at position 0 has no hidden state before it, and a window to there does not see it.
+  // Position 0 has no hidden state before it: a window that ends at position 1 hides it.
   LayerSpec spec = stored.spec;
   if (spec.window == 0 || spec.window > row.position) spec.window = static_cast<std::uint32_t>(row.position);
   const Layer head{stored.index, spec, stored.weights};

@@ -1,4 +1,4 @@
-// What becomes of the residual stream behind the last layer: hidden states, embeddings, logits and tokens.
+// Makes outputs of the residual stream behind the last layer: hidden states, embeddings, logits and tokens.
 #include <algorithm>
 #include <array>
 
@@ -11,10 +11,10 @@ using backend::Act;
 
 namespace {
 
-// The tokens of those of the selected rows that want one, out of Act::logits.
+// Draws the tokens of the selected rows that want one, from Act::logits.
 Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
   std::array<backend::SampleRow, kOutputRows> draws;
-  std::array<std::uint32_t, kOutputRows> rows;  // of the step
+  std::array<std::uint32_t, kOutputRows> rows;  // indices in the step
   std::array<Token, kOutputRows> tokens;
   std::size_t n = 0;
   for (std::uint32_t i = 0; i < selected.size(); ++i) {
@@ -27,14 +27,14 @@ Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::u
   if (n == 0) return {};
   const Status together = b.sample(Act::logits, {draws.data(), n}, {tokens.data(), n});
   for (std::size_t i = 0; i < n; ++i) {
-    // A row that cannot be drawn from (it has a NaN) is no fault of its neighbours'.
+    // A row that cannot be drawn from (with a NaN) must not make the other rows fail: each draws alone.
     const Status alone = together || n == 1 ? together : b.sample(Act::logits, {&draws[i], 1}, {&tokens[i], 1});
     sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
   }
   return {};
 }
 
-// The final norm of the selected rows, which are in h.
+// Hands out the final norm of the selected rows, which are in Act::h.
 Status embeddings(backend::Backend& b, const backend::Norm& norm, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
   TESSERA_TRY_STATUS(b.norm(norm, Act::h, Act::h2));
   for (std::uint32_t i = 0; i < selected.size(); ++i) {
@@ -69,8 +69,8 @@ std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const s
   return n_outputs;
 }
 
-// x has the wanted rows alone. Hidden states are read as they are; of the other rows, a few at a time, come the final norm and the
-// logits or a token, or the norm alone.
+// Hidden states are read as they are. The other rows get the final norm and then logits or a token, or (embeddings) the norm alone, at
+// most kOutputRows at a time.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;

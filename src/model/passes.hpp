@@ -1,4 +1,4 @@
-// What the passes over a model share: the model's own (forward.cpp) and its MTP head's (mtp.cpp).
+// Functions that the passes over a model share: the model's own pass (forward.cpp) and its MTP head's (mtp.cpp).
 #pragma once
 
 #include <span>
@@ -8,28 +8,31 @@
 
 namespace tessera::detail {
 
-// What the two halves of a layer read.
+// The inputs of a layer's two halves.
 struct Inputs {
   Input mixer, feed;
 };
 
 // forward.cpp
+// Returns the inputs of the layer's halves; computes the norm that parallel halves share.
 [[nodiscard]] Result<Inputs> inputs_of(const Pass& pass, const Layer& layer);
+// Computes the layer: x -> mixer -> feed -> x.
 Status run_layer(const Pass& pass, const Layer& layer);
 
-// outputs.cpp: what becomes of the residual stream behind the last layer.
+// outputs.cpp
 // Returns the matrix that leads to the logits.
 [[nodiscard]] const backend::Matrix* output_of(const Model& model);
-// Scales and caps Act::logits, where the model does.
+// Scales and caps Act::logits, if the model does.
 Status finish_logits(const Pass& pass);
-// Hands the wanted rows' outputs to `sink`; x has these rows alone.
+// Hands the wanted rows' outputs to `sink`. Precondition: x has only the wanted rows.
 Status outputs(const Pass& pass, OutputSink& sink);
 
-// mtp.cpp: all rows leave in the MTP head's pages what its guesses will see.
+// mtp.cpp
+// Writes all rows' keys and values of the MTP head to its pages, for its guesses to see.
 Status remember_for_mtp(const Pass& pass);
 
-// Calls begin(), `compute`, and end(): also after an error, since what a device has under way would write to pages that are given
-// back.
+// Calls begin(), `compute` and end(). end() is called after an error too: work that a device still runs would write to pages that are
+// given back.
 template <class Compute>
 Status between(const Model& model, backend::Backend& b, const Step& step, Compute compute) {
   struct Ended {

@@ -1,4 +1,4 @@
-// The activations that a model needs: its own, and those of each layer's blocks.
+// The sizes of the activations that a model and each of its layers' blocks need.
 #include <algorithm>
 
 #include "model/blocks/blocks.hpp"

@@ -1,4 +1,4 @@
-// Of engines with BackendKind::cuda: which GPU, and what of it they may use. No CUDA header is needed.
+// Options of engines with BackendKind::cuda: the GPU, and how much of it an engine may use. No CUDA header is needed.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace tessera {
 
 struct CudaOptions {
   std::int32_t device = 0;          // the driver's ordinal
-  // A CUstream of the device's primary context (so a runtime API's cudaStream_t), which must outlive the engine: steps
-  // are put into it, in order with what the host puts there. nullptr: a stream of the engine's own.
+  // A CUstream of the device's primary context (a cudaStream_t of the runtime API is one), which must outlive the engine. Steps run
+  // in this stream, in order with the host's own work there. nullptr: a stream of the engine's own.
   void* stream = nullptr;
   std::uint64_t memory_budget = 0;  // bytes of device memory that the plan may reach; 0: no limit
-  // Where the driver and cuBLASLt are; empty: as the system finds libcuda.so.1, libcublasLt.so.13 or .12.
+  // Paths of the driver and of cuBLASLt. Empty: the system looks for libcuda.so.1, and for libcublasLt.so.13, then .12.
   std::string driver_library = {};
   std::string blas_library = {};
 };

@@ -1,4 +1,5 @@
-// The instruction sets that kernels exist for. An engine picks the best that the machine runs, or is told which.
+// The instruction sets that kernels exist for. An engine takes the best set that the machine runs, unless
+// EngineOptions::instruction_set names one.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,15 @@
 namespace tessera {
 
 enum class InstructionSet : std::int32_t {
-  automatic = 0,    // an option's "the best there is"
+  automatic = 0,    // as an option: the best set that the machine runs
   baseline = 1,     // x86-64-v2 (SSE4.2); FMA in software
   avx2 = 2,         // AVX2, FMA, F16C
-  avx2_vnni = 3,    // and AVX-VNNI
+  avx2_vnni = 3,    // avx2 and AVX-VNNI
   avx512 = 4,       // AVX-512 F, BW, VL, DQ
-  avx512_vnni = 5,  // and VNNI, BF16
-  amx = 6,          // and AMX tiles of int8 and bf16
+  avx512_vnni = 5,  // avx512 and VNNI, BF16
+  amx = 6,          // avx512_vnni and AMX tiles of int8 and bf16
   neon = 7,         // ARMv8
-  neon_dotprod = 8  // and dotprod
+  neon_dotprod = 8  // neon and dotprod
 };
 
 inline constexpr InstructionSet kInstructionSets[] = {
@@ -38,7 +39,7 @@ inline constexpr InstructionSet kInstructionSets[] = {
   return "?";
 }
 
-// The set of that name ("auto" too), or nullopt.
+// Returns the set of this name ("auto" included), or nullopt.
 [[nodiscard]] constexpr std::optional<InstructionSet> parse_instruction_set(std::string_view name) noexcept {
   if (name == "auto") return InstructionSet::automatic;
   for (const InstructionSet set : kInstructionSets) {

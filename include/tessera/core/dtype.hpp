@@ -1,5 +1,5 @@
-// The number formats of weights, activations and KV caches. Values are ggml's type ids where GGUF has one (GGUF
-// specification, ggml_type), so that a tensor's type in a file is its DType.
+// The number formats of weights, activations and KV caches. A format that GGUF has is numbered as there (GGUF specification,
+// ggml_type), so that a tensor's type in a file is its DType.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ enum class DType : std::uint32_t {
   fp8 = 0x102,        // KV only: E4M3, one f32 scale per token and head
   int4 = 0x103,       // KV only: rotated, one f32 scale per token and head and a multiplier of 8 bits per 16 numbers
   k8v4 = 0x104,       // KV only: keys as int8 holds them, values as int4
-  automatic = 0xffff  // an option's "choose for me"
+  automatic = 0xffff  // as an option: the library chooses
 };
 
-// "F32", "Q4_K", ...: the names that people know from file names. "?" for a value that is not listed above.
+// Returns the name that people know from file names: "F32", "Q4_K". "?" for a value that is not listed above.
 [[nodiscard]] constexpr std::string_view to_string(DType type) noexcept {
   switch (type) {
     case DType::f32: return "F32";

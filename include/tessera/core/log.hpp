@@ -1,4 +1,7 @@
-// tessera prints nothing. A host that wants to hear of things gives a callback.
+// Messages for a host that wants them. tessera itself prints nothing.
+//
+//   tessera::EngineOptions options;
+//   options.log = [](tessera::LogLevel, std::string_view message) { std::cerr << message << '\n'; };
 #pragma once
 
 #include <cstdint>
@@ -9,7 +12,7 @@ namespace tessera {
 
 enum class LogLevel : std::int32_t { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
-// May be called from any thread that calls into tessera, never from two at once for one engine. `message` is one line.
+// Called on any thread that calls into tessera, by one thread at a time per engine. `message` is one line.
 using LogCallback = std::function<void(LogLevel level, std::string_view message)>;
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// How an engine computes: which families of docs/numerics.md its matrix products and attention belong to. The cuda backend
-// knows automatic, fastest (the same there) and invariant.
+// The arithmetic of an engine: the families (docs/numerics.md) of its matrix products and of attention. The cuda backend has
+// automatic, fastest (the same as automatic there) and invariant.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,24 @@
 namespace tessera {
 
 enum class Numerics : std::int32_t {
-  // Each weight format's own: int8 for quantised ones (exact integer dot products over activations in 8 bits), f32 for F32,
-  // and for F16 and BF16 what the CPU is fast at. The same bits whatever the batch, the chunks and the threads; on another
-  // machine too, but for F16 and BF16 weights and for keys and values in F16, BF16 and INT8: tiles (AMX) have an order of
-  // their own for F16 and for BF16 weights, and AVX512_BF16 for BF16 and INT8.
+  // By weight format: int8 for quantised formats (exact integer dot products over activations in 8 bits), f32 for F32, and for F16
+  // and BF16 the family that this CPU computes fastest. On one machine the bits depend neither on the batch nor on the chunks of a
+  // prompt or the threads. Machines differ only for F16 and BF16 weights, and for keys and values of any type but F32: tiles (AMX)
+  // and AVX512_BF16 each have an order of sums of their own.
   automatic = 0,
-  // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits likewise, and on every machine.
+  // bf16 for quantised formats too: weights and activations are rounded to bf16. The bits depend neither on batch, chunks and
+  // threads nor on the machine.
   bf16 = 1,
-  // Where there are tiles, bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's
-  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell. Keys and
-  // values in F16, in models whose weights are all quantised, are rounded to bf16 where the CPU multiplies that (AVX512_BF16,
-  // AMX). Else automatic.
+  // On CPUs with tiles: bf16 for steps of many rows, int8 for steps of few. Prefill and decode are each as fast as they can be, but
+  // the last bits of a token's logits depend on how many tokens were computed in the same step, and verify() cannot tell. If all
+  // weights are quantised, keys and values in F16 are rounded to bf16 on CPUs that multiply bf16 (AVX512_BF16, AMX). Otherwise as
+  // automatic.
   fastest = 2,
-  // f32 with every product and sum rounded by itself: slow, for comparison.
+  // f32, every product and every sum rounded by itself. Slow, for comparison.
   reference = 3,
-  // The same bits whatever the batch and the chunks. On the CPU automatic is that already, and this is the same bits on every
-  // machine too; on a GPU it gives up the vendor's products of many rows, whose order of sums depends on how many there are.
+  // The bits do not depend on the batch or the chunks. On the CPU that is so with automatic too, but with invariant they are also
+  // the same on every machine. On a GPU the vendor's products of many rows are not used, because their order of sums depends on
+  // the number of rows.
   invariant = 4
 };
 

@@ -1,5 +1,12 @@
-// Errors as values. Everything in tessera that can fail returns Result<T> (or Status, its void form): no exception
-// crosses the API, and the type is the same in every language mode (-fno-exceptions, -fno-rtti, C++20, C++23).
+// Errors as values. Every function that can fail returns a Result<T>, or a Status where there is no value. No exception crosses
+// the API, and the types are the same in every language mode (-fno-exceptions, -fno-rtti, C++20, C++23).
+//
+//   auto engine = tessera::Engine::load(path);
+//   if (!engine) {
+//     std::fprintf(stderr, "%s\n", engine.error().text().c_str());
+//     return 1;
+//   }
+//   auto session = engine->session();
 #pragma once
 
 #include <cstdint>
@@ -11,10 +18,10 @@
 
 namespace tessera {
 
-// Values are fixed: they are part of the (future) C ABI.
+// The numbers never change: they are part of the (future) C ABI.
 enum class ErrorCode : std::int32_t {
   none = 0,              // no error: the code of an empty Error
-  invalid_argument = 1,  // a value the caller passed: an option, a token id, a prompt
+  invalid_argument = 1,  // a value that the caller passed: an option, a token id, a prompt
   invalid_state = 2,     // the call does not fit what the object is doing
   not_found = 3,         // a file, key or tensor that is not there
   unsupported = 4,       // well-formed, but something tessera does not do (yet)
@@ -26,24 +33,24 @@ enum class ErrorCode : std::int32_t {
   cancelled = 10,        // a stop_token or a callback asked to stop
   callback_failed = 11,  // a callback of the caller's threw
   numeric = 12,          // logits that are NaN, or allow no token at all
-  internal = 13,         // a defect of tessera's: please report it
-  device_error = 14,     // a device (a GPU) failed at what it was asked to do
-  busy = 15,             // too much is waiting already: the sentence says when to try again
-  too_late = 16,         // it could not end by its deadline
+  internal = 13,         // a defect of tessera: please report it
+  device_error = 14,     // a device (a GPU) failed
+  busy = 15,             // too many requests are waiting: the message says when to try again
+  too_late = 16,         // a request could not end by its deadline
 };
 
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
-// What went wrong: a code for programs, a sentence for people that says what to do, and the place (a file offset, a
-// key, a tensor, a position), which may be empty. Message and place are one line of UTF-8 each: what a file or a caller
-// put into them that is not a printable character is a '?' there.
+// An error: a code for programs, a message for people that says what to do, and the place (a file offset, a key, a tensor, a
+// position), which may be empty. Message and place are one line of UTF-8 each; characters from a file or a caller that cannot be
+// printed are replaced by '?'.
 //
-// An Error is two words. Copies share its texts, so that a copy never allocates and never fails; a moved-from Error
-// stays what it was. A default-constructed Error is empty: code none, no texts.
+// An Error is two words. Copies share the texts, so a copy never allocates and never fails. A moved-from Error is unchanged. A
+// default-constructed Error is empty: code none, no texts.
 class [[nodiscard]] Error {
  public:
   constexpr Error() noexcept = default;
-  // If there is no memory for the texts, the code stays and the message is "out of memory".
+  // Without memory for the texts the Error keeps its code, and its message is "out of memory".
   Error(ErrorCode code, std::string_view message, std::string_view place = {}) noexcept;
   Error(const Error&) noexcept = default;
   Error& operator=(const Error&) noexcept = default;
@@ -52,7 +59,7 @@ class [[nodiscard]] Error {
   [[nodiscard]] ErrorCode code() const noexcept { return body_ != nullptr ? body_->code : ErrorCode::none; }
   [[nodiscard]] const std::string& message() const noexcept { return body_ != nullptr ? body_->message : no_text(); }
   [[nodiscard]] const std::string& place() const noexcept { return body_ != nullptr ? body_->place : no_text(); }
-  // "place: message", one line. May throw std::bad_alloc, as it makes a string.
+  // Returns "place: message", one line. May throw std::bad_alloc.
   [[nodiscard]] std::string text() const { return place().empty() ? message() : place() + ": " + message(); }
 
  private:
@@ -73,11 +80,11 @@ namespace detail {
 [[nodiscard]] Error some_error(const Error& error) noexcept;
 }  // namespace detail
 
-// A T or an Error: test which first. Reading the other one is a mistake of the program, but a defined one in every
-// build: the value of an error is T{}, and the error of a value is the empty Error. The T{} of a handle (a Session, a
-// Grammar) is an empty handle, whose functions return invalid_state (docs/headers.md).
+// A value or an Error; ask has_value() first. Reading the wrong one is a mistake of the program, but defined: the value of a failed
+// Result is T{}, and the error of a successful one is the empty Error. For a handle (a Session, a Grammar) T{} is an empty handle,
+// whose functions return invalid_state (docs/headers.md).
 //
-// A moved-from Result still says whether it was a value.
+// After a move has_value() is unchanged.
 template <class T>
 class [[nodiscard]] Result {
   static_assert(std::is_nothrow_default_constructible_v<T>,
@@ -92,7 +99,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool has_value() const noexcept { return error_.empty(); }
   explicit operator bool() const noexcept { return has_value(); }
 
-  // The value, three ways: *result, result->member, result.value().
+  // Return the value, in three notations: *result, result->member, result.value().
   [[nodiscard]] T& operator*() & noexcept { return value_; }
   [[nodiscard]] const T& operator*() const& noexcept { return value_; }
   [[nodiscard]] T&& operator*() && noexcept { return std::move(value_); }

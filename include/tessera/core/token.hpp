@@ -1,4 +1,4 @@
-// A token: its place in the vocabulary, from 0.
+// A token: its index in the vocabulary, from 0.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@
 
 namespace tessera {
 
-// Says when the search ends, once as many sequences have finished as there are beams (transformers' early_stopping).
+// Says when the search ends, once the number of finished sequences has reached the number of beams (transformers' early_stopping).
 enum class EarlyStopping : std::int32_t {
   likely = 0,  // when the best unfinished beam, if ended now, would not enter the result (False)
   first = 1,   // at once (True)
@@ -31,8 +31,8 @@ enum class EarlyStopping : std::int32_t {
 
 struct BeamOptions {
   std::uint32_t beams = 4;        // sequences that are followed at once, 1 to 1024
-  std::uint32_t results = 0;      // sequences that are returned, the best first; 0: as many as beams
-  std::size_t max_tokens = 0;     // tokens of a sequence at most; 0: as many as the context has room for
+  std::uint32_t results = 0;      // sequences that are returned, the best first; 0: the number of beams
+  std::size_t max_tokens = 0;     // tokens of a sequence at most; 0: until the context is full
   // A finished sequence's score is the sum of ln p of its tokens, end token included, divided by (number of tokens) to this power.
   // Above 0 favours long sequences, 0 takes the plain sum, below 0 favours short sequences.
   float length_penalty = 1.0f;

@@ -35,7 +35,7 @@ struct LookaheadOptions {
   std::size_t ngram = 4;  // tokens of an n-gram of the pool, 2 to 16
 };
 // Drafts the model's own earlier guesses (lookahead decoding; Fu et al. 2024). The model's likeliest tokens behind the drafts of
-// one step are drafts of the next step (Jacobi iteration; Santilli et al. 2023). N-grams of such guesses are collected in a pool,
+// one step are drafts of the next step (Jacobi iteration; Santilli et al. 2023). N-grams of these guesses are collected in a pool,
 // and drafts come from the pool first. Unlike the paper's method, this one computes no rows beside the drafts and follows one
 // branch. Needs no second model and no repetition, but pays only where further rows are nearly free, because most guesses are
 // wrong. Errors: invalid_argument, `ngram` is not 2 to 16.

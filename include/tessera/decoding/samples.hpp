@@ -1,6 +1,5 @@
-// Several answers to one prompt. Each is a fork of the session, which shares the prompt's pages, and all are computed
-// together, a step at a time. Sample i is what a fork gives alone whose sampler has the same seed and the stream plus i,
-// bit for bit.
+// Several answers to one prompt. Each answer is a fork of the session and shares the prompt's pages; a step computes one token of
+// every answer. Sample i has the same bits as a fork that generates alone with the sampler's seed and stream + i.
 //
 //   auto samples = tessera::Samples::start(session, sampler, {.samples = 4, .generate = {.max_tokens = 100},
 //                                                             .best_by = tessera::BestBy::mean_logprob});

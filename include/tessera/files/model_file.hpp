@@ -1,5 +1,10 @@
-// A GGUF model: one file, or the parts of a split one ("name-00001-of-00003.gguf", keys split.no, split.count,
-// split.tensors.count), as one list of tensors. Metadata is the first part's.
+// A ModelFile is a GGUF model on disk: one file, or the parts of a split model ("name-00001-of-00003.gguf", keys split.no,
+// split.count, split.tensors.count) as one list of tensors. Settings and metadata are those of the first part.
+//
+//   auto file = tessera::ModelFile::open("model.gguf");
+//   if (!file) return report(file.error());
+//   for (const tessera::TensorInfo& tensor : file->tensors()) std::puts(std::string(tensor.name).c_str());
+//   auto engine = tessera::Engine::load(*file);
 #pragma once
 
 #include <filesystem>
@@ -13,28 +18,28 @@
 
 namespace tessera {
 
+// A cheap handle: copies share the parsed headers. Every function may be called from any thread.
 class ModelFile final : public ModelSource {
  public:
   ModelFile() noexcept = default;  // an empty handle (docs/headers.md)
-  // Opens the file and, if it is the first part of a split model, its siblings. Another part than the first, a missing
-  // part, a tensor that stands twice or a wrong count is an error that says which. `stop` ends it with
-  // ErrorCode::cancelled.
+  // Opens the file and, if it is the first part of a split model, the other parts beside it. Errors, which name the part or the
+  // tensor: `path` is a later part; a part is missing; a tensor occurs twice; a count is wrong; cancelled, if `stop` is requested.
   [[nodiscard]] static Result<ModelFile> open(const std::filesystem::path& path, const std::stop_token& stop = {}) noexcept;
-  // The same from sources, parts in order.
+  // Opens a model whose parts are these sources, in the order of the parts.
   [[nodiscard]] static Result<ModelFile> from_sources(std::span<const std::shared_ptr<ByteSource>> parts) noexcept;
   [[nodiscard]] static Result<ModelFile> from_source(std::shared_ptr<ByteSource> source) noexcept;
-  // The bytes stay the caller's, alive and unchanged for as long as the ModelFile is used (loading an engine from it
-  // copies what it needs).
+  // Reads the model from the caller's bytes, which must stay alive and unchanged while the ModelFile is used. An engine that was
+  // loaded from the ModelFile does not need them.
   [[nodiscard]] static Result<ModelFile> from_memory(std::span<const std::byte> bytes) noexcept;
 
-  [[nodiscard]] const Settings& settings() const noexcept override;  // of the first part
-  [[nodiscard]] const GgufFile& metadata() const noexcept;            // likewise, by GGUF's keys
+  [[nodiscard]] const Settings& settings() const noexcept override;   // the first part's
+  [[nodiscard]] const GgufFile& metadata() const noexcept;            // the first part, to be read by GGUF's keys
   [[nodiscard]] std::span<const GgufFile> parts() const noexcept;
-  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept override;  // of all parts
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept override;  // all parts' tensors
   [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
-  [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;  // what the parsed headers hold in memory
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;  // memory of the parsed headers
 
-  // Reads part of a tensor's data: [offset, offset + out.size()) of its bytes. Thread-safe.
+  // Reads bytes [offset, offset + out.size()) of the tensor's data.
   [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
 
  private:

@@ -1,9 +1,14 @@
-// Builds a Sampler from stages, applied in the order in which they are written; the draw comes after the last:
+// A Chain builds a Sampler from stages. Stages run in the order in which they are written; the draw comes after the last stage.
 //
 //   auto sampler = tessera::sampling::chain().temperature(0.8f).top_p(0.95f).seed(42).build();
 //
-// A chain can also have a name and grow by and by: auto made = chain(); if (cold) made.greedy(); auto sampler = made.build();
-// An invalid option does not stop the chain: the sampler's first call (or Sampler::status()) reports it.
+// A chain can also grow step by step:
+//
+//   auto made = tessera::sampling::chain();
+//   if (cold) made.greedy();
+//   auto sampler = made.build();
+//
+// An invalid option does not stop the chain: the Sampler's functions report it, Sampler::status() first.
 #pragma once
 
 #include <concepts>
@@ -30,51 +35,52 @@ class Chain {
   Chain& operator=(Chain&&) noexcept;
   ~Chain();
 
-  // None of the stages changes the order of the candidates.
+  // The stages. No stage changes the order of the candidates.
   //
-  // Keeps the candidate of the highest logit; of equal ones the lowest token id.
+  // Keeps the candidate of the highest logit; of equal logits, the lowest token id.
   Chain& greedy() & noexcept;
-  // Divides every logit by it; 0 is greedy. Ackley, Hinton, Sejnowski (1985), section 2.
+  // Divides every logit by the temperature; 0 is greedy. Ackley, Hinton, Sejnowski (1985), section 2.
   Chain& temperature(float temperature) & noexcept;
-  // A temperature that follows the entropy H of the n candidates: low + (high - low) * (H / ln n)^exponent. kalomaze's
-  // (koboldcpp; llama.cpp's temp_ext, where low = temp - range and high = temp + range).
+  // Divides every logit by a temperature that follows the entropy H of the n candidates: low + (high - low) * (H / ln n)^exponent.
+  // By kalomaze (koboldcpp; llama.cpp's temp_ext, where low = temp - range and high = temp + range).
   Chain& dynamic_temperature(const DynamicTemperatureOptions& options) & noexcept;
-  // Keeps the k best (of equal ones the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018), section 5.4.
+  // Keeps the k best candidates (of equal logits, the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018), section 5.4.
   Chain& top_k(std::size_t k) & noexcept;
   // Keeps the fewest best candidates whose probabilities reach p in (0, 1]. Holtzman et al. (ICLR 2020), section 3.1.
   Chain& top_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps those at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
+  // Keeps candidates at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
   Chain& min_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps those whose surprise is nearest to the entropy until they reach p in (0, 1]. Meister et al. (TACL 2023).
+  // Keeps the candidates whose surprise is nearest to the entropy, until their probabilities reach p in (0, 1]. Meister et al.
+  // (TACL 2023).
   Chain& typical_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps logits of at least the best one's less n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
+  // Keeps logits of at least the best logit minus n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
   Chain& top_n_sigma(float n) & noexcept;
-  // A token that occurs `count` > 0 times among the last n of the answer, or of the whole history
-  // (PenaltyOptions::counted): its logit is divided by `repetition` where
-  // positive, else multiplied (Keskar et al. 2019, section 4.1); then count * frequency + presence is taken off (OpenAI).
+  // Changes the logit of each token that occurs `count` > 0 times among the last n counted tokens (PenaltyOptions): a positive logit
+  // is divided by `repetition`, another is multiplied by it (Keskar et al. 2019, section 4.1); then count * frequency + presence is
+  // subtracted (OpenAI).
   Chain& penalties(const PenaltyOptions& options) & noexcept;
-  // Adds a number to the logits of given tokens (OpenAI). Biases of one token add up.
+  // Adds a number to the logits of given tokens (OpenAI). Biases of the same token add up.
   Chain& logit_bias(std::span<const TokenBias> biases) & noexcept;
   Chain& logit_bias(std::initializer_list<TokenBias> biases) & noexcept {
     return logit_bias({biases.begin(), biases.size()});
   }
-  Chain& allow(std::span<const Token> tokens) & noexcept;  // these and no others
+  Chain& allow(std::span<const Token> tokens) & noexcept;  // removes all other tokens
   Chain& allow(std::initializer_list<Token> tokens) & noexcept { return allow({tokens.begin(), tokens.size()}); }
-  Chain& deny(std::span<const Token> tokens) & noexcept;   // all but these
+  Chain& deny(std::span<const Token> tokens) & noexcept;   // removes these tokens
   Chain& deny(std::initializer_list<Token> tokens) & noexcept { return deny({tokens.begin(), tokens.size()}); }
-  // Exclude top choices: now and then, of the tokens with a probability of at least `threshold`, all but the least likely
-  // one are removed. Weidmann (text-generation-webui, pull request 6335).
+  // Excludes top choices: at random, removes the tokens with a probability of at least `threshold`, and keeps the least likely of
+  // them. Weidmann (text-generation-webui, pull request 6335).
   Chain& xtc(const XtcOptions& options) & noexcept;
-  // Don't repeat yourself: where the last n >= allowed_length tokens of the answer, or of the whole history
-  // (DryOptions::counted), occurred before and token t followed, t's logit loses
-  // multiplier * base^(n - allowed_length). Weidmann (text-generation-webui, pull request 5677).
+  // Penalises repeats ("don't repeat yourself"): if the last n >= allowed_length counted tokens (DryOptions) occurred before and were
+  // followed by token t, subtracts multiplier * base^(n - allowed_length) from t's logit. Weidmann (text-generation-webui, pull
+  // request 5677).
   Chain& dry(const DryOptions& options) & noexcept;
-  // Version 2: removes what is more surprising than mu, which each accepted token moves towards a surprise of tau bits.
-  // Usually the last stage. Basu et al. (ICLR 2021).
+  // Removes candidates more surprising than mu; each accepted token moves mu towards a surprise of tau bits (version 2). Usually the
+  // last stage. Basu et al. (ICLR 2021).
   Chain& mirostat(const MirostatOptions& options) & noexcept;
 
-  // A stage of your own: see stage.hpp for what it may have. Copied by Sampler::clone(). A null pointer is an error of the
-  // chain.
+  // Adds a stage of your own: stage.hpp says what a stage may have. Sampler::clone() copies the stage. A null pointer is an error of
+  // the chain.
   template <class T>
     requires StageFunction<std::decay_t<T>>
   Chain& stage(T&& function) & {
@@ -89,11 +95,11 @@ class Chain {
   }
   Chain& stage(std::unique_ptr<Stage> stage) & noexcept;
 
-  // What the random numbers follow from. 0 unless given: the library takes no entropy by itself. `stream` tells apart
-  // sequences that share a seed.
+  // Sets the seed of the random numbers. Default: 0, because the library takes no entropy by itself. `stream` tells apart sequences
+  // that share a seed.
   Chain& seed(std::uint64_t seed, std::uint32_t stream = 0) & noexcept;
 
-  // The same for a chain that has no name yet, by value: auto usual = chain().top_k(40);
+  // The same for a temporary chain, which is returned by value: auto usual = chain().top_k(40);
   Chain greedy() && noexcept { return std::move(greedy()); }
   Chain temperature(float t) && noexcept { return std::move(temperature(t)); }
   Chain dynamic_temperature(const DynamicTemperatureOptions& o) && noexcept { return std::move(dynamic_temperature(o)); }
@@ -120,7 +126,8 @@ class Chain {
   Chain stage(std::unique_ptr<Stage> own) && noexcept { return std::move(stage(std::move(own))); }
   Chain seed(std::uint64_t value, std::uint32_t stream = 0) && noexcept { return std::move(seed(value, stream)); }
 
-  // Moves the stages out: a chain builds one sampler. With no stage it draws from the plain softmax.
+  // Makes the sampler and moves the stages into it: a chain builds one sampler. Without stages the sampler draws from the plain
+  // softmax.
   [[nodiscard]] Sampler build() noexcept;
 
  private:

@@ -1,5 +1,9 @@
-// Logits in, a token out. A Sampler knows nothing of the engine: it is built from a chain of stages (chain.hpp),
-// applies them, and draws. The same logits, history, position and seed give the same token on every machine.
+// A Sampler makes a token of logits: it applies the stages of its chain (chain.hpp) and draws. It knows nothing of the engine. The
+// same logits, history, position and seed give the same token on every machine.
+//
+//   auto sampler = tessera::sampling::chain().top_k(40).temperature(0.8f).seed(7).build();
+//   auto token = sampler.sample(session.logits(), session.tokens(), session.next_position());
+//   if (token && sampler.accept(*token)) session.add_pending(*token);
 #pragma once
 
 #include <cstddef>
@@ -22,8 +26,8 @@ class Chain;
 struct SamplerState;
 }  // namespace sampling
 
-// A movable handle, used by one thread at a time. After the first call for a vocabulary nothing is allocated per token
-// (mirostat's memory of its accepted tokens, and DRY's of those that it counts, grow by doubling).
+// A movable handle, used by one thread at a time. After the first call for a vocabulary no call allocates per token. Exception:
+// mirostat's list of accepted tokens, DRY's list of counted tokens and the text of a stage that follows one grow by doubling.
 class Sampler {
  public:
   Sampler() noexcept;  // an empty handle (docs/headers.md)
@@ -31,27 +35,28 @@ class Sampler {
   Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();
 
-  // The error of an option given to the chain, if one was invalid. Every other call reports it too, so that a sampler
-  // may be used without looking here first.
+  // Returns the error of the chain's first invalid option, if there is one. All functions that return a Result return the same error,
+  // so a sampler may be used without asking here first.
   [[nodiscard]] Status status() const noexcept;
 
-  // Draws the token at `position`. logits: [vocabulary]; history: the tokens before it, prompt included, oldest first.
-  // Changes nothing that a later draw depends on: tell the sampler with accept() which token the sequence took.
-  // ErrorCode::numeric where a logit is NaN, where every logit is -inf, or where a stage left no token. `suppressed`:
-  // tokens that no stage sees, as if Chain::deny() came first; a model's own are Tokenizer::suppressed().
+  // Draws the token at `position`. logits: [vocabulary]; history: the tokens before `position`, prompt included, oldest first.
+  // `suppressed` are tokens that no stage sees, as if Chain::deny() came first; a model's own are Tokenizer::suppressed(). Changes
+  // nothing that a later draw depends on: tell the sampler with accept() which token the sequence took. Errors: numeric, a logit is
+  // NaN, every logit is -inf, or a stage left no token; callback_failed, a stage of your own threw.
   [[nodiscard]] Result<Token> sample(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                                      std::span<const Token> suppressed = {}) noexcept;
 
-  // What sample() would draw from: the candidates that remain, with probabilities that add up to 1 (to f32 rounding).
-  // Valid until the next call. A greedy sampler gives one candidate of probability 1.
+  // Returns the distribution that sample() would draw from: the candidates that remain, with probabilities that add up to 1 (to f32
+  // rounding). Valid until the next call. A greedy sampler gives one candidate of probability 1.
   [[nodiscard]] Result<std::span<const sampling::Candidate>> distribution(std::span<const float> logits,
                                                                           std::span<const Token> history,
                                                                           std::uint64_t position,
                                                                           std::span<const Token> suppressed = {}) noexcept;
 
-  // The sequence took `token` (drawn or forced); rollback(n) undoes the last n accepts. On error nothing has changed.
-  // Only stages that remember need these (mirostat, grammars); Session::generate calls them.
+  // Tells the stages that the sequence took `token` (drawn or forced). Needed by stages that remember (mirostat, grammars);
+  // Session::generate() calls it. After an error nothing has changed.
   Status accept(Token token) noexcept;
+  // Undoes the last n accepts. Errors: invalid_argument, fewer tokens were accepted.
   Status rollback(std::size_t n) noexcept;
 
   // Call it before the first token of a generation is drawn, with the tokens that the generation follows; generations, samples
@@ -62,7 +67,7 @@ class Sampler {
   Status begin_text(std::span<const Token> sequence, std::span<const Token> prompt = {}) noexcept;
 
   // Says that the next token to be drawn, at `position`, is the first of an answer: penalties count from there (Counted::answer).
-  // Generations, samples and schedulers call it when they begin; each of them is an answer of its own. A host that draws by
+  // Generations, samples and schedulers call it when they begin: each begins an answer of its own. A host that draws by
   // sample() calls it with the number of the prompt's tokens; without it the whole history is the answer. Nothing happens to an
   // empty sampler.
   void begin_answer(std::uint64_t position) noexcept;
@@ -71,13 +76,14 @@ class Sampler {
   // fingerprint (of a stage, or of an engine without a tokenizer) fits all.
   [[nodiscard]] Status check_tokenizer(const Hash128& fingerprint) const noexcept;
 
-  // Bytes with which the text must go on, whatever the logits are: what the first stage says that knows of any.
+  // Returns the bytes with which the text must go on, whatever the logits are: the answer of the first stage that forces any; empty
+  // if no stage does.
   [[nodiscard]] Result<std::string> forced() noexcept;
 
-  // An independent copy: same options, same seed, same memory of accepted tokens.
+  // Returns an independent copy with the same options, seed and accepted tokens.
   [[nodiscard]] Result<Sampler> clone() const noexcept;
 
-  // What the first call takes for a vocabulary of this size; stages that remember may take more.
+  // Returns the bytes that the first call takes for a vocabulary of this size. Stages that remember may take more.
   [[nodiscard]] static std::size_t workspace_bytes(std::size_t vocabulary) noexcept;
 
   [[nodiscard]] std::uint64_t seed() const noexcept;
@@ -85,8 +91,8 @@ class Sampler {
   // Replaces seed and stream, for a copy that shall draw other tokens.
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
 
-  // The sampler in numbers, if it is nothing but greedy, temperature, top_k and top_p stages (in any order, at most
-  // kMaxSampleSteps). Then a backend may draw in its place, so that no logits come to the host.
+  // Returns the sampler in numbers, if its stages can all be said in numbers (greedy, temperature, top_k and top_p, in any order, at
+  // most kMaxSampleSteps; a stage of your own by its step()). A backend may then draw instead, so that no logits come to the host.
   [[nodiscard]] std::optional<sampling::Recipe> recipe() const noexcept;
 
  private:

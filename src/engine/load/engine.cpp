@@ -32,7 +32,7 @@ constexpr std::string_view kAssumedPreTokenizer =
     "the file does not name its pre-tokenizer, and \"default\" is assumed: tokens may differ from those that the model was "
     "trained with. Convert the model again, or write the key";
 
-// An error that says which file it is about, if it does not yet.
+// Returns the error with the file's name in its place, if the name is not there yet.
 Error in_file(Error error, const std::string& file) {
   if (error.place().starts_with(file)) return error;
   const std::string place = error.place().empty() ? file : file + ": " + error.place();
@@ -88,11 +88,11 @@ Status check_no_fallback(const backend::Backend& backend) {
   return {};
 }
 
-// By their tensors; of a tensor that is several matrices in one the first has its name.
+// Names the matrices for the observer by their tensors. If a tensor holds several matrices, the first one gets the name.
 void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelSource& source,
                    std::span<const detail::Binding> bindings) {
   for (const detail::Binding& binding : bindings) {
-    if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;  // parts side by side see parts of its inputs
+    if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;  // side by side: a part sees some inputs only
     const bool once = row_of(binding.role).owner == Owner::model;
     const detail::Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
     observing.name_matrix(*weights.matrix(binding.role), source.tensors()[binding.tensor].name);
@@ -134,7 +134,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   state->identity = detail::make_identity(state->model, *state->backend);
   TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
-  // What belongs to the call that loads, not to the engine.
+  // Options of the loading call alone.
   state->options.progress = {};
   state->options.stop = {};
   tell(options, LogLevel::info, "loaded");

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::string_view kCpu = "cpu";  // whose name numerics do not say
+constexpr std::string_view kCpu = "cpu";  // the backend whose name is left out of numerics
 
 std::string prefix_of(const Identity& identity) { return identity.backend == kCpu ? "" : identity.backend + ": "; }
 

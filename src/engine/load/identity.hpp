@@ -1,5 +1,5 @@
-// What decides a sequence's keys and values besides its tokens. Sequences of the same identity have the same bits: they
-// may share pages, and a saved one may be restored. Restored on another backend, whose numerics are others, it is marked.
+// An Identity is everything beside the tokens that decides a sequence's keys and values. Sequences of the same tokens and identity have the
+// same bits: they may share pages, and a saved session may be restored. A session restored on another backend is marked as edited.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace tessera::detail {
 
 struct Identity {
-  // The family of an operation's kernels, for weights or a KV type of a name.
+  // The family of an operation's kernels; `dtype` names the weight format or KV type.
   struct Family {
     std::string operation, dtype, name;
   };
@@ -23,20 +23,20 @@ struct Identity {
   std::string model;  // architecture and a hash of all weights
   std::string backend;
   std::vector<Family> families;
-  std::string spec;  // the whole spec, its windows too: spec_text()
+  std::string spec;  // spec_text(): all fields that change results, windows included
 };
 
-// What computes a sequence with keys and values of these types: the families of attention, of products by weight type, and of
-// the rest, or one name if it is the same for all; behind "NAME: " if the backend is not the CPU.
+// Returns the families that compute a sequence with keys and values of these types: of attention, of products by weight type, and of the
+// other operations, or one name if all are the same. "NAME: " precedes them if the backend is not the CPU.
 [[nodiscard]] std::string numerics_of(const Identity& identity, const KvOptions& kv);
 
-// The backend that numerics are of.
+// Returns the backend's name from a text of numerics_of().
 [[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;
 
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);
 
-// All of it with the KV types and the caller's salt: the root of the prefix index. No adapter exists yet; one will be a
-// part.
+// Returns the identity with KV types and the caller's salt as one text: the root of the prefix index. An adapter, once there are adapters,
+// must become a part of it.
 [[nodiscard]] std::string prefix_identity(const Identity& identity, const KvOptions& kv);
 
 }  // namespace tessera::detail

@@ -11,9 +11,9 @@
 namespace tessera::detail {
 namespace {
 
-// A page's entry in its pool and in the prefix index, and its place in a sequence's tables.
+// Heap bytes of a page: its entries in its pool, in the prefix index and in a sequence's tables.
 constexpr std::uint64_t kBytesOfPage = 160;
-// A node of the prefix index, with the map's own.
+// Heap bytes of a node of the prefix index, with the map's node around it.
 constexpr std::uint64_t kBytesOfNode = 320;
 
 KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
@@ -107,7 +107,7 @@ Status check_kv_types(const backend::Backend& backend, const KvLayout& layout) {
 
 namespace {
 
-// Gives layers at the two ends their type, and those that share one of them.
+// Gives the layers at both ends their type, and to layers that share keys and values the type of the layer that has them.
 Status widen(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
@@ -133,7 +133,7 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   layers.reserve(spec.layers.size() + 2 * spec.mtp_heads.size());
   for (const LayerSpec& layer : spec.layers) {
     layers.push_back(needs_of(spec, layer));
-    // A layer without a mixer has nothing to keep: it stands at an earlier one's place, which it does not look at.
+    // A layer without a mixer keeps nothing: it gets an earlier layer's place, which it never reads.
     if (layer.mixer != Mixer::none) continue;
     if (layers.size() == 1) {
       return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
@@ -149,8 +149,7 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
 }
 
 Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
-  // Every group counts in full, also behind a window: a prompt that is appended in one call holds all its pages until it
-  // is done.
+  // Every group counts in full, also one with a window: a prompt that is appended in one call holds all its pages until its end.
   const bool paged = resolved.kind == KvKind::paged;
   const std::uint64_t pages = layout.pages(context);
   const auto too_large = [&] {
@@ -205,7 +204,7 @@ bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcep
 
 namespace {
 
-// A stream's cuts may need everything that is to stay, and so may a budget's drops.
+// A stream's cuts and a budget's drops move tokens, so pages that a window has passed may be needed again.
 PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
   if (stream.window != 0) return PassedPages::keep;
   if (resolved.budget.tokens == 0) return PassedPages::give_back;

@@ -1,4 +1,4 @@
-// From options to KV caches: defaults, layouts, pools.
+// Makes KV caches of options: defaults, layouts, pools.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,37 @@
 
 namespace tessera::detail {
 
-// What a layer's type can differ by: none, if those would be of the same type as the others.
+// Returns the layers at both ends that get a KV type of their own; none if that type equals the other layers'.
 [[nodiscard]] WideLayers wide_layers(const KvOptions& options) noexcept;
-// What `options` leave automatic is as in `base`.
+// Returns `options` with the values of `base` for those that are automatic.
 [[nodiscard]] KvOptions resolve(const KvOptions& options, const KvOptions& base);
-// The library's defaults; only the type stays automatic where it does, since it depends on the model.
+// Returns the library's defaults. The type stays automatic, because its default depends on the model.
 [[nodiscard]] KvOptions default_kv_options();
 
-// Errors: values that no enum has, and what `options` ask for explicitly although it cannot be.
+// Errors: invalid_argument, a value that its enum does not have, or an explicit option of `options` that contradicts the others.
 [[nodiscard]] Status check(const KvOptions& options, const KvOptions& resolved);
 
-// Error: a layer has a KV type that the backend does not hold.
+// Error: unsupported, a layer has a KV type that the backend does not hold.
 [[nodiscard]] Status check_kv_types(const backend::Backend& backend, const KvLayout& layout);
-// A group for each window that layers have. Error: more wide layers than there are.
+// Makes the layout of the model's cache. Errors: invalid_argument, more wide layers than layers that keep keys and values; unsupported,
+// layer 0 has no mixer.
 [[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved);
-// What a full sequence of `context` tokens takes in all groups, and what its pages and their bookkeeping take on the
-// heap.
+// Bytes of a full sequence.
 struct KvBytes {
-  std::uint64_t kv = 0;
-  std::uint64_t host = 0;
+  std::uint64_t kv = 0;    // keys, values and states, in all groups
+  std::uint64_t host = 0;  // heap memory of the pages' bookkeeping
 };
+// Returns the bytes of a sequence of `context` tokens. Error: invalid_argument, too large to address.
 [[nodiscard]] Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved,
                                        std::uint64_t budget);
-// Error: a budget, in bytes, that has no room for one page of every group (0: none is set).
+// Error: invalid_argument, the budget (bytes; 0: none) has no room for one page of every group and two states.
 [[nodiscard]] Status check_budget(const KvLayout& layout, std::uint64_t budget);
 
-// With the engine's plan and backend: KV pages are in the backend's memory, if it has one, else in the host's.
+// Makes the engine's pools. Pages lie in the backend's memory, if it has its own, else in the host's. Precondition: the engine's plan and
+// backend are set.
 [[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);
-// Whether a drop leaves every window of the layout the tokens that it sees, and a page more: then windows give back what they have
-// passed, although the budget's sequence is edited.
+// Returns whether a drop leaves to every window of the layout the tokens that it sees and a page more. If so, windows may give back passed
+// pages although the sequence is edited.
 [[nodiscard]] bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcept;
 [[nodiscard]] Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved,
                                             std::uint64_t context, const StreamOptions& stream = {});

@@ -10,7 +10,7 @@ namespace tessera::detail {
 
 namespace {
 
-// It has a width and runs nothing.
+// An executor that has a width and runs nothing.
 class PlannedExecutor final : public Executor {
  public:
   explicit PlannedExecutor(std::size_t concurrency) noexcept : concurrency_(concurrency) {}

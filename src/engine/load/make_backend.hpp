@@ -1,4 +1,4 @@
-// From options to what an engine computes with: the one place that knows which backends there are.
+// Makes an engine's backend and its threads. Beside plan.cpp, which checks options, this is the only code that knows which backends exist.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ struct Machine {
   std::unique_ptr<backend::Backend> backend;
 };
 
-// `options` as resolve_options() makes them. Starts threads, unless the options bring an executor, and opens the device.
-// Errors: an instruction set, numerics or a device that are not there; no memory.
+// Makes the backend: starts threads, unless the options bring an executor, and opens the device. Precondition: `options` come from
+// resolve_options(). Errors: an instruction set, numerics or a device that do not exist here; no memory.
 [[nodiscard]] Result<Machine> make_backend(const EngineOptions& options);
 
-// The same backend, to be asked for sizes alone: it has no threads and no device, and computes nothing.
+// Makes the same backend without threads and device, which knows sizes and computes nothing.
 [[nodiscard]] Result<Machine> make_planner(const EngineOptions& options);
 
 }  // namespace tessera::detail

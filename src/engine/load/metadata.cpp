@@ -57,7 +57,7 @@ bool has_key(const Settings& settings, std::string_view name, const SettingValue
 }  // namespace
 
 KeptSettings::Entry::Entry(std::string_view called, const SettingValue& from) : name(called), text(text_of(from)), value(from) {
-  if (std::holds_alternative<std::string_view>(value)) value = std::string_view();  // the source's; `text` is ours
+  if (std::holds_alternative<std::string_view>(value)) value = std::string_view();  // the source's text; `text` is the copy
 }
 
 KeptSettings::KeptSettings(const Settings& settings)
@@ -111,7 +111,7 @@ std::optional<FileKey> KeptSettings::file_key(std::size_t index) const noexcept 
 }
 
 std::uint64_t metadata_bytes(const Settings& settings) {
-  constexpr std::uint64_t kOfEntry = 256;  // its place in the list, and what lies around two texts
+  constexpr std::uint64_t kOfEntry = 256;  // an Entry, and the heap's overhead of two texts
   std::uint64_t bytes = 4096 + settings.origin().size() + settings.called(Setting::chat_template).size();
   const auto add = [&](std::string_view name, const SettingValue& value) { bytes += kOfEntry + name.size() + text_of(value).size(); };
   for_each_key(settings, add);

@@ -1,4 +1,4 @@
-// What an engine keeps of its model's settings: numbers and strings, without the lists (the vocabulary's, megabytes).
+// The settings that an engine keeps of its model: numbers and strings, without lists (the vocabulary's are megabytes).
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-// Owns its values: the source may go. Strings over 1 MiB are left out, of settings and of the file's other keys.
+// Copies of settings and of the file's other keys, which outlive the source. Strings over 1 MiB are left out.
 class KeptSettings final : public Settings {
  public:
   explicit KeptSettings(const Settings& settings);
@@ -24,20 +24,20 @@ class KeptSettings final : public Settings {
  private:
   struct Entry {
     Entry(std::string_view called, const SettingValue& from);
-    std::string name;  // as the file has it
-    std::string text;  // the value, if it is a string
+    std::string name;  // the file's name of the key
+    std::string text;  // the value of a string
     SettingValue value;
   };
   [[nodiscard]] static SettingValue value_of(const Entry& entry) noexcept;
 
   std::string origin_;
-  std::string template_name_;    // how the file calls Setting::chat_template
-  std::vector<Entry> entries_;   // the file's keys in its order, then settings that are not among them
-  std::size_t n_file_keys_ = 0;  // the first of entries_
-  std::array<std::uint32_t, kSettings> of_settings_{};  // index of each setting's entry, plus 1; 0: there is none
+  std::string template_name_;    // the file's name of Setting::chat_template
+  std::vector<Entry> entries_;   // the file's keys in its order, then settings without a key
+  std::size_t n_file_keys_ = 0;  // entries_ that are keys of the file
+  std::array<std::uint32_t, kSettings> of_settings_{};  // index of each setting's entry, plus 1; 0: no entry
 };
 
-// At least what KeptSettings takes in memory.
+// Returns an upper bound of the bytes that KeptSettings takes.
 [[nodiscard]] std::uint64_t metadata_bytes(const Settings& settings);
 
 }  // namespace tessera::detail

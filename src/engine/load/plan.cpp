@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::uint32_t kMaxStepRows = 8192;
-// Per thread of the pool: the pages of its stack that it touches, and its bookkeeping in the C library.
+// Bytes of a thread of the pool: the pages of its stack that it touches, and its bookkeeping in the C library.
 constexpr std::uint64_t kThreadBytes = 24 * 1024;
 
-// The tables that describe tensors while loading.
+// Returns the bytes of the tables that describe n tensors while loading.
 std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 
-// One session: two rows of logits, its tokens; while a prompt of the whole context is computed, a row's
-// description for each token; and the workspace of a sampler, which is the caller's but comes with every session.
+// Returns the heap bytes of one session: two rows of logits; its tokens; a RunRow for each token while a prompt of the whole context is
+// computed; votes; and the workspace of a sampler, which belongs to the caller but comes with every session.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
   const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
   const std::uint64_t tokens = context * sizeof(Token);
@@ -38,7 +38,7 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
   return logits + tokens + rows + sampler + votes;
 }
 
-// Nothing is built for a vocabulary that the embedding table does not have.
+// Returns the tokenizer's bytes. A vocabulary larger than the embedding table is an error before anything is built for it.
 Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOptions& options, const ModelSpec& spec) {
   TESSERA_TRY(const bool has, has_tokenizer(source, options));
   if (!has) return std::uint64_t{0};
@@ -85,12 +85,12 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
-  TESSERA_TRY_STATUS(check({}, resolved.kv));  // what is resolved comes here again
+  TESSERA_TRY_STATUS(check({}, resolved.kv));  // {}: resolved options may come here again, and none counts as explicit
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
   }
   if (const auto set = cpu::choose_set(options.instruction_set); !set) return set.error();
-  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the caller's
+  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the calling thread
   if (resolved.threads == 0) resolved.threads = static_cast<std::uint32_t>(usable_threads());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;
@@ -99,7 +99,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
 Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options) {
   if (options.tokenizer == TokenizerUse::none || !source.settings().has(Setting::tokenizer_model)) return false;
   TESSERA_TRY(const auto model, source.settings().string(Setting::tokenizer_model));
-  return model != "none" && model != "no_vocab";  // how converters say that there is none
+  return model != "none" && model != "no_vocab";  // converters' names for a missing tokenizer
 }
 
 Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
@@ -155,8 +155,8 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
                                 kThreadBytes;
   plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
   plan.loading = source.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
-  // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace
-  // and the first session come.
+  // The caller may keep the file's header, so it counts beside everything else. Staging memory is given back before the workspace and the
+  // first session are made.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
   std::uint64_t while_loading = tokenizer + metadata + threads + model_bytes(spec) + plan.loading;
   std::uint64_t while_running = plan.host + headers;

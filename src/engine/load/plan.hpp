@@ -1,4 +1,4 @@
-// How much memory an engine takes, from the file's header and the options.
+// Computes the memory that an engine takes, from the file's header and the options.
 #pragma once
 
 #include <tessera/engine.hpp>
@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// What load() and plan() both begin with.
+// The result of planning, with which load() and plan() both begin.
 struct Blueprint {
   const Architecture* architecture = nullptr;
   ModelSpec spec;
@@ -17,13 +17,14 @@ struct Blueprint {
   Plan plan;
 };
 
-// Options made whole: memory, threads, step_rows. Errors: what is not available, and what makes no sense.
+// Returns the options with memory, threads and KV options filled in. Errors: an option that is out of range, contradicts another one, or is
+// not available here.
 [[nodiscard]] Result<EngineOptions> resolve_options(const EngineOptions& options);
 
-// Whether the engine will have a tokenizer: the options want one, and the file has it.
+// Returns whether the engine will have a tokenizer: the options want one, and the file has one.
 [[nodiscard]] Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options);
 
-// Refuses what loading would refuse of the file's header, the tokenizer included, before anything is built from it.
+// Plans the engine. Errors: all that loading would find in the file's header, the tokenizer included, before anything is built from it.
 [[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options,
                                                const backend::Backend& backend);
 

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Marks the rows whose logits are wanted; how many there are. The first `pending` rows are not the caller's.
+// Marks the rows whose logits are wanted, and returns their number. The first `pending` rows are pending tokens, not the caller's.
 Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, const AppendOptions& options) {
   const std::size_t n_tokens = rows.size() - pending;
   if (!options.rows.empty()) {
@@ -37,20 +37,20 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, con
   if (options.logits != LogitsOf::last && options.logits != LogitsOf::all) {
     return make_error(ErrorCode::invalid_argument, "logits of kind {}; choose last, all or none", static_cast<int>(options.logits));
   }
-  // With no tokens but the pending one, `all` means that one.
+  // Without the caller's tokens, `all` means the last pending token.
   const std::size_t from = options.logits == LogitsOf::last || n_tokens == 0 ? rows.size() - 1 : pending;
   for (RunRow& row : rows.subspan(from)) row.output = RowOutput::logits;
   return rows.size() - from;
 }
 
-// The session's own part: its pending tokens, then these.
+// Begins the session's part: its pending tokens, then `tokens`.
 std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Token> tokens) {
   const std::size_t part = run.begin_part(session);
   for (const Token token : tokens) run.add({.token = token});
   return part;
 }
 
-// Nothing to append, and nothing pending: the known logits, or the last token is computed again for them.
+// Returns the known logits, for a call with nothing to append and nothing pending. nullopt: the last token must be computed again.
 Result<std::optional<Logits>> known_logits(Session::State& session, const AppendOptions& options) {
   if (!options.rows.empty()) {
     return make_error(ErrorCode::invalid_argument, "logits of row {}: there are no tokens to append", options.rows[0]);
@@ -128,8 +128,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
                       "the logits after the last token are not known (they were not asked for, or the session was "
                       "truncated): append nothing first, which computes them");
   }
-  // All rows of which logits are wanted leave them in one place, the last row's stay there. The last pending row's are
-  // for the first token.
+  // All rows write their logits to one place, and the last row's stay there. The first token's score comes from the last pending row.
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));
   const std::span<float> row = session.next_logits.values().first(vocab);
   for (RunRow& wanted : run.rows(part).subspan(pending > 0 ? pending - 1 : 0)) {
@@ -146,7 +145,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
       scores.push_back(static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(next)]) - *log_sum));
     }
   };
-  if (pending == 0) {  // what precedes the first token is behind us
+  if (pending == 0) {  // the token before the first one is computed already
     if (knows_before) {
       add(session.last_logits(), tokens[0]);
     } else {
@@ -156,7 +155,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
   const auto done = [&](std::size_t i) {
     if (i + 1 < run.rows(part).size()) add(row, run.rows(part)[i + 1].token);
   };
-  // Logits of which there is no score stop the run, which then undoes itself.
+  // Logits that give no score stop the run, which then undoes itself.
   const auto progress = [&](std::size_t at, std::size_t total) {
     return scored.has_value() && (!options.progress || options.progress(at, total));
   };

@@ -1,4 +1,4 @@
-// Tokens to the end of one session, and the logits of some of them.
+// Appends tokens to one session, and gives the logits of some of them.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace tessera::detail {
 
-// Session::append().
+// Implements Session::append().
 Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options);
-// Session::score().
+// Implements Session::score().
 Result<std::vector<float>> score(Session::State& session, std::span<const Token> tokens, const AppendOptions& options);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Batches: rows of many sessions in one forward pass, and what came of each.
+// Batches: rows of many sessions in one forward pass, and their results.
 #include <tessera/batch.hpp>
 
 #include <algorithm>
@@ -41,14 +41,14 @@ void add_rows(std::vector<Batch::Entry>& rows, Session& session, std::span<const
 struct Member {
   Session::State* session;
   Changing use;
-  std::size_t rows = 0;   // entries that are its
-  std::size_t first = 0;  // of them, among all entries in the order of members
-  std::size_t part = 0;   // of the run
+  std::size_t rows = 0;   // entries of the session
+  std::size_t first = 0;  // index of its first entry in `order`; after sorting, of the end of its entries
+  std::size_t part = 0;   // index in the run
   std::stop_token stop = {};
   Status outcome = {};
 };
 
-// What the caller may ask of a row.
+// Checks the caller's wishes for a row.
 Status check_entry(const ModelSpec& spec, const Batch::Entry& entry) {
   const Row& row = entry.row;
   if (row.want < Want::nothing || row.want > Want::embedding) {
@@ -62,19 +62,19 @@ Status check_entry(const ModelSpec& spec, const Batch::Entry& entry) {
   return {};
 }
 
-// Sessions of a batch whose beginnings are the same: who waits until another one has computed them.
+// Finds sessions of a batch that begin with the same tokens: one session computes the tokens, and the others wait for them.
 class SharedPrompts {
  public:
   explicit SharedPrompts(const Run& run) noexcept : run_(run) {}
 
-  // Whether the part is better prepared when `first`, which has been prepared, is committed.
+  // Returns whether the part should wait until `first`, which is prepared, is committed, and then take its pages.
   [[nodiscard]] bool waits_for(std::size_t part, std::size_t first) const noexcept {
     const detail::Part &one = run_.part(first), &other = run_.part(part);
     if (one.phase != detail::Part::Phase::prepared || one.begin != 0 || !is_new(*other.session) || !run_.whole_model()) return false;
     const KvOptions &a = one.session->kv_options, &b = other.session->kv_options;
     if (!shares(a) || !shares(b) || a.dtype != b.dtype || a.wide != b.wide || a.page_tokens != b.page_tokens || a.salt != b.salt) return false;
     const std::span<const RunRow> mine = run_.rows(first), its = run_.rows(part);
-    const std::size_t most = std::min(mine.size(), its.size() - 1);  // a row at least is its own
+    const std::size_t most = std::min(mine.size(), its.size() - 1);  // the part computes at least one row itself
     std::size_t same = 0;
     while (same < most && mine[same].token == its[same].token && mine[same].embedding == nullptr &&
            its[same].embedding == nullptr && its[same].output == detail::RowOutput::nothing) {
@@ -90,7 +90,7 @@ class SharedPrompts {
   const Run& run_;
 };
 
-// Its last row's logits, if they were wanted, are the session's too.
+// Copies the logits of the session's last row, if they were wanted, to the session.
 void keep_logits(Session::State& session, const RunRow& last) noexcept {
   if (last.output != detail::RowOutput::logits) return;
   const std::size_t vocab = session.vocab();
@@ -104,7 +104,7 @@ Status make_room_for_logits(Session::State& session, const RunRow& last) {
   return session.next_logits.ensure(*session.shared->options.memory, 1, session.vocab());
 }
 
-// Prepares, computes and commits the members' parts, in as many rounds as there are prompts that wait for others.
+// Prepares, computes and commits the members' parts. Parts that wait for another part's prompt go on in a later round.
 void run_members(Run& run, std::vector<Member>& members) {
   const SharedPrompts prompts(run);
   std::vector<Member*> waiting, ready, later;
@@ -184,7 +184,7 @@ void Batch::clear() noexcept {
 Result<KvNeed> Engine::kv_need(const Batch& batch) const noexcept {
   return guard([&]() -> Result<KvNeed> {
     if (state_ == nullptr) return detail::empty_handle("Engine");
-    std::vector<const Session::State*> rows;  // whose each is
+    std::vector<const Session::State*> rows;  // the session of each row
     rows.reserve(batch.size());
     for (const Batch::Entry& entry : batch.entries()) {
       if (entry.session->state_ == nullptr) return detail::empty_handle("Session");
@@ -246,7 +246,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
     const auto member_of = [&](const Session& handle) -> Member& {
       Session::State* session = handle.state_.get();
       if (Changing::is_by(*session->use, &members)) return members[session->part];
-      // Of one that somebody else uses, no claim says that it has been here.
+      // If another call uses the session, our claim failed: look for the session among the members that were refused.
       const auto refused = std::ranges::find_if(members, [&](const Member& m) { return m.session == session; });
       if (refused != members.end()) return *refused;
       Member& member = members.emplace_back(Member{.session = session, .use = Changing(*session->use, nullptr, &members)});
@@ -278,7 +278,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
     }
     TESSERA_TRY(outputs.values_, Buffer::allocate(*state_->options.memory, values * sizeof(float), "outputs"));
 
-    // The entries of each member, in their order.
+    // Sort the entries by member, in their order.
     std::vector<std::size_t> order(entries.size());
     for (std::size_t i = 0, first = 0; i < members.size(); ++i) members[i].first = std::exchange(first, first + members[i].rows);
     for (std::size_t i = 0; i < entries.size(); ++i) order[members[outputs.rows_[i].session].first++] = i;

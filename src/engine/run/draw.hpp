@@ -1,4 +1,4 @@
-// Tokens drawn from rows of logits on the host: what a step does where its backend draws none.
+// Draws tokens from rows of logits on the host, for backends and samplers that cannot draw on the backend.
 #pragma once
 
 #include <cstddef>
@@ -14,31 +14,32 @@
 
 namespace tessera::detail {
 
-// A token to be drawn after a row, and what came of it.
+// A token to be drawn after a row, and its result.
 struct Draw {
   Sampler* sampler = nullptr;
-  std::uint32_t logprobs = 0;  // the n most likely tokens, and the drawn one's own
+  std::uint32_t logprobs = 0;  // most likely tokens to report, and the drawn token's own log-probability; 0: none
 
-  Piece piece = {};  // the token, and what was asked for beside it
+  Piece piece = {};  // the drawn token, with its log-probabilities
   Status status = {};
 };
 
-// Draws the piece's token from the row's logits [vocab]; `history` ends with the row's own token. An error is in
-// draw.status. None of the suppressed tokens is drawn.
+// Draws draw.piece's token from the row's logits [vocab], never a suppressed token. `history` ends with the row's own token. An error is
+// put into draw.status.
 void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                std::span<const Token> suppressed) noexcept;
 
-// The draws of one step: logits of a few rows at a time, drawn from in parallel when their number is reached.
+// The draws of one step. It collects the logits of a few rows and then draws from them in parallel.
 class HostDraws {
  public:
-  // Room for the logits of `rows` rows, but no more than can be drawn from at once. `suppressed`: until clear().
+  // Begins a step that draws from `rows` rows, with room for the logits of as many rows as can be drawn from at once. `suppressed` must
+  // live until clear().
   Status begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab, std::span<const Token> suppressed);
-  // Where the next row's logits go  [vocab].
+  // Returns the place for the next row's logits  [vocab].
   [[nodiscard]] std::span<float> destination() noexcept;
-  // They are there. Draws from all that have come if there is room for no more, or if the row is the step's last; but
-  // a step's only row waits for finish().
+  // Takes the row whose logits are now at destination(). Draws from all collected rows if there is room for no more, or if the row is the
+  // step's last. Exception: a step's only row waits for finish().
   void add(Draw& draw, std::span<const Token> history, std::uint64_t position) noexcept;
-  // Draws from what is left, on the calling thread.
+  // Draws from the remaining rows, on the calling thread.
   void finish() noexcept;
   void clear() noexcept { items_.clear(); }  // the logits' memory stays for the next step
 
@@ -47,7 +48,7 @@ class HostDraws {
     Draw* draw;
     std::span<const Token> history;
     std::uint64_t position;
-    std::size_t slot;  // of the logits
+    std::size_t slot;  // row of logits_
   };
   void draw_all() noexcept;
   void draw_items(std::size_t first, std::size_t last) noexcept;
@@ -58,7 +59,7 @@ class HostDraws {
   std::span<const Token> suppressed_;
   std::size_t vocab_ = 0;
   std::size_t slots_ = 0;
-  std::size_t left_ = 0;   // rows of the step that are still to come
+  std::size_t left_ = 0;   // rows of the step that were not added yet
   bool single_ = false;
 };
 

@@ -1,5 +1,5 @@
-// First come, first served access to the backend, which runs one step at a time. Between two steps of a long prompt
-// others get their turn.
+// First come, first served access to the backend, which runs one step at a time. Other threads get their turn between two steps of a long
+// prompt.
 #pragma once
 
 #include <condition_variable>
@@ -10,7 +10,7 @@ namespace tessera::detail {
 
 class FairQueue {
  public:
-  // Waits for this thread's turn; false if a stop was requested before it came.
+  // Waits for this thread's turn. Returns false if a stop was requested first.
   bool enter(const std::stop_token& stop) {
     Waiter self;
     std::unique_lock lock(mutex_);
@@ -61,7 +61,7 @@ class FairQueue {
   Waiter* last_ = nullptr;
 };
 
-// A turn, from when it comes to the end of the scope. Not mine(): a stop was requested before.
+// Waits for a turn and keeps it to the end of the scope. mine() is false if a stop was requested first.
 class Turn {
  public:
   Turn(FairQueue& queue, const std::stop_token& stop) : queue_(queue), mine_(queue.enter(stop)) {}

@@ -10,13 +10,14 @@
 
 namespace tessera::detail {
 
-// ln sum exp(logits), in double, ascending: what turns a logit into a log-probability. Errors: a NaN, or all -inf.
+// Returns ln sum exp(logits), in double, in ascending order: subtracted from a logit it gives the log-probability. Errors: numeric, a NaN,
+// or a largest logit that is infinite.
 [[nodiscard]] Result<double> log_sum_exp(std::span<const float> logits) noexcept;
 
-// The n most likely tokens, most likely first, the lower id first among equals.
+// Writes the n most likely tokens, the most likely first, of equally likely ones the lower id.
 void top_log_probs(std::span<const float> logits, double log_sum, std::size_t n, std::vector<TokenLogprob>& top);
 
-// What a piece says of its token, which stands in it: its own log-probability, and the n most likely ones.
+// Fills the piece's log-probability of its token, and its list of the n most likely tokens.
 Status add_log_probs(std::span<const float> logits, std::size_t n, Piece& piece);
 
 }  // namespace tessera::detail

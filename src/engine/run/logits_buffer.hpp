@@ -1,5 +1,5 @@
-// Rows of logits in the engine's Memory: a row of a large vocabulary is half a megabyte, and all rows of a prompt can
-// be more than the model. A buffer has no memory until it is asked for some, and copies of a session share it.
+// Rows of logits in the engine's Memory: a row of a large vocabulary is half a megabyte, and all rows of a prompt can be more than the
+// model. A buffer has no memory before ensure(), and copies of a session share it.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,7 @@ namespace tessera::detail {
 
 class LogitsBuffer {
  public:
-  // Room for `rows` rows that nobody else reads. What it held may be lost. Memory for many more rows than these goes
-  // back.
+  // Makes room for `rows` rows that no copy of the session reads. The content may be lost. Memory for far more rows is given back.
   Status ensure(Memory& memory, std::size_t rows, std::size_t vocab) {
     const std::size_t bytes = std::max<std::size_t>(rows, 1) * vocab * sizeof(float);
     if (is_writable(rows, vocab) && block_->buffer.size() / kExcess <= bytes) return {};
@@ -28,12 +27,12 @@ class LogitsBuffer {
     block_ = std::move(block);
     return {};
   }
-  // Whether `rows` rows may be written to it as it is.
+  // Returns whether `rows` rows may be written now, without ensure().
   [[nodiscard]] bool is_writable(std::size_t rows, std::size_t vocab) const noexcept {
     return block_ != nullptr && !block_->shared && block_->buffer.size() >= rows * vocab * sizeof(float);
   }
 
-  // The same rows for a copy of the session. From now on neither writes to them.
+  // Returns the same rows for a copy of the session. From now on neither session writes to them.
   [[nodiscard]] LogitsBuffer share() const noexcept {
     if (block_ != nullptr) block_->shared = true;
     LogitsBuffer copy;
@@ -41,7 +40,7 @@ class LogitsBuffer {
     return copy;
   }
 
-  // Gives memory for many rows back.
+  // Gives the memory back if it is for many rows.
   void drop_excess(std::size_t vocab) noexcept {
     if (block_ != nullptr && block_->buffer.size() / kExcess > vocab * sizeof(float)) block_.reset();
   }

@@ -1,4 +1,4 @@
-// Guesses of a model's MTP head for a session.
+// Drafts tokens for a session by the model's MTP head.
 #pragma once
 
 #include <span>
@@ -8,17 +8,17 @@
 
 namespace tessera::detail {
 
-// Whether the head can guess for the session: an error if there is none, or if the session is not of the whole model.
+// Returns an error if the head cannot guess for the session: the engine has no head, or the session is not of the whole model.
 [[nodiscard]] Status check_mtp(const Session::State& session);
 
-// Guesses one token after another, each with a logits row [vocab]. Keys and values of the head are left behind the session's
-// length, where the step that looks at the drafts writes them again.
+// Guesses one token after another. The head's keys and values stay behind the session's length, where the step that verifies the drafts
+// writes them again.
 class MtpGuesses {
  public:
   MtpGuesses() noexcept = default;  // only to be assigned to
-  // Of a session with one pending token, behind some that are computed: as many as `most` guesses follow it.
+  // Begins up to `most` guesses behind the session's pending token. Precondition: the session has computed tokens and one pending token.
   static Result<MtpGuesses> begin(Session::State& session, std::size_t most, std::span<float> hidden);
-  // Logits of the token that follows `token`: first the pending one, then the draft behind it, and so on.
+  // Writes the logits [vocab] of the token behind `token`. Call it first with the pending token, then with each draft.
   Status next(Token token, std::span<float> logits, const std::stop_token& stop);
 
  private:
@@ -26,8 +26,8 @@ class MtpGuesses {
       : session_(&session), position_(session.kv.length()), hidden_(hidden) {}
 
   Session::State* session_ = nullptr;
-  std::uint64_t position_ = 0;  // of the next row
-  std::span<float> hidden_;  // [d_model]: what that row sees
+  std::uint64_t position_ = 0;  // position of the next row
+  std::span<float> hidden_;  // [d_model], the hidden state before the next row
 };
 
 }  // namespace tessera::detail

@@ -1,5 +1,5 @@
-// Working lists that calls use one after another, so that a decode step allocates none. There are as many as calls ever
-// ran at once; long ones, of prompts, are given back.
+// Working lists that calls use one after another, so that a decode step allocates none. Their number is the largest number of calls that
+// ever ran at once. The memory of long lists (of prompts) is given back.
 #pragma once
 
 #include <mutex>
@@ -9,11 +9,11 @@
 
 namespace tessera::detail {
 
-// T: default made, movable, with clear() noexcept, which also gives excess memory back.
+// T must be default-constructible and movable, with a clear() noexcept that also gives excess memory back.
 template <class T>
 class Recycled {
  public:
-  // One of them, until the end of the scope.
+  // A T that the caller has until the end of the scope.
   class Lease {
    public:
     explicit Lease(Recycled& from) noexcept : from_(from), value_(from.take()) {}
@@ -51,7 +51,7 @@ class Recycled {
   std::vector<T> free_;
 };
 
-// Clears a list; one of more than `keep` elements goes back.
+// Clears a list. Gives its memory back if there was room for more than `keep` elements.
 template <class T>
 void clear_list(std::vector<T>& list, std::size_t keep = 1024) noexcept {
   if (list.capacity() > keep) {

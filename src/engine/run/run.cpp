@@ -14,7 +14,7 @@ RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop) 
   return {.first_layer = 0, .last_layer = engine.model.spec.n_layers(), .stop = stop};
 }
 
-// Says rows of the run where forward() counts rows of a step, and draws tokens where the backend does not.
+// Translates forward()'s rows of a step to rows of the run, and draws tokens that the backend does not draw.
 class Run::Sink final : public OutputSink {
  public:
   Sink(Run& run, bool on_backend) noexcept : run_(run), lists_(*run.lists_), on_backend_(on_backend) {}
@@ -54,12 +54,12 @@ class Run::Sink final : public OutputSink {
 
  private:
   [[nodiscard]] RunRow& row_of(std::size_t i) noexcept { return lists_.rows[lists_.step[i].row]; }
-  // The session's tokens, the row's own the last.
+  // Returns the session's tokens up to the row's own.
   [[nodiscard]] std::span<const Token> history(StepRow at) const noexcept {
     const Part& part = lists_.parts[at.part];
     return std::span<const Token>(part.session->tokens).first(part.begin + (at.row - part.first) + 1);
   }
-  // Of the token that is drawn, in the stream of random numbers.
+  // Returns the position of the token to be drawn, for random numbers.
   [[nodiscard]] std::uint64_t position(StepRow at) const noexcept {
     const Part& part = lists_.parts[at.part];
     return part.session->removed + part.begin + (at.row - part.first) + 1;
@@ -192,7 +192,7 @@ Status Run::check(std::size_t i) const noexcept {
   return {};
 }
 
-// Whether any row of the part votes.
+// Marks the part's rows that vote. Returns whether there are any.
 bool Run::mark_voters(std::size_t i) noexcept {
   const Part& part = lists_->parts[i];
   if (!counts_attention(part.session->kv_options.budget)) return false;
@@ -217,7 +217,7 @@ Status Run::check_range(const Session::State& session) const noexcept {
 Status Run::prepare(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
   Session::State& session = *part.session;
-  part.begin = session.kv.length() + part.ahead;  // it may have been cut meanwhile
+  part.begin = session.kv.length() + part.ahead;  // the session may have been cut since begin_part()
   part.tokens = session.tokens.size();
   hold(i);
   Status status = guard([&]() -> Status {
@@ -230,7 +230,7 @@ Status Run::prepare(std::size_t i) noexcept {
       }
     }
     if (options_.keep == Keep::rows && whole_model()) {
-      // Of the first rows, as long as they are tokens of which nothing is wanted. One at least is computed.
+      // Adopts the first rows, as long as they are tokens from which nothing is wanted. At least one row is computed.
       std::size_t n = 0;
       const auto all = std::span<const RunRow>(rows(i));
       while (n + 1 < all.size() && all[n].embedding == nullptr && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
@@ -242,7 +242,7 @@ Status Run::prepare(std::size_t i) noexcept {
   return status;
 }
 
-// Of the part and its branches: their sequences lie side by side.
+// Adds the views of the part and its branches, whose sequences must have consecutive indices.
 void Run::add_views(std::size_t i) {
   const Part& part = lists_->parts[i];
   for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {
@@ -250,7 +250,7 @@ void Run::add_views(std::size_t i) {
   }
 }
 
-// The next rows of prepared parts, as many as a step may have. Parts whose own stop is requested end here.
+// Takes the next rows of prepared parts, up to the size of a step. Parts whose own stop is requested fail here.
 void Run::fill_step(Cursor& at) {
   RunLists& lists = *lists_;
   lists.clear_step();
@@ -342,7 +342,7 @@ Status Run::compute_step() {
   return {};
 }
 
-// All prepared parts from the cursor's on, which are not computed yet.
+// Fails all parts from the cursor's on that are prepared and not computed yet.
 void Run::fail_open(const Error& error, const Cursor& from) noexcept {
   for (std::size_t i = from.part; i < parts(); ++i) {
     if (lists_->parts[i].phase == Phase::prepared) fail(i, error);
@@ -381,7 +381,7 @@ void Run::compute() noexcept {
                         done, total);
     }
     return {};
-  }, ErrorCode::callback_failed);  // the callbacks and a host's executor are all that throws anything of its own
+  }, ErrorCode::callback_failed);  // only callbacks and a host's executor throw other exceptions than bad_alloc
   if (status) return;
   fail_open(status.error(), before);
   if (progress_ == nullptr) return;
@@ -421,11 +421,11 @@ void Run::undo(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
   if (part.branch == nullptr && (part.phase == Phase::prepared || part.phase == Phase::computed)) {
     KvCache& kv = part.session->kv;
-    kv.truncate(part.begin - part.ahead);  // what was adopted
-    kv.commit(kv.length());                // what was reserved
+    kv.truncate(part.begin - part.ahead);  // drops adopted tokens
+    kv.commit(kv.length());                // gives reserved pages back
     part.session->tokens.resize(part.tokens);
     close(i);
-    // Branches go on from the part's own keys, in caches that whoever drafted them may free from now on.
+    // Branches continue the part's own keys, in forks that their owner may free from now on.
     for (std::size_t branch = i + 1; branch <= i + part.branches; ++branch) lists_->parts[branch].phase = Phase::closed;
   }
   part.phase = Phase::closed;

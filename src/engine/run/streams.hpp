@@ -1,4 +1,4 @@
-// Sessions that go on when their context is full (StreamOptions): the one place that cuts them.
+// Cuts sessions that go on when their context is full (StreamOptions), and the calls around a run's part: make_ready(), settle().
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,17 @@
 
 namespace tessera::detail {
 
-// Cuts a streaming session whose context is full. Who has filled it calls this when nothing else can fail any more, and
-// may ignore an error (a cut needs pages of its own): the next call then cuts before it begins, and fails with it.
+// Cuts the session if it is a stream whose context is full. A cut needs pages of its own. A caller that has just filled the session, and
+// in which nothing else can fail any more, may ignore the error: the next call cuts before it begins, and fails with that error.
 Status cut_if_full(Session::State& session) noexcept;
 [[nodiscard]] bool is_to_be_cut(const Session::State& session) noexcept;
-// Its computed tokens then.
+// Returns how many computed tokens the session would have after cut_if_full().
 [[nodiscard]] std::uint64_t length_after_cut(const Session::State& session) noexcept;
 
-// Everything before a part is computed: its rows are looked at, a full stream is cut, pages are reserved. On error the
-// part is closed, and the session as it was, but for that cut, or a drop that was due.
+// Makes a part ready for compute(): checks its rows, cuts a full stream, makes a drop that is due, reserves pages. After an error the
+// part is closed and the session as it was. Exception: the cut or the drop stays.
 Status make_ready(Run& run, std::size_t part) noexcept;
-// The part is the session's, and a stream that it filled is cut. It was the end of a prompt: what is beyond a budget of tokens
-// is dropped.
+// Commits the part, cuts the stream if its context is full now, and drops tokens beyond the session's token budget.
 void settle(Run& run, std::size_t part) noexcept;
 
 }  // namespace tessera::detail

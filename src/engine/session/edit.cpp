@@ -9,10 +9,10 @@
 namespace tessera::detail {
 namespace {
 
-// A history longer than this many contexts is given up: a stream may go on for ever.
+// A history of more tokens than this many contexts is given up: a stream may go on for ever.
 constexpr std::size_t kHistoryContexts = 4;
 
-// Of runs that are one edit the later ones join the first.
+// Notes the runs of one edit in the history: the later runs join the first.
 void note_removals(Session::State& session, std::span<const kv::TokenRun> runs) noexcept {
   History& history = session.history;
   if (!history.replayable) return;
@@ -77,11 +77,12 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (position >= tokens.size()) return;
   const std::size_t length = session.kv.length();
   if (session.kv.edited() && position < length) note_removal(session, position, length);
-  if (position < length) session.shares_last_page = true;  // others may have found it while it was full
+  if (position < length) session.shares_last_page = true;  // other sequences may have found the page while it was full
   session.kv.truncate(position);
   session.votes.truncate(position, session.removed);
   tokens.resize(position);
-  // Behind a window, keys may be gone that `position` needs; recurrent layers go back to a checkpoint. Tokens can be computed again, embeddings cannot.
+  // The cache may be shorter than `position` now: a window has given keys back, or recurrent layers went back to a checkpoint. Tokens can
+  // be computed again, embeddings cannot.
   if (session.kv.length() < position && session.kv.length() < length &&
       std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {
     session.kv.clear();
@@ -125,7 +126,7 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
 
 namespace {
 
-// What is between the runs moves up, each key once.
+// Moves up the tokens between the runs, and behind the last one, each key once.
 Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first) {
   const Turn turn(session.shared->queue, {});
   std::uint64_t to = runs.front().first;
@@ -134,7 +135,7 @@ Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std:
     if (from == end) continue;
     const Status moved = session.shared->backend->move_tokens(
         session.kv.view(), {.from = from, .to = to, .count = end - from, .first = first}, session.shared->model.layer_ropes);
-    if (!moved && i > 0) {  // of a device: what has been written over is no sequence any more
+    if (!moved && i > 0) {  // a device failed: tokens have been overwritten, so the sequence ends before the first run
       truncate(session, static_cast<std::size_t>(runs.front().first));
       session.history.give_up();
     }
@@ -152,7 +153,7 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
     return make_error(ErrorCode::invalid_argument, "tokens {} to {} of a session with {} computed tokens", first, last, length);
   }
   if (first == last) return {};
-  if (last == length) {  // nothing moves: a truncation, which pending tokens outlive
+  if (last == length) {  // nothing moves: a truncation that keeps pending tokens
     const std::vector<Token> pending(session.pending().begin(), session.pending().end());
     const std::uint32_t last_layer = session.last_layer;
     truncate(session, first);
@@ -167,12 +168,12 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
 Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   if (runs.empty()) return {};
   const std::size_t length = session.kv.length();
-  std::size_t n = 0;  // that go
+  std::size_t n = 0;  // tokens to remove
   for (const kv::TokenRun& run : runs) n += static_cast<std::size_t>(run.last - run.first);
   const Model& model = session.shared->model;
   TESSERA_TRY_STATUS(check_movable(model.spec, "none of its tokens can be taken out. Truncate, and append what is to stay"));
   const FpState fp_state;
-  History begun;  // of a first edit
+  History begun;  // the history that a first edit begins
   if (!session.kv.edited()) {
     const auto computed = std::span<const Token>(session.tokens).first(length);
     begun.replayable = std::ranges::none_of(computed, [](Token token) { return token < 0; }) &&
@@ -183,7 +184,7 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
   TESSERA_TRY(const KvRemoval removal, session.kv.begin_removal(runs.front().first, runs.back().last, n));
-  if (is_first) session.history = std::move(begun);  // from now on it is needed, whatever becomes of the move
+  if (is_first) session.history = std::move(begun);  // the cache is edited from now on, even if the move fails
   TESSERA_TRY_STATUS(move_up(session, runs, length, removal.from));
   session.kv.end_removal(removal);
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {

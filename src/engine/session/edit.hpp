@@ -1,4 +1,4 @@
-// Edits of a sequence that a model does not undo.
+// Edits of a sequence: truncation, removal of tokens, and their record in the history.
 #pragma once
 
 #include <cstddef>
@@ -10,30 +10,31 @@
 
 namespace tessera::detail {
 
-// An error, which ends with `so`, if a token of this model cannot be moved to another position.
+// Returns an error (unsupported) if tokens of this model cannot move to another position. Its message ends with `so`.
 [[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 
-// Returns whether the session's pages can be given up and its tokens computed again to the same bits: so no token was dropped, and
-// none is to be dropped before anything else is computed.
+// Returns whether the session's pages can be given up and its tokens computed again to the same bits: no token was dropped, and no drop or
+// cut is due.
 [[nodiscard]] bool can_give_pages_up(const Session::State& session) noexcept;
-// Gives up all pages of such a session. Its tokens are pending from then on.
+// Gives up all pages of the session; its tokens are pending then. Precondition: can_give_pages_up().
 void give_pages_up(Session::State& session) noexcept;
 
-// Session::truncate().
+// Implements Session::truncate().
 void truncate(Session::State& session, std::size_t position) noexcept;
-// Session::remove() and keep_window().
+// Implements Session::remove().
 Status remove(Session::State& session, std::size_t first, std::size_t last);
-// Several runs of computed tokens as one edit: ascending, none next to another, the last token in none of them.
+// Removes several runs of computed tokens as one edit. Preconditions: the runs ascend, do not touch each other, and leave the last token.
 Status remove(Session::State& session, std::span<const kv::TokenRun> runs);
+// Implements Session::keep_window().
 Status keep_window(Session::State& session, std::size_t sinks, std::size_t window);
 
-// Notes that a session's tokens from `first` to its length have been computed.
+// Notes in the history of an edited session that its tokens from `first` to its length have been computed.
 void note_computed(Session::State& session, std::size_t first) noexcept;
-// A run of all layers has left keys and values behind the session's length: the pending tokens up to `position` are
-// computed by them. What is behind that stays, or goes.
+// Marks the pending tokens up to `position` as computed, after a run of all layers that has left their keys and values behind the session's
+// length (Run::leave(), Reserved::keep). `beyond` says whether keys and values behind `position` are kept.
 void commit_left(Session::State& session, std::size_t position, Reserved beyond) noexcept;
-// Makes the last token of a session that has some pending again: its keys and values go. Not if it is an embedding,
-// which is not kept.
+// Makes the session's last token pending again and drops its keys and values. Precondition: the session has computed tokens, none pending.
+// Error: invalid_state, the token is an embedding, which is not kept.
 Status uncompute_last(Session::State& session) noexcept;
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// How an edited session came to be: what a replay does again, to give the same bits. Recorded from the first edit on.
+// The operations that made an edited session. A replay repeats them and gives the same bits. Recorded from the first edit on.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 namespace tessera::detail {
 
 struct History {
-  // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. Removing the end
-  // is a truncation. Several removals can be one edit, which moves what stays once: the later ones join the first, and count
-  // places as they were before it.
+  // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. Removing the end is a truncation.
+  // Several removals can be one edit, which moves the remaining tokens once: later removals join the first, and all of them count positions
+  // as they were before the edit.
   struct Removal {
     std::size_t computed, first, last;
     bool joins = false;
   };
 
-  std::vector<Token> tokens;      // all that were appended, in order
+  std::vector<Token> tokens;      // all tokens that were appended, in order
   std::vector<Removal> removals;
-  bool replayable = true;         // false: too long to keep, or not tokens alone
+  bool replayable = true;         // false: too long to keep, or with embeddings
 
-  // Keeps no more of it than that it cannot be replayed.
+  // Forgets the history. Only `replayable` = false remains.
   void give_up() noexcept { *this = {.tokens = {}, .removals = {}, .replayable = false}; }
 };
 

@@ -15,7 +15,7 @@ using detail::make_error;
 
 namespace {
 
-// Runs fn() on a session that nobody else uses.
+// Runs fn() while no other call uses the session.
 template <class Fn>
 auto change(const std::unique_ptr<Session::State>& state, Fn&& fn) noexcept -> decltype(fn()) {
   return guard([&]() -> decltype(fn()) {

@@ -1,4 +1,4 @@
-// The three ways to another session from one: sharing its pages, copying them, converting them.
+// Copies of a session: fork() shares its pages, clone() copies them, convert() converts them.
 #include <algorithm>
 
 #include "core/empty.hpp"
@@ -14,10 +14,10 @@ using detail::guard;
 
 namespace {
 
-// Logits of more rows than these are not kept alive for the sake of the last.
+// A copy shares a buffer of logits up to this number of rows; of a larger one only the last row is copied.
 constexpr std::size_t kSharedRows = 4;
 
-// Everything but the cache.
+// Returns a copy of the session with the cache `kv`.
 Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCache kv) {
   auto copy = std::make_unique<Session::State>(s.engine, s.shared, std::move(kv));
   copy->tokens.reserve(s.tokens.capacity());

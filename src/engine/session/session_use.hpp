@@ -1,5 +1,5 @@
-// Who uses a session: one caller that changes it, or any number that read it. A second one is told so, instead of doing
-// harm. It outlives the session, so that a Generation can look whether there still is one.
+// Guards the use of a session: by one call that changes it, or by any number of calls that read it. A call that is not allowed gets an
+// error. A SessionUse outlives its session, so that a Generation can see that the session is gone.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace tessera::detail {
 
 class SessionUse {
  public:
-  // A generation has the session to itself from its first call to its end, also between its calls.
+  // Gives the session to a generation alone, from its first call to its end, also between its calls.
   Status claim(const void* generation) noexcept {
     const void* nobody = nullptr;
     if (generation_.compare_exchange_strong(nobody, generation)) return {};
@@ -34,16 +34,16 @@ class SessionUse {
                       "a Generation of this session has not ended: finish it or destroy it first");
   }
 
-  std::atomic<int> users_ = 0;  // -1: one that changes it; else those who read
+  std::atomic<int> users_ = 0;  // -1: a call changes the session; else the number of calls that read it
   std::atomic<const void*> generation_ = nullptr;
   std::atomic<const void*> changer_ = nullptr;
   std::atomic<bool> ended_ = false;
 };
 
-// Use of a session by a call that may change it, to the end of the scope, if status() is good.
+// The use of a session by a call that may change it, to the end of the scope. Check status() first.
 class Changing {
  public:
-  // `generation`: whose call it is, if it is one's. `caller` is for is_by().
+  // `generation` is the generation that makes the call, or nullptr. `caller` is for is_by().
   explicit Changing(SessionUse& use, const void* generation = nullptr, const void* caller = nullptr) noexcept {
     int nobody = 0;
     if (use.ended_) {
@@ -73,7 +73,7 @@ class Changing {
   Status status_;
 };
 
-// Use by a call that only reads it; others may read it too.
+// The use of a session by a call that only reads it, to the end of the scope. Check status() first.
 class Reading {
  public:
   explicit Reading(SessionUse& use) noexcept {

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-// Neighbours whose votes a token has too under snapkv, as the paper pools them (a kernel of 7).
+// Neighbours on either side from which a token takes votes with snapkv, as in the paper (a pooling kernel of 7).
 constexpr std::uint64_t kPooled = 3;
 
 }  // namespace
@@ -108,7 +108,7 @@ Status drop_if_over(Session::State& session) noexcept {
                                           .recent = budget.recent,
                                           .pooled = budget.choice == TokenChoice::snapkv ? kPooled : 0});
     TESSERA_TRY_STATUS(remove(session, runs));
-    if (budget.choice == TokenChoice::snapkv) std::ranges::fill(votes.of_tokens, 0);  // the next rows are asked anew
+    if (budget.choice == TokenChoice::snapkv) std::ranges::fill(votes.of_tokens, 0);  // the next drop is decided by the next rows alone
     session.drop_is_due = false;
     return {};
   });

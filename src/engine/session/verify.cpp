@@ -1,4 +1,4 @@
-// Computes a session's sequence once more, in a fresh contiguous cache that shares nothing, and compares.
+// Session::verify(): computes the sequence once more, in a fresh contiguous cache that shares nothing, and compares.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -36,10 +36,10 @@ std::string why_unverifiable(const Session::State& s) {
   return {};
 }
 
-// Removes them from the fresh session as one edit.
+// Removes runs of tokens from the fresh session as one edit.
 using RemoveRuns = const std::function<Status(std::span<const kv::TokenRun>)>&;
 
-// The same sequence, or for an edited session the same operations.
+// Computes the session's tokens in the fresh session; if the session is edited, repeats its history.
 Status replay(const Session::State& s, Session& fresh, const VerifyOptions& options, RemoveRuns remove_runs) {
   const std::span<const Token> tokens =
       s.kv.edited() ? std::span<const Token>(s.history.tokens) : std::span(s.tokens).first(s.kv.length());
@@ -70,13 +70,13 @@ Status replay(const Session::State& s, Session& fresh, const VerifyOptions& opti
   return advance(tokens.size());
 }
 
-// Keys and values of the session and of its replay.
+// One layer's keys and values of the session and of its replay.
 struct Compared {
   kv::LayerOnHost session, replay;
   std::uint64_t first, length;
 };
 
-// The first position of [first, length) where the records of the head differ; length if none does. Adds to `found`.
+// Returns the first position of [first, length) at which the head's records differ; `length` if none does. Counts in `found`.
 std::uint64_t compare(const Compared& in, kv::Part part, std::size_t head, Verification& found) {
   std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
   const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);
@@ -146,8 +146,8 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     kv_options.kind = KvKind::contiguous;
     kv_options.prefix = PrefixReuse::off;
     kv_options.budget = {.tokens = kNoTokenBudget};
-    // A replay needs everything that an edit may move: as a stream, its cache gives nothing back behind a window. But
-    // it is cut where the history says, not by itself.
+    // A replay of edits needs all pages that the edits move. The cache of a stream gives no page back behind a window, so the fresh
+    // session is made as a stream. It must not cut itself, so its stream options are cleared below.
     const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));

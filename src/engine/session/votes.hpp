@@ -1,4 +1,4 @@
-// How much a sequence's rows have attended to each of its tokens (backend::RowVotes), for a budget that chooses by it.
+// The votes of a sequence's rows for its tokens (backend::RowVotes), for token budgets that choose by attention.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace tessera::detail {
 
 struct Votes {
-  std::vector<std::uint64_t> of_tokens;  // of the first ones; those that follow have none
-  std::vector<std::uint64_t> open;       // of the present run's rows, until they are the session's
-  std::uint64_t voted = 0;               // counting removed tokens: rows before this one do not vote again
+  std::vector<std::uint64_t> of_tokens;  // votes for the first tokens; later tokens have none
+  std::vector<std::uint64_t> open;       // votes of the present run's rows, until they are committed
+  std::uint64_t voted = 0;               // position, counting removed tokens: rows before it do not vote again
 
-  // Before a run of rows that end at `end`, so that nothing fails when they are the session's.
+  // Makes room before a run whose rows end at `end`, so that take() cannot fail.
   void begin(std::uint64_t end, bool any_votes) {
     open.clear();
     if (!any_votes) return;
@@ -36,7 +36,7 @@ struct Votes {
       of_tokens.erase(of_tokens.begin() + static_cast<std::ptrdiff_t>(run->first), of_tokens.begin() + static_cast<std::ptrdiff_t>(last));
     }
   }
-  // Rows from `position` on, and before it `removed` ones, are gone, and may come again.
+  // Forgets votes for tokens from `position` on, which are gone and may be computed again. `removed` tokens were removed before them.
   void truncate(std::uint64_t position, std::uint64_t removed) noexcept {
     if (position < of_tokens.size()) of_tokens.resize(position);
     voted = std::min(voted, removed + position);

@@ -1,5 +1,5 @@
-// A saved session: docs/kv-format.md as types. A header, then sections; each is a section header, its
-// payload, and a checksum. Checksums are XXH3-64.
+// The file format of saved sessions (docs/kv-format.md) as types. A header, then sections; each section is a header, its payload, and the
+// payload's checksum. Checksums are XXH3-64.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@
 
 namespace tessera::detail::snapshot {
 
-// Numbers, records and logits are written and read as they lie in memory.
+// Numbers, records and logits are written and read as the bytes that they have in memory.
 static_assert(std::endian::native == std::endian::little, "saved sessions are little-endian");
 
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'T', 'K', 'V', '\r', '\n', 0x1a, '\n'};
 inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;  // written and read at once
 
-// These 40 bytes are the same in every version, so that an older library can say what it cannot read.
+// These 40 bytes are the same in every version, so that an older library can name the version that it cannot read.
 struct Header {
   std::array<std::uint8_t, 8> magic = kMagic;
   std::uint32_t version = kVersion;
@@ -32,7 +32,7 @@ struct Header {
   std::uint64_t file_bytes = 0;
   std::uint32_t sections = 0;
   std::uint32_t reserved = 0;
-  std::uint64_t checksum = 0;  // of what is above
+  std::uint64_t checksum = 0;  // over the fields above
 };
 
 constexpr std::uint32_t tag(const char (&name)[5]) {
@@ -43,52 +43,53 @@ constexpr std::uint32_t tag(const char (&name)[5]) {
 
 enum class SectionType : std::uint32_t {
   model = tag("MODL"),    // the fingerprint: three strings
-  state = tag("STAT"),    // SavedState, then a SavedLayer for each layer of the model
+  state = tag("STAT"),    // SavedState, then a SavedLayer for each layer of the cache
   tokens = tag("TOKS"),   // i32 each
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals
-  votes = tag("VOTE"),    // u64: rows before it have voted; then u64 each, of the first tokens
-  // One layer's records  [key|value][head][position][record]; of layers that share them the first. Of a recurrent layer its
-  // state behind the last token that has been computed.
+  votes = tag("VOTE"),    // u64: rows before this position have voted; then a u64 for each of the first tokens
+  // One layer's records  [key|value][head][position][record]; layers that share keys and values have one section, the first one's. A
+  // recurrent layer's section is its state behind the last computed token.
   layer = tag("LAYR"),
-  seal = tag("SEAL"),     // u64: checksum of the header, and of each earlier section's header and checksum, in order
+  seal = tag("SEAL"),     // u64: checksum over the header, and over each earlier section's header and checksum, in order
 };
 
-inline constexpr std::uint32_t kRequired = 1;  // of a section: who does not know its type cannot read the file
+inline constexpr std::uint32_t kRequired = 1;  // section flag: a reader that does not know the type must refuse the file
 
 struct SectionHeader {
   SectionType type = SectionType::seal;
   std::uint32_t flags = kRequired;
-  std::uint64_t length = 0;    // of the payload
-  std::uint64_t checksum = 0;  // of what is above
+  std::uint64_t length = 0;    // bytes of the payload
+  std::uint64_t checksum = 0;  // over the fields above
 };
 
 inline constexpr std::uint64_t kSectionOverhead = sizeof(SectionHeader) + sizeof(std::uint64_t);
 inline constexpr std::size_t kFingerprintTexts = 3;  // model, numerics, spec
 inline constexpr std::uint64_t kMaxModelBytes = std::uint64_t{1} << 20;
 
-inline constexpr std::uint32_t kEdited = 1;      // in SavedState::flags: there is a history
-inline constexpr std::uint32_t kHasLogits = 2;   // there are logits
-inline constexpr std::uint32_t kHasVotes = 4;    // there are votes
+// SavedState::flags.
+inline constexpr std::uint32_t kEdited = 1;      // there is a history section
+inline constexpr std::uint32_t kHasLogits = 2;   // there is a logits section
+inline constexpr std::uint32_t kHasVotes = 4;    // there is a votes section
 
 struct SavedState {
-  std::uint64_t tokens = 0;   // all, pending ones too
-  std::uint64_t length = 0;   // of these, how many have keys and values
+  std::uint64_t tokens = 0;   // all tokens, pending ones included
+  std::uint64_t length = 0;   // tokens with keys and values
   std::uint64_t removed = 0;  // tokens that edits removed
   std::uint32_t kv_type = 0;  // DType
   std::uint32_t vocab = 0;
-  std::uint32_t layers = 0;   // of the model's cache, its MTP heads' and their state too
-  std::uint32_t first_layer = 0, last_layer = 0;  // that the session holds; 0, 0: none yet
+  std::uint32_t layers = 0;   // layers of the model's cache, with those of MTP heads and their state
+  std::uint32_t first_layer = 0, last_layer = 0;  // range of layers of the session; 0, 0: none yet
   std::uint32_t flags = 0;
-  std::uint32_t wide_type = 0;                   // WideLayers: a DType, 0xffff if there are none
-  std::uint32_t wide_first = 0, wide_last = 0;   // layers at each end
+  std::uint32_t wide_type = 0;                   // WideLayers::dtype; 0xffff: no wide layers
+  std::uint32_t wide_first = 0, wide_last = 0;   // wide layers at each end
   std::uint32_t reserved = 0;
 };
 
 struct SavedLayer {
   std::uint32_t kv_heads = 0, key_dim = 0, value_dim = 0;
-  std::uint32_t shares = 0;  // the first layer of the model with the same keys and values: this one, or an earlier one
-  std::uint64_t first = 0;   // the first position whose keys and values are there
+  std::uint32_t shares = 0;  // the model's first layer with the same keys and values: this layer or an earlier one
+  std::uint64_t first = 0;   // the first position whose keys and values are saved
 };
 
 struct SavedHistory {
@@ -99,10 +100,10 @@ struct SavedHistory {
 
 struct SavedRemoval {
   std::uint64_t computed = 0, first = 0, last = 0;
-  std::uint64_t joins = 0;  // 1: it is part of the edit before it, and counts places as they were before that
+  std::uint64_t joins = 0;  // 1: part of the same edit as the removal before it (History::Removal)
 };
 
-// Nothing between the fields: their bytes are the file's.
+// There is no padding: the bytes of these structs are the file's bytes.
 static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
 static_assert(sizeof(SavedState) == 64 && std::has_unique_object_representations_v<SavedState>);
@@ -115,7 +116,7 @@ template <class T>
   return std::as_bytes(std::span(&value, 1));
 }
 
-// Of a Header or SectionHeader: over the bytes before its last field.
+// Returns the checksum of a Header or SectionHeader, over the bytes before its last field.
 template <class T>
 [[nodiscard]] std::uint64_t checksum_of(const T& header) noexcept {
   Hasher64 hasher;
@@ -123,7 +124,7 @@ template <class T>
   return hasher.digest();
 }
 
-// For errors.
+// Returns the section's name for errors.
 [[nodiscard]] inline std::string name_of(SectionType type) {
   switch (type) {
     case SectionType::model: return "model";

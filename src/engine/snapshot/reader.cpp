@@ -1,5 +1,5 @@
-// Engine::restore(): what Session::save() wrote, back into a session. Sections are checked one by one, by checksum and
-// then by sense; the session is nobody's before the last one has been.
+// Engine::restore(): makes a session of the bytes that Session::save() wrote. Sections are checked one by one, first by checksum, then for
+// sense. The caller gets the session only when all sections are right.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +25,7 @@ namespace {
 
 using namespace detail::snapshot;
 
-// The same error, about this source, if it does not say so yet.
+// Returns the error with the source's name in its place, if the name is not there yet.
 Error in_source(Error error, const std::string& name) {
   if (error.place().starts_with(name)) return error;
   return {error.code(), error.message(), error.place().empty() ? name : name + ": " + error.place()};
@@ -45,7 +45,7 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-// Text for an error: of a long one, what surrounds the first difference from the other.
+// Returns the text for an error; a long text is cut to the surroundings of its first difference from `other`.
 std::string around_difference(std::string_view text, std::string_view other) {
   constexpr std::size_t kBefore = 24, kAll = 72;
   const auto same = static_cast<std::size_t>(std::ranges::mismatch(text, other).in1 - text.begin());
@@ -53,7 +53,7 @@ std::string around_difference(std::string_view text, std::string_view other) {
   return fmt::format("{}{}", from > 0 ? "..." : "", detail::printable(text.substr(from), kAll));
 }
 
-// Which backend computed what the session holds: its own bits go on there alone.
+// The backend that computed the saved session. Only on the same backend does the session go on with its own bits.
 enum class SavedBy : std::uint8_t { this_backend, another };
 
 Error differs(const std::string& place, const char* what, std::string_view saved, std::string_view here,
@@ -63,7 +63,7 @@ Error differs(const std::string& place, const char* what, std::string_view saved
                           around_difference(saved, here), around_difference(here, saved), hint);
 }
 
-// The first line in which two texts differ, of each.
+// Returns the first line of each text in which the two texts differ.
 std::pair<std::string_view, std::string_view> first_other_line(std::string_view a, std::string_view b) {
   const auto line = [](std::string_view text) { return text.substr(0, text.find('\n')); };
   while (line(a) == line(b) && line(a).size() < a.size() && line(b).size() < b.size()) {
@@ -73,12 +73,12 @@ std::pair<std::string_view, std::string_view> first_other_line(std::string_view 
   return {line(a), line(b)};
 }
 
-// What the model section says of numerics, which the state's KV type decides too.
+// The numerics of the model section, and the section's place for errors. They are checked when the KV types are known.
 struct SavedNumerics {
   std::string text, place;
 };
 
-// The model section, and that it is of this engine's model.
+// Reads the model section and checks that the model is this engine's.
 Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& engine) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::model, kMaxModelBytes));
   std::span<const std::byte> rest = payload;
@@ -114,22 +114,22 @@ std::string text_of(const WideLayers& wide) {
   return fmt::format("type {} in the first {} and last {} layers", to_string(wide.dtype), wide.first, wide.last);
 }
 
-// What the state section says.
+// The content of the state section.
 struct SavedSession : SavedState {
-  std::vector<SavedLayer> of_layers;  // of the cache
-  std::uint32_t end = 0;              // of those that the session fills
+  std::vector<SavedLayer> of_layers;  // all layers of the cache
+  std::uint32_t end = 0;              // end of the layers that the session fills
 
-  // Its types.
+  // Returns the KV types.
   [[nodiscard]] KvOptions kv() const {
     return {.dtype = static_cast<DType>(kv_type), .page_tokens = kDefaultPageTokens,
             .wide = {.dtype = static_cast<DType>(wide_type), .first = wide_first, .last = wide_last}};
   }
   [[nodiscard]] bool passed_tokens() const { return first_held() > 0; }
-  // The first position that all layers hold.
+  // Returns the first position that all layers hold.
   [[nodiscard]] std::uint64_t first_held() const {
     return of_layers.empty() ? 0 : std::ranges::max_element(of_layers, {}, &SavedLayer::first)->first;
   }
-  // Whether the layer has a section of its own.
+  // Returns whether the layer has a section of its own.
   [[nodiscard]] bool has_section(std::size_t layer) const {
     for (std::size_t i = first_layer; i < layer; ++i) {
       if (of_layers[i].shares == of_layers[layer].shares) return false;
@@ -153,8 +153,8 @@ Status check_layers(const SectionReader& in, const SavedSession& saved, const Kv
   return {};
 }
 
-// That tokens, and keys and values of all of them, fit into what is left of the file: before lengths are compared with
-// a context, and before there is memory for any of it.
+// Checks that all tokens, keys and values fit into the rest of the file, before lengths are compared with a context and before memory is
+// taken.
 Status check_lengths(const SectionReader& in, const SavedSession& saved, const KvLayout& layout) {
   std::optional<std::uint64_t> bytes = checked_multiply(saved.tokens, sizeof(Token));
   for (std::size_t i = saved.first_layer; i < saved.end; ++i) {
@@ -172,7 +172,7 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved, const K
                     saved.length, in.remaining());
 }
 
-// The state section, and that it makes sense by itself and for the model.
+// Reads the state section and checks that it makes sense, by itself and for the model.
 Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
   const std::uint32_t layers = spec.n_layers();
   const std::size_t n = detail::end_of_kept(spec, 0, layers);
@@ -213,7 +213,7 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
   return state;
 }
 
-// What a new session would be that holds it.
+// Returns the options of a new session that can hold the saved one.
 Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& saved, const SessionOptions& given,
                                    std::uint32_t engine_context) {
   SessionOptions options = given;
@@ -232,7 +232,7 @@ Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& 
   options.kv.dtype = types.dtype;
   options.kv.wide = types.wide;
   const std::uint64_t context = options.context == 0 ? engine_context : options.context;
-  // A full session may have one more token, which is pending.
+  // A full session may have one pending token beyond the context.
   const std::uint64_t least = std::max(saved.length, saved.tokens - std::min<std::uint64_t>(saved.tokens, 1));
   if (least > context) {
     return in.error(ErrorCode::invalid_argument,
@@ -256,7 +256,7 @@ Status check_tokens(const SectionReader& in, std::span<const Token> tokens, std:
   return {};
 }
 
-// Embeddings (-1) cannot be pending.
+// Reads the tokens. Embeddings (-1) cannot be pending.
 Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& saved) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::tokens, saved.tokens * sizeof(Token)));
   std::vector<Token> tokens = values_of<Token>(payload);
@@ -266,7 +266,7 @@ Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& save
   return tokens;
 }
 
-// That the removals are possible, one after another, and leave as many tokens as there are.
+// Reads the history, and checks that its removals are possible one after another and leave saved.length tokens.
 Result<detail::History> read_history(SectionReader& in, const SavedState& saved) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::history, in.remaining()));
   if (payload.size() < sizeof(SavedHistory)) return in.corrupt("the section has {} bytes", payload.size());
@@ -280,11 +280,11 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   }
   detail::History history{
       .tokens = values_of<Token>(rest.first(*token_bytes)), .removals = {}, .replayable = head.replayable == 1};
-  // Of one without a replay there may be tokens, embeddings (-1) too, which nobody needs.
+  // A history that cannot be replayed may have tokens, embeddings (-1) included, which are not used.
   TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, history.replayable ? 0 : -1));
   history.removals.reserve(head.removals);
   std::uint64_t before = 0, removed = 0;
-  std::uint64_t removed_before = 0, end = 0;  // of the edit that a removal joins: before it, and the end of its last run
+  std::uint64_t removed_before = 0, end = 0;  // tokens removed before the current edit, and the end of its last run
   for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes))) {
     const auto [computed, first, last, joins] = removal;
     if (joins == 0) removed_before = removed, end = 0;
@@ -324,10 +324,10 @@ bool is_first_of_group(const KvLayout& layout, std::size_t layer) {
   return std::ranges::find(layout.layers, group, &KvPlace::group) - layout.layers.begin() == static_cast<std::ptrdiff_t>(layer);
 }
 
-// Room for the keys and values.
+// Makes room in the cache for the saved keys and values.
 Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by, KvCache& kv) {
   const KvLayout& layout = kv.layout();
-  // What another backend computed, this one would not have.
+  // Keys and values of another backend are not those that this backend would compute.
   const bool edited = (saved.flags & kEdited) != 0 || (by == SavedBy::another && saved.length > 0);
   KvExtent extent{.length = saved.length, .first = std::vector<std::uint64_t>(layout.groups.size(), 0), .edited = edited};
   for (std::size_t i = 0; i < layout.layers.size(); ++i) {
@@ -345,7 +345,7 @@ Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by,
   }
   if (layout.has_state() && saved.length > 0) extent.states.push_back(saved.length);
   Status done = kv.install(extent);
-  // What no cache of this model can hold is the file's fault; that there is no memory is not.
+  // An extent that no cache of this model can have is the file's fault; missing memory is not.
   if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
   return done;
 }
@@ -379,7 +379,7 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
   return in.close();
 }
 
-// Everything after the state section.
+// Reads everything after the state section into the session.
 Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Session::State& to) {
   TESSERA_TRY_STATUS(make_room(in, saved, by, to.kv));
   TESSERA_TRY(to.tokens, read_tokens(in, saved));

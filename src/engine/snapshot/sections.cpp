@@ -124,7 +124,7 @@ Result<std::vector<std::byte>> SectionReader::whole_up_to(SectionType type, std:
 
 Result<std::vector<std::byte>> SectionReader::payload() {
   std::vector<std::byte> bytes;
-  bytes.reserve(static_cast<std::size_t>(section_.length));  // so much is in the file
+  bytes.reserve(static_cast<std::size_t>(section_.length));  // next_header() has checked that the file has these bytes
   while (left_ > 0) {
     TESSERA_TRY(const auto piece, records(1, left_));
     bytes.insert(bytes.end(), piece.begin(), piece.end());

@@ -1,5 +1,5 @@
-// The sections of a saved session, read in order, each byte once. Nothing is believed before it has been checked:
-// lengths against the source's size, contents against their checksum.
+// Reads the sections of a saved session in order, each byte once. Lengths are checked against the source's size, and contents against their
+// checksum, before they are used.
 #pragma once
 
 #include <cstddef>
@@ -18,30 +18,31 @@ namespace tessera::detail::snapshot {
 
 class SectionReader {
  public:
-  // `buffer`: kChunkBytes. The name is for errors.
+  // `buffer` has kChunkBytes bytes. `name` names the source in errors.
   SectionReader(ByteSource& source, std::string name, std::span<std::byte> buffer)
       : source_(source), name_(std::move(name)), buffer_(buffer), held_(buffer.first(0)), size_(source.size()) {}
 
-  // The file's header.
+  // Reads and checks the file's header.
   Status begin();
-  // Opens the next section, which must be of this type; sections of unknown types that may be skipped are.
+  // Opens the next section, which must be of this type. Skips sections of unknown types before it, if they may be skipped.
   Status open(SectionType type);
-  // Opens the section and reads its payload, which its checksum confirms. It has `length` bytes, or at most so many.
+  // Opens the section and reads its payload, which must have `length` bytes; the checksum is checked.
   Result<std::vector<std::byte>> whole(SectionType type, std::uint64_t length);
+  // The same for a payload of at most `most` bytes.
   Result<std::vector<std::byte>> whole_up_to(SectionType type, std::uint64_t most);
-  // The next whole records of the open section's payload, at least one and at most `most`; not confirmed before
-  // close(). Valid until the next call.
+  // Returns the next whole records of the open section's payload, at least one and at most `most`, valid until the next call. Their
+  // checksum is checked by close().
   Result<std::span<const std::byte>> records(std::uint64_t record_bytes, std::uint64_t most);
-  // The open section ends here, and its checksum is right.
+  // Closes the section: checks that it ends here, and its checksum.
   Status close();
-  // After the last section: the seal fits, and nothing follows.
+  // Checks, after the last section, that the seal fits and that nothing follows.
   Status finish();
 
-  [[nodiscard]] std::uint64_t length() const noexcept { return section_.length; }  // of the open section's payload
-  // Bytes after the open section.
+  [[nodiscard]] std::uint64_t length() const noexcept { return section_.length; }  // bytes of the open section's payload
+  // Returns the bytes of the file that were not taken yet.
   [[nodiscard]] std::uint64_t remaining() const noexcept { return size_ - offset_; }
 
-  // An error about the open section.
+  // Return an error whose place is the open section.
   template <class... Args>
   Error error(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) const {
     return error_at(code, place(), format, std::forward<Args>(args)...);
@@ -50,11 +51,11 @@ class SectionReader {
   Error corrupt(fmt::format_string<Args...> format, Args&&... args) const {
     return error(ErrorCode::corrupt_file, format, std::forward<Args>(args)...);
   }
-  // Where that is.
+  // Returns the place of the open section, for errors.
   [[nodiscard]] std::string place() const;
 
  private:
-  // Bytes of the file into the buffer, until it holds n; n is at most kChunkBytes.
+  // Reads from the file until the buffer holds n bytes; n is at most kChunkBytes.
   Status fill(std::size_t n);
   Result<std::span<const std::byte>> take(std::size_t n);
   template <class T>
@@ -69,16 +70,16 @@ class SectionReader {
   ByteSource& source_;
   std::string name_;
   std::span<std::byte> buffer_;
-  std::span<const std::byte> held_;  // of the buffer: read, and not taken yet
+  std::span<const std::byte> held_;  // bytes of the buffer that are read and not taken yet
   std::uint64_t size_;
-  std::uint64_t offset_ = 0;  // of the next byte to be taken
+  std::uint64_t offset_ = 0;  // offset in the file of the next byte to be taken
 
   Header header_;
-  SectionHeader section_;              // the last that was opened; type 0: not known
-  std::uint32_t opened_ = 0;           // sections
-  std::uint32_t layers_ = 0;           // of these, layers
+  SectionHeader section_;              // the section opened last; type 0: unknown
+  std::uint32_t opened_ = 0;           // sections opened
+  std::uint32_t layers_ = 0;           // layer sections opened
   std::uint64_t section_offset_ = 0;
-  std::uint64_t left_ = 0;             // of the open section's payload
+  std::uint64_t left_ = 0;             // bytes of the open section's payload that were not taken yet
   Hasher64 payload_, seal_;
 };
 

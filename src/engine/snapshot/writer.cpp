@@ -23,10 +23,10 @@ using namespace detail::snapshot;
 
 struct Part {
   SectionType type;
-  std::uint64_t length;  // of the payload
+  std::uint64_t length;  // bytes of the payload
 };
 
-// Gathers bytes into pieces for the sink, and keeps the checksums.
+// Collects bytes in a buffer, hands full buffers to the sink, and computes the checksums.
 class Writer {
  public:
   Writer(const ByteSink& sink, std::span<std::byte> buffer) noexcept : sink_(sink), buffer_(buffer) {}
@@ -54,11 +54,12 @@ class Writer {
     return raw(bytes);
   }
 
-  // Free space in the buffer, at least so much; what filled() then says is part of the payload.
+  // Returns the buffer's free space, at least `at_least` bytes. Write the payload there and call filled().
   Result<std::span<std::byte>> room(std::size_t at_least) {
     if (buffer_.size() - used_ < at_least) TESSERA_TRY_STATUS(flush());
     return buffer_.subspan(used_);
   }
+  // Makes the first `bytes` bytes of room() part of the payload.
   void filled(std::size_t bytes) {
     payload_.add(buffer_.subspan(used_, bytes));
     left_ -= bytes;
@@ -94,7 +95,7 @@ class Writer {
   const ByteSink& sink_;
   std::span<std::byte> buffer_;
   std::size_t used_ = 0;
-  std::uint64_t left_ = 0;  // of the section
+  std::uint64_t left_ = 0;  // bytes of the section's payload still to come
   Hasher64 payload_, seal_;
 };
 
@@ -103,18 +104,18 @@ std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
   return {identity.model, detail::numerics_of(identity, s.kv_options), identity.spec};
 }
 
-// Of all of one layer's records.
+// Returns the bytes of all of one layer's records, or of its state.
 std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   const KvLayerShape& shape = s.kv.layout().layer(layer).shape;
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
   const DType dtype = s.kv.layout().layer(layer).dtype;
-  std::uint64_t bytes = 0;  // of a token and head
+  std::uint64_t bytes = 0;  // a key and a value of one token and head
   for (const kv::Part part : shape.parts()) bytes += kv::record_bytes(dtype, part, shape.dim(part));
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
 }
 
-// Only layers that the session has run: in the others' place lies what happens to be there. What layers share is saved
-// once.
+// Returns the layers to be saved: only layers that the session has run, because the others' pages hold no defined bytes. Keys and values
+// that layers share are saved once.
 std::vector<std::size_t> saved_layers(const Session::State& s) {
   std::vector<std::size_t> layers;
   const std::size_t end = detail::end_of_kept(s.shared->model.spec, s.first_layer, s.last_layer);

@@ -1,32 +1,32 @@
-// One of several scales: each makes another grid, which meets a token's numbers by chance, and the one by which least is lost is
-// taken. A codec of this kind has
-//   scales                     how many there are
-//   times(i)                   the number that the largest becomes with scale i
-//   scale_from(largest, i)     that scale
-//   lost(value, per_unit)      what is lost of a number, squared, in steps; per_unit is one over the scale
+// Chooses the best of several scales. Each scale makes another grid, which fits a token's numbers by chance; the scale with the least error
+// is taken. A codec of this kind has
+//   scales                     the number of scales
+//   times(i)                   the value to which scale i maps the largest number
+//   scale_from(largest, i)     scale i
+//   lost(value, per_unit)      the squared error of a number, in steps of the grid; per_unit is 1 / scale
 #pragma once
 
 #include <cstddef>
 
 namespace tessera::kv {
 
-inline constexpr std::size_t kLostLanes = 32;  // of a sum of what is lost: lane i has the numbers i, i + 32, ...
+inline constexpr std::size_t kLostLanes = 32;  // lanes of a sum of errors: lane i has the numbers i, i + 32, ...
 
-// `lost_with(per_unit)` is the sum over the numbers.
+// Returns the scale with the least error. `lost_with(per_unit)` returns the error summed over the numbers.
 template <class Codec, class LostWith>
 constexpr float best_scale(float largest, LostWith&& lost_with) noexcept {
   float best = 0.0f, least = 0.0f;
   for (unsigned i = 0; i < Codec::scales; ++i) {
     const float scale = Codec::scale_from(largest, i);
     const float lost = lost_with(1.0f / scale) / (Codec::times(i) * Codec::times(i));
-    if (i > 0 && !(lost < least)) continue;  // NaN: the first, which is one too
+    if (i > 0 && !(lost < least)) continue;  // with a NaN among the numbers the first scale stays, which is NaN too
     best = scale;
     least = lost;
   }
   return best;
 }
 
-// The lanes' sums, ascending, then of lanes 16 apart, 8, 4, 2, 1.
+// Returns the sum of errors in a fixed order: each lane ascending, then lanes 16 apart, 8, 4, 2, 1.
 template <class Codec>
 constexpr float lost_of(const float* values, std::size_t n, float per_unit) noexcept {
   float lost[kLostLanes] = {};

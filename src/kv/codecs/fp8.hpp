@@ -1,6 +1,6 @@
-// FP8: E4M3 (core/float8.hpp) of x over one f32 scale for each token and head, not rotated: what is small beside an outlier
-// keeps its four digits. The largest |x| becomes 448. What is stored is 256 times that scale, by which F16 of the same bits are
-// multiplied: kernels read them so. A NaN or an infinity makes the scale NaN, and with it every value of that token and head.
+// FP8: E4M3 (core/float8.hpp) of x / scale, with one f32 scale for each token and head. Not rotated, because a number that is small
+// beside an outlier keeps its four significant bits. The largest |x| becomes 448. The stored scale is 256 times that scale: kernels read
+// the elements' bits as F16 and multiply by it. A NaN or an infinity makes the scale NaN, and so every value of the token and head.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Fp8 {
   static constexpr bool rotates = false;
 
   static constexpr float scale_of(const float* values, std::size_t n) noexcept { return scale_from(largest_of(values, n)); }
-  // Of the largest magnitude; NaN if there is none because a value is a NaN or an infinity.
+  // Returns the stored scale for the largest magnitude; NaN if that is NaN (largest_of()).
   static constexpr float scale_from(float largest) noexcept { return kv::scale_from(largest, kLargestE4M3 / 256.0f); }
   static constexpr Element encode(float value, float scale) noexcept {
     return scale == scale ? f32_to_e4m3(value / scale * 256.0f) : Element{0};

@@ -1,11 +1,10 @@
-// INT4, of rotated numbers (kv/rotation.hpp): x = n * m * scale, n of four bits, -8 .. 7, for each number; m an integer, 1 .. 15 or
-// its negative, for each 16 numbers; one f32 scale for each token and head, by which the largest |x| is 8 * 15. n * m is exact in
-// 8 bits: kernels multiply it as INT8's numbers. The sign of m makes the largest of its 16 numbers -8. Of the two m that are nearest
-// to what that one needs, the one that loses less is taken. A NaN or an infinity makes the scale NaN, and with it every number
-// of that token and head.
+// INT4, of rotated numbers (kv/rotation.hpp): x = n * m * scale. n has four bits, -8 .. 7, for each number. m is an integer for each 16
+// numbers, 1 .. 15 or -1 .. -15; its sign makes the largest of the 16 numbers -8, and of the two nearest m the one with the smaller error
+// is taken. scale is one f32 for each token and head, which makes the largest |x| 8 * 15. n * m is exact in 8 bits, so kernels multiply
+// it like INT8's numbers. A NaN or an infinity makes the scale NaN, and so every number of the token and head.
 //
-// A run of 32 numbers is 18 bytes: byte i has number i in its low half and number 16 + i in its high one, then come the two m. What
-// a head's last run lacks is held as zeros.
+// A run of 32 numbers is 18 bytes: byte i has number i in its low half and number 16 + i in its high half, then come the two m. A head's
+// last run is filled up with zeros.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +50,7 @@ struct Int4 {
   struct Group {
     float n[kGroup] = {};
     int m = 1;
-    float lost = 0.0f;  // the sum of squares, over scale^2
+    float lost = 0.0f;  // sum of squared errors / scale^2
   };
 
   static constexpr Group best_of(const float* values, float scale) noexcept {
@@ -61,7 +60,7 @@ struct Int4 {
       lowest = values[i] < lowest ? values[i] : lowest;
     }
     const int sign = highest > -lowest ? -1 : 1;
-    const float needed = (sign < 0 ? highest : -lowest) / scale / 8.0f;  // up to 15, but for what is rounded
+    const float needed = (sign < 0 ? highest : -lowest) / scale / 8.0f;  // up to 15, within rounding
     const int below = needed < 1.0f ? 1 : needed > 14.0f ? 14 : static_cast<int>(needed);
     const Group one = rounded(values, scale, sign * below), other = rounded(values, scale, sign * (below + 1));
     return one.lost <= other.lost ? one : other;

@@ -1,9 +1,9 @@
-// INT8: q = round(x / scale), ties to even, of rotated numbers (kv/rotation.hpp), with one f32 scale for each token and
-// head: the largest |x| over 127, 126, 125 or 124, so that q lies in -127..127. Each makes another grid, which meets these
-// numbers by chance, and the one that loses least is taken: of 64 numbers it loses a tenth less than the first.
-// The scale is at least the smallest normal float: of smaller values only the larger survive, and nothing divides by zero. A
-// NaN or an infinity, or numbers that have no finite sum, make the scale NaN, and with it every value of that token and
-// head: what has gone wrong is seen, not clamped away.
+// INT8: q = round(x / scale), ties to even, of rotated numbers (kv/rotation.hpp), with one f32 scale for each token and head: the largest
+// |x| divided by 127, 126, 125 or 124, so that q lies in -127..127. Each divisor makes another grid, which fits the numbers by chance; the
+// one with the least error is taken, which for 64 numbers is a tenth less than with 127 alone (best_scale.hpp).
+// The scale is at least the smallest normal float, so nothing divides by zero; smaller numbers lose precision. A NaN, an infinity, or
+// numbers whose rotated sums are not finite make the scale NaN, and so every value of the token and head: the mistake is seen, not
+// clamped away.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ struct Int8 {
   static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = true;
   static constexpr bool rotates = true;
-  static constexpr unsigned scales = 4;  // to choose from
+  static constexpr unsigned scales = 4;  // scales to choose from
 
   static constexpr float scale_of(const float* values, std::size_t n) noexcept {
     return best_scale<Int8>(largest_of(values, n), [&](float per_unit) { return lost_of<Int8>(values, n, per_unit); });
   }
-  // Of the largest magnitude, one of those to choose from; NaN if there is none because a value is a NaN or an infinity.
+  // Returns scale i for the largest magnitude; NaN if that is NaN (largest_of()).
   static constexpr float scale_from(float largest, unsigned i) noexcept { return kv::scale_from(largest, times(i)); }
-  // The number that the largest becomes.
+  // Returns the value that the largest number becomes with scale i.
   static constexpr float times(unsigned i) noexcept { return 127.0f - static_cast<float>(i); }
-  // What is lost of a number, squared, in steps.
+  // Returns the squared error of a number, in steps of the grid.
   static constexpr float lost(float value, float per_unit) noexcept {
     const float x = value * per_unit, off = x - ((x + kShift) - kShift);
     return off * off;

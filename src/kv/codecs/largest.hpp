@@ -1,4 +1,4 @@
-// What scales are made of: the largest magnitude of one token's numbers of one head.
+// Scales of one token and head, made of the largest magnitude of its numbers.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace tessera::kv {
 
-// NaN if one of them is a NaN or an infinity.
+// Returns the largest magnitude; NaN if a number is a NaN or an infinity.
 constexpr float largest_of(const float* values, std::size_t n) noexcept {
   float largest = 0.0f;
   bool finite = true;
@@ -18,8 +18,8 @@ constexpr float largest_of(const float* values, std::size_t n) noexcept {
   return finite ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
-// The scale by which `largest` becomes `times`, a number that is held. At least the smallest normal float, so that nothing divides
-// by zero, and so small that `times` of it is finite: so is what comes of the largest float.
+// Returns the scale with which `largest` becomes `times`, in steps. It is at least the smallest normal float, so that nothing divides by
+// zero, and so small that times * scale is finite, also for the largest float. NaN if `largest` is NaN.
 constexpr float scale_from(float largest, float times) noexcept {
   if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
   constexpr float kLeast = std::numeric_limits<float>::min();

@@ -1,4 +1,4 @@
-// The handle, and what pools do for each other: one budget, one index, requests for pages of several pools.
+// The handle KvPools, and what pools share: one budget, one index, requests for pages of several pools.
 #include <tessera/extend/kv/kv_pools.hpp>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void KvPools::trim() const noexcept {
   if (state_ == nullptr) return;
   std::unique_lock lock(state_->mutex);
   const auto drop_all = [&] {
-    const std::uint64_t evictions = state_->figures.evictions;  // those for want of room: these are not
+    const std::uint64_t evictions = state_->figures.evictions;  // counts only evictions for want of room, so not these
     for (const auto& pool : state_->pools) {
       while (pool->drop_oldest_copy(PagePool::Copies::any) || pool->evict_one()) {
       }
@@ -83,7 +83,7 @@ void KvPools::trim() const noexcept {
     for (const auto& pool : state_->pools) pool->release_slabs(0);
     state_->figures.evictions = evictions;
   };
-  drop_all();  // no more is written behind then
+  drop_all();  // so that no further page is written to the file
   state_->written.wait(lock, [&] { return state_->writing == 0; });
   drop_all();
 }
@@ -106,7 +106,7 @@ const PooledLayout& KvPools::State::pooled(const KvLayout& layout) {
 }
 
 Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mutex>& lock) {
-  // Before others lose what is cached.
+  // Fails before cached pages are evicted in vain.
   if (writing == 0 && options.budget != 0 && !obtainable(out, options.budget)) return no_room(out);
   const auto give_back = [&](std::size_t pools_done) {
     for (PoolPage& page : out) {
@@ -115,7 +115,7 @@ Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mu
       }
     }
   };
-  // By index: the lock may be let go of, and other layouts bring pools.
+  // A loop by index: provide() may release the lock, and other layouts may add pools meanwhile.
   for (std::size_t i = 0; i < pools.size(); ++i) {
     PagePool& pool = *pools[i];
     const std::size_t n = count_of(out, pool);
@@ -125,7 +125,7 @@ Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mu
       give_back(i);
       return status.error().code() == ErrorCode::cache_full ? Status(no_room(out)) : status;
     }
-    // Taken at once: what the next pool needs is not at the cost of these.
+    // The pages are taken at once, so that the next pool's request cannot evict them.
     for (PoolPage& page : out) {
       if (page.pool == &pool) page.id = pool.take();
     }
@@ -191,7 +191,7 @@ std::uint64_t KvPools::State::occupied() const noexcept {
 void KvPools::State::settle() noexcept {
   for (const auto& pool : pools) {
     while (occupied() > options.keep && pool->cached() > 0) {
-      if (pool->clean() == 0 && pool->write_behind(options.keep)) break;  // free when it has been written
+      if (pool->clean() == 0 && pool->write_behind(options.keep)) break;  // pages become free when they have been written
       pool->evict_one();
     }
   }

@@ -53,7 +53,7 @@ void PageFile::stop() noexcept {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  // One by one, each freed without the lock: an extent that goes takes it. (A deque to swap with would allocate.)
+  // Jobs are dropped one by one and freed without the lock, because an extent's destructor takes it. (A deque to swap with would allocate.)
   for (;;) {
     Job dropped;
     const std::lock_guard lock(mutex_);
@@ -124,7 +124,7 @@ int PageFile::transfer_bytes(Direction direction, std::byte* data, std::size_t b
                                                       : ::pread(file_.get(), data + done, bytes - done, at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno;
-    if (n == 0) return EIO;  // the file has been cut
+    if (n == 0) return EIO;  // the file is shorter than it was
     done += static_cast<std::size_t>(n);
   }
   return 0;

@@ -1,5 +1,5 @@
-// KV pages that are not in memory: one preallocated file, divided into extents, and a thread that reads and writes
-// them. The file loses its name as soon as it is open, so that nothing is left behind however the process ends.
+// The file for KV pages that are not in memory: preallocated and divided into extents, with a thread that reads and writes them. The file's
+// name is removed as soon as the file is open, so that nothing is left behind however the process ends.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ namespace tessera::detail {
 
 class PageFile {
  public:
-  // A part of the file, given back at its end.
+  // A range of the file. The destructor gives it back.
   class Extent {
    public:
     Extent(PageFile& file, std::uint64_t offset, std::uint64_t bytes) noexcept : file_(file), offset_(offset), bytes_(bytes) {}
@@ -40,25 +40,26 @@ class PageFile {
   enum class Direction : std::uint8_t { read, write };
   struct Job {
     Direction direction = Direction::read;
-    std::byte* data = nullptr;  // in the file's Memory
+    std::byte* data = nullptr;  // address in the Memory of create()
     std::size_t bytes = 0;
     std::shared_ptr<Extent> extent;
-    // errno, or 0, and the extent back; on the file's thread; does not throw.
+    // Called on the file's thread with errno or 0, and with the job's extent. Must not throw.
     std::function<void(int error, std::shared_ptr<Extent> extent)> done;
   };
 
-  // Takes `bytes` of disk at once, for pages of `memory`. Errors: a path that exists, a disk without room.
+  // Makes a file of `bytes` bytes, which are taken from the disk at once, for pages of `memory`. Errors: invalid_argument, the path exists
+  // or `bytes` is too small; an error of the system, for example a disk without room.
   [[nodiscard]] static Result<std::unique_ptr<PageFile>> create(const std::filesystem::path& path, std::uint64_t bytes,
                                                                 Memory& memory);
   ~PageFile() { stop(); }
   PageFile(const PageFile&) = delete;
   PageFile& operator=(const PageFile&) = delete;
 
-  // nullptr: no part of the file is free and large enough. Throws bad_alloc.
+  // Returns a free range of the file; nullptr: there is none large enough. Throws bad_alloc.
   [[nodiscard]] std::shared_ptr<Extent> allocate(std::uint64_t bytes);
-  // In order of submission. Throws bad_alloc.
+  // Adds a job; jobs run in order of submission. Throws bad_alloc.
   void submit(Job job);
-  // Waits for the job that runs; the others are dropped, without done().
+  // Waits for the job that runs, and drops the other jobs without calling done().
   void stop() noexcept;
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -66,7 +67,7 @@ class PageFile {
 
  private:
   PageFile(FileDescriptor file, std::uint64_t bytes, Memory& memory, Buffer bounce);
-  // The first gap of `bytes` at or behind `from`; size_ if there is none.
+  // Returns the offset of the first gap of `bytes` at or behind `from`; size_ if there is none.
   [[nodiscard]] std::uint64_t find_gap(std::uint64_t from, std::uint64_t bytes) const noexcept;
   void give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void work() noexcept;
@@ -76,12 +77,12 @@ class PageFile {
 
   FileDescriptor file_;
   Memory& memory_;
-  Buffer bounce_;  // the file's thread's; empty if the memory is addressable
+  Buffer bounce_;  // used by the file's thread; empty if the memory is addressable
   std::uint64_t size_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> taken_;  // offset -> bytes, without overlap
   std::uint64_t used_ = 0;
-  std::uint64_t next_ = 0;  // where the last search ended
+  std::uint64_t next_ = 0;  // offset at which the next search begins
   std::deque<Job> jobs_;
   std::condition_variable changed_;
   bool stopping_ = false;

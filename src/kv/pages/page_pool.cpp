@@ -34,7 +34,7 @@ void PagePool::unlink(List& list, PageId id) noexcept {
 
 void PagePool::make_free(PageId id) noexcept {
   if (all_.options.freed == FreedPages::fill_nan) {
-    (void)all_.options.memory->fill(pages_[id].address, 0xff, page_bytes_);  // one that fails spoils nothing
+    (void)all_.options.memory->fill(pages_[id].address, 0xff, page_bytes_);  // an error is ignored: the page is only not marked
   }
   --slabs_[id / slab_pages_].busy;
   push_back(free_, id);
@@ -71,18 +71,18 @@ Status PagePool::grow() {
 }
 
 Status PagePool::provide(std::size_t n, std::unique_lock<std::mutex>& lock) {
-  // Cached pages are cheaper than new ones once all of them are more than what may be kept.
+  // Once all pools hold what may be kept, cached pages are taken before new memory.
   const auto within_keep = [&] { return all_.figures.held_bytes + slab_bytes() <= all_.options.keep; };
   while (free_.size < n) {
     if (!within_keep() && cached() > 0) {
-      // Rather than to lose a page, wait for a copy to be written.
+      // It is better to wait for a copy to be written than to lose a page.
       if (clean_.size == 0 && write_behind(0)) all_.written.wait(lock);
       else evict_one();
     } else if (all_.make_room(slab_bytes(), *this)) {
-      // Where Memory gives less than may be kept, cached pages have to do.
+      // If Memory gives nothing, cached pages are evicted although they could be kept.
       if (Status status = grow(); !status && !evict_one() && !all_.reclaim(*this)) return status;
     } else if (all_.writing > 0) {
-      all_.written.wait(lock);  // what is written becomes free
+      all_.written.wait(lock);  // pages that have been written can become free
     } else {
       return make_error(ErrorCode::cache_full, "no room for {} pages of {} bytes", n, page_bytes_);
     }
@@ -118,7 +118,7 @@ void PagePool::share(std::span<const PageId> ids) noexcept {
 }
 
 void PagePool::release(std::span<const PageId> ids) noexcept {
-  // The last page first: of a chain of cached pages, its end is to be evicted before its beginning.
+  // The last page goes first, so that a chain of cached pages is evicted from its end.
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
     if (*id != kNoPage && --pages_[*id].references == 0) put_down(*id);
   }

@@ -1,11 +1,11 @@
-// Pages of one size: their memory, who uses them, and which may be given up.
+// A PagePool has all pages of one size: their memory, their references, and the order in which they may be given up.
 //
 // A page is in one of four states:
-//   used    a sequence or more hold it, which are counted (references)
-//   cached  nobody holds it, but the prefix index can find it, and it is in memory alone
-//   clean   the same, with a copy in the file: evicting it loses nothing
-//   free    nobody holds it and nobody can find it
-// Cached, clean and free pages are in lists. What was put in first has been unused for longest, and goes first.
+//   used    one or more sequences hold the page; their number is counted (references)
+//   cached  no sequence holds the page, the prefix index can find it, and it is only in memory
+//   clean   as cached, with a copy in the file: evicting the page loses nothing
+//   free    no sequence holds the page, and the index does not know it
+// Cached, clean and free pages are in lists. The first page of a list has been unused longest, and is taken first.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace tessera::detail {
 
-// A page and where it is from.
+// A page and its pool.
 struct PoolPage {
   PagePool* pool = nullptr;
   PageId id = kNoPage;
@@ -38,63 +38,62 @@ class PagePool {
   [[nodiscard]] std::uint64_t page_bytes() const noexcept { return page_bytes_; }
   [[nodiscard]] std::byte* address(PageId id) const noexcept { return pages_[id].address; }
 
-  // Used pages; KvPools::State::acquire() takes new ones.
-  void share(PageId id) noexcept;                      // one more reference
-  void share(std::span<const PageId> ids) noexcept;    // one more reference each; kNoPage is skipped
-  void release(std::span<const PageId> ids) noexcept;  // one less; kNoPage is skipped
+  // References of pages. KvPools::State::acquire() takes new pages.
+  void share(PageId id) noexcept;                      // adds a reference
+  void share(std::span<const PageId> ids) noexcept;    // adds a reference to each page; skips kNoPage
+  void release(std::span<const PageId> ids) noexcept;  // removes a reference of each page; skips kNoPage
   [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
-  // Whether its only holder may write to it: nobody else has it, and the index does not know it.
+  // Returns whether the page's holder may write to it: no other sequence holds it, and the index does not know it.
   [[nodiscard]] bool is_private(PageId id) const noexcept {
     return pages_[id].references == 1 && pages_[id].indexed == nullptr;
   }
-  // Makes a page that one sequence holds private, by taking it out of the index. Whether it is.
+  // Makes a page private by taking it out of the index, if only one sequence holds it. Returns whether the page is private.
   bool make_private(PageId id) noexcept;
 
-  // For KvPools::State::acquire(): has `n` free pages, at the cost of what is cached. cache_full if that cannot be,
-  // out_of_memory if Memory gives none. While pages are being written to the file, it may wait for them, and others have
-  // the lock meanwhile.
+  // Makes sure of `n` free pages, for KvPools::State::acquire(); evicts cached pages if need be. While pages are being written to the file,
+  // this may wait for them and release the lock meanwhile. Errors: cache_full, there is no room; out_of_memory, Memory gives none.
   Status provide(std::size_t n, std::unique_lock<std::mutex>& lock);
-  [[nodiscard]] PageId take() noexcept;   // a free page, with one reference; there is one
+  [[nodiscard]] PageId take() noexcept;   // takes a free page, with one reference; there must be one
   void put_back(PageId id) noexcept;      // undoes take()
 
-  // The page, which one sequence or more hold, is in the index from now on.
+  // Puts a used page into the index.
   void attach(IndexedPage& indexed, PageId id) noexcept;
-  // Takes page and copy out of the index; a page that nobody holds becomes free.
+  // Takes the page and its copy out of the index. A page that no sequence holds becomes free.
   void detach(IndexedPage& indexed) noexcept;
 
-  // Makes a page free: a clean one, else the cached page of longest ago, which is lost. False if there is none.
+  // Makes a page free: a clean one, else the cached page used longest ago, which the index loses. Returns false if there is none.
   bool evict_one() noexcept;
-  // Whose copies in the file may go.
+  // The copies in the file that may be dropped.
   enum class Copies : std::uint8_t {
     any,
-    not_clean,  // those of clean pages stay: for the copy of another one that would be no gain, and without end
+    not_clean,  // all but copies of clean pages: to drop one copy in order to write another gains nothing, and could repeat for ever
   };
-  // Drops the oldest copy in the file, and with it the page, if it is only there. False if there is none.
+  // Drops the oldest of these copies, and the page with it, if the page is only in the file. Returns false if there is none.
   bool drop_oldest_copy(Copies of) noexcept;
-  // A part of the file for a page, if need be at the cost of copies; nullptr if there is none.
+  // Returns a range of the file for a page; drops copies if need be. nullptr: there is none.
   [[nodiscard]] std::shared_ptr<PageFile::Extent> allocate_stored(Copies of);
-  // Begins to write copies of the cached pages used longest ago, if all pools occupy more than `level` bytes. Whether
-  // any is being written now.
+  // Begins to write copies of the cached pages used longest ago, if all pools occupy more than `level` bytes. Returns whether any page is
+  // being written now.
   bool write_behind(std::uint64_t level) noexcept;
   // Gives slabs whose pages are all free back to Memory until all pools hold at most `target` bytes.
   void release_slabs(std::uint64_t target) noexcept;
 
   [[nodiscard]] std::uint64_t slab_bytes() const noexcept { return slab_pages_ * page_bytes_; }
-  // Pages in each state; `cached` counts clean ones too.
+  // Return the number of pages in a state; cached() counts clean pages too.
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
   [[nodiscard]] std::size_t cached() const noexcept { return cached_.size + clean_.size; }
   [[nodiscard]] std::size_t clean() const noexcept { return clean_.size; }
   [[nodiscard]] std::size_t free() const noexcept { return free_.size; }
-  // For tests: walks every list, and says what is wrong; empty if nothing is.
+  // Walks every list and returns what is wrong; empty: nothing. For tests.
   [[nodiscard]] std::string check() const;
-  [[nodiscard]] PageId ids() const noexcept { return static_cast<PageId>(pages_.size()); }  // those given back too
+  [[nodiscard]] PageId ids() const noexcept { return static_cast<PageId>(pages_.size()); }  // ids of pages, given back ones included
 
  private:
   struct Page {
     std::byte* address = nullptr;   // nullptr: its slab was given back
     std::uint32_t references = 0;
-    IndexedPage* indexed = nullptr;  // its entry in the index
-    PageId previous = kNoPage, next = kNoPage;  // in free_, cached_ or clean_
+    IndexedPage* indexed = nullptr;  // the page's entry in the index
+    PageId previous = kNoPage, next = kNoPage;  // neighbours in free_, cached_ or clean_
   };
   struct List {
     PageId first = kNoPage, last = kNoPage;
@@ -108,7 +107,7 @@ class PagePool {
   void push_back(List& list, PageId id) noexcept;
   void unlink(List& list, PageId id) noexcept;
   void make_free(PageId id) noexcept;
-  // A used page's last reference has gone.
+  // Makes a used page, whose last reference is gone, cached, clean or free.
   void put_down(PageId id) noexcept;
   [[nodiscard]] List& list_of(const IndexedPage& indexed) noexcept { return indexed.stored != nullptr ? clean_ : cached_; }
   void add_copy(IndexedPage& indexed, std::shared_ptr<PageFile::Extent> extent) noexcept;
@@ -123,9 +122,9 @@ class PagePool {
   std::vector<Slab> slabs_;
   List free_;
   List cached_, clean_;
-  IndexedPage* first_stored_ = nullptr;  // all that have a copy, the oldest first
+  IndexedPage* first_stored_ = nullptr;  // list of pages with a copy, the oldest copy first
   IndexedPage* last_stored_ = nullptr;
-  std::size_t writing_ = 0;  // cached pages on their way to the file
+  std::size_t writing_ = 0;  // cached pages that are being written to the file
   std::size_t used_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The pool's side of the file: copies of cached pages are written behind, so that eviction need not wait for a disk,
-// and what is evicted with a copy is found again.
+// PagePool and the file: copies of cached pages are written in the background, so that an eviction need not wait for a disk. A page that
+// was evicted with a copy can be found again.
 #include <utility>
 
 #include "core/guard.hpp"
@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-// Pages on their way at once: each cannot be evicted meanwhile.
+// Pages that are written at once, at most. A page that is being written cannot be evicted.
 constexpr std::size_t kMostWriting = 8;
 
 }  // namespace
@@ -60,7 +60,7 @@ std::shared_ptr<PageFile::Extent> PagePool::allocate_stored(Copies of) {
 bool PagePool::write_behind(std::uint64_t level) noexcept {
   while (all_.file != nullptr && all_.figures.file_errors == 0 && cached_.size > 0 && writing_ < kMostWriting && all_.occupied() > level) {
     const PageId id = cached_.first;
-    share({&id, 1});  // neither evicted nor reused while it is written
+    share({&id, 1});  // the page is neither evicted nor reused while it is written
     ++writing_;
     ++all_.writing;
     try {
@@ -76,7 +76,7 @@ bool PagePool::write_behind(std::uint64_t level) noexcept {
                            }});
         continue;
       }
-    } catch (...) {  // no memory for it: no copy
+    } catch (...) {  // without memory for the job there is no copy
     }
     finish_write(id, nullptr, -1);
     break;
@@ -94,7 +94,7 @@ void PagePool::finish_write(PageId id, std::shared_ptr<PageFile::Extent> extent,
     ++all_.figures.pages_written;
   }
   if (error == 0) release({&id, 1});
-  // As release(), but without trying to write it again at once.
+  // As release(), but without trying to write the page again at once.
   else if (--pages_[id].references == 0) put_down(id);
 }
 

@@ -1,4 +1,4 @@
-// Several pages from the file at once, and waiting for all of them.
+// Reads several pages from the file at once, and waits for all of them.
 #pragma once
 
 #include <condition_variable>
@@ -15,9 +15,9 @@ class PageReads {
   explicit PageReads(PageFile* file) noexcept : file_(file) {}
   PageReads(const PageReads&) = delete;
   PageReads& operator=(const PageReads&) = delete;
-  ~PageReads() { wait(); }  // the destinations must live as long
+  ~PageReads() { wait(); }  // the destinations must live until then
 
-  // Throws bad_alloc; then this one is not read.
+  // Begins to read a page. Throws bad_alloc; then the page is not read.
   void add(std::byte* to, std::size_t bytes, std::shared_ptr<PageFile::Extent> from) {
     std::unique_lock lock(mutex_);
     const std::size_t i = errors_.size();
@@ -30,7 +30,7 @@ class PageReads {
                     .extent = std::move(from),
                     .done = [this, i](int error, std::shared_ptr<PageFile::Extent> extent) {
                       const std::lock_guard done_lock(mutex_);
-                      extent.reset();  // before who waits goes on
+                      extent.reset();  // before wait() returns
                       errors_[i] = error;
                       --pending_;
                       changed_.notify_all();
@@ -46,7 +46,7 @@ class PageReads {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return pending_ == 0; });
   }
-  // After wait(): errno of each in the order of add(), or 0.
+  // Returns errno or 0 of each page, in the order of add(). Call it after wait().
   [[nodiscard]] const std::vector<int>& errors() const noexcept { return errors_; }
 
  private:

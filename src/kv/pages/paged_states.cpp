@@ -1,4 +1,4 @@
-// Slots for the states of recurrent layers, from the pool of their group.
+// PagedStorage: slots for the states of recurrent layers are pages of their group's pool.
 #include "kv/pages/paged_storage.hpp"
 
 namespace tessera::detail {

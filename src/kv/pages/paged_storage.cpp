@@ -24,7 +24,7 @@ std::uint64_t PagedStorage::bytes() const noexcept {
   return bytes + slot_bytes();
 }
 
-// Whether pages [first, last) may be written to as they are: so it is in most decode steps.
+// Returns whether pages [first, last) may be written to as they are, which is so in most decode steps.
 bool PagedStorage::all_private(std::uint64_t first, std::uint64_t last) const noexcept {
   const std::lock_guard lock(pools_->mutex);
   for (std::size_t group = 0; group < groups(); ++group) {
@@ -77,7 +77,7 @@ void PagedStorage::append(std::span<const PoolPage> fresh, std::uint64_t last) n
 Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
   if (all_private(first, last)) return {};
   reserve_tables(last);
-  std::vector<Place> shared;  // to be copied
+  std::vector<Place> shared;  // pages to be copied
   std::size_t present = 0;
   for (const PageTable& ids : ids_) present += std::min<std::uint64_t>(last, ids.size());
   shared.reserve(present - std::min<std::uint64_t>(present, first));
@@ -92,8 +92,8 @@ Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
         if (id != kNoPage && !pool(group).is_private(id)) shared.push_back({group, i});
       }
     }
-    // What only the index shares with us is copied for its sake as long as there is room to keep both. Else it is
-    // taken from the index, once the rest is there.
+    // A page that only the index shares with this sequence is copied too, so that the index keeps it, as long as there is room for both.
+    // Otherwise the page is taken from the index, once the other pages are acquired.
     const bool others_alone = std::ranges::all_of(shared, [&](const Place& at) { return pool(at.group).references(id_at(at)) > 1; });
     fresh = pages_for(shared, last);
     copies.reserve(shared.size());
@@ -115,7 +115,7 @@ Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
       return {};
     }
   }
-  // Outside the lock: we hold the old pages until the copies are made.
+  // Copies without the lock: this sequence holds the old pages until the copies are made.
   const bool done = memory_.copy(copies);
   const std::lock_guard lock(pools_->mutex);
   if (!done) {
@@ -145,8 +145,7 @@ Status PagedStorage::take_from_index(std::vector<Place>& shared, std::vector<Poo
   missing.reserve(n_shared);
   TESSERA_TRY_STATUS(pools_->acquire(have, lock));
   std::erase_if(shared, [&](const Place& at) { return pool(at.group).make_private(id_at(at)); });
-  // While acquire() waited, others may have found some of the pages, or let go of them: what is needed now is not what
-  // was taken.
+  // While acquire() waited, other sequences may have found some of the pages or released them, so the need may differ from the pages taken.
   fresh.erase(fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(n_shared - shared.size()));
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     if (i < shared.size()) fresh[i].pool = &pool(shared[i].group);
@@ -263,7 +262,7 @@ Status PagedStorage::suspend() {
 Status PagedStorage::resume() {
   if (suspended_ == nullptr) return {};
   std::vector<std::vector<std::byte*>> pages(groups());
-  for (auto& list : pages) list.reserve(suspended_->size());  // before anything is taken
+  for (auto& list : pages) list.reserve(suspended_->size());  // nothing may fail behind take()
   TESSERA_TRY(std::vector<PageTable> tables, suspended_->take());
   {
     const std::lock_guard lock(pools_->mutex);

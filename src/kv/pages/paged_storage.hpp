@@ -1,4 +1,4 @@
-// Pages from pools, shared between sequences and copied before they are written to.
+// The storage of paged caches: pages from pools, which sequences share, and which are copied before they are written to.
 #pragma once
 
 #include <cstdint>
@@ -64,19 +64,21 @@ class PagedStorage final : public KvStorage {
   [[nodiscard]] PagePool& pool(std::size_t group) const noexcept { return *pooled_.pools[group]; }
   [[nodiscard]] PageId id_at(const Place& at) const noexcept { return ids_[at.group][at.page]; }
   [[nodiscard]] bool all_private(std::uint64_t first, std::uint64_t last) const noexcept;
-  // Takes from the index what nobody else shares with us; the rest stays in `shared`. Brings `fresh` in line with that.
+  // Makes pages of `shared` private that only the index shares with this sequence, and removes them from `shared`. Acquires in `fresh` the
+  // pages that are then still needed.
   Status take_from_index(std::vector<Place>& shared, std::vector<PoolPage>& fresh, std::unique_lock<std::mutex>& lock);
-  // Pages for `shared` to be copied to, and for what lies behind the present ones up to `last`.
+  // Returns the pages to acquire, without ids: copies of `shared`, then new pages up to `last`.
   [[nodiscard]] std::vector<PoolPage> pages_for(const std::vector<Place>& shared, std::uint64_t last) const;
-  void append(std::span<const PoolPage> fresh, std::uint64_t last) noexcept;  // there is room for them
+  void append(std::span<const PoolPage> fresh, std::uint64_t last) noexcept;  // the tables must have room
   void reserve_tables(std::uint64_t n);
   void set(const Place& at, PageId id) noexcept;
 
-  [[nodiscard]] PrefixNode* published_tail() const noexcept;  // nullptr: it is not in the index any more, or is the root
+  // Returns the node of the last page that was offered or found; nullptr: none, or the index has lost the node.
+  [[nodiscard]] PrefixNode* published_tail() const noexcept;
   [[nodiscard]] Found look_up(const PrefixQuestion& question, Stored stored) const;
-  // Takes what is found, all of it in memory; how many pages.
+  // Takes the found pages, which are all in memory. Returns their number.
   std::uint64_t take_present(const Found& found) noexcept;
-  // Takes what is found, part of it from the file. Nothing if it cannot be read.
+  // Takes the found pages, some of which are read from the file. Returns their number; 0 if a page cannot be read.
   std::uint64_t take_stored(const Found& found, const PrefixQuestion& question, std::unique_lock<std::mutex>& lock);
   std::uint64_t adopt_published(const PrefixQuestion& question, std::unique_lock<std::mutex>& lock);
   void count_as_published(const Found& found) noexcept;
@@ -84,12 +86,11 @@ class PagedStorage final : public KvStorage {
   std::shared_ptr<KvPools::State> pools_;
   const PooledLayout& pooled_;
   std::vector<PageTable> ids_;  // [group][page]
-  PageTable replaced_;          // [group], of publish()
-  // The index's node of the last page that was offered or found; none before the first one, and none if the index has
-  // lost it since.
+  PageTable replaced_;          // [group], working list of publish()
+  // The index's node of the last page that was offered or found. Empty: no page was, or the index has lost the node.
   std::weak_ptr<PrefixNode> tail_;
-  std::uint64_t published_ = 0;  // pages from the beginning up to it
-  std::unique_ptr<SuspendedPages> suspended_;  // then there are no pages here
+  std::uint64_t published_ = 0;  // pages up to and including tail_'s
+  std::unique_ptr<SuspendedPages> suspended_;  // set while suspended; then ids_ and pages_ are empty
 };
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Inside KvPools: what all pools share. That is the budget, the file and the prefix index.
+// The state of KvPools, which all pools share: the budget, the file and the prefix index.
 #pragma once
 
 #include <condition_variable>
@@ -21,57 +21,58 @@ struct [[gnu::visibility("hidden")]] KvPools::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (file != nullptr) file->stop();  // its jobs know the pools
+    if (file != nullptr) file->stop();  // jobs of the file refer to the pools
   }
 
   KvPoolOptions options;
   mutable std::mutex mutex;
-  std::size_t writing = 0;                 // pages on their way to the file; they count as used
-  std::condition_variable written;         // one of them has arrived, or failed
-  std::unique_ptr<detail::PageFile> file;  // nullptr: none
-  std::vector<std::unique_ptr<detail::PagePool>> pools;  // each of another page size
+  std::size_t writing = 0;                 // pages that are being written to the file; they count as used
+  std::condition_variable written;         // notified when a page has been written, or could not be
+  std::unique_ptr<detail::PageFile> file;  // nullptr: no file
+  std::vector<std::unique_ptr<detail::PagePool>> pools;  // one for each page size
   std::vector<std::unique_ptr<detail::PooledLayout>> layouts;
-  detail::PrefixIndex index;  // before the pools and the file in destruction: its nodes know them
-  KvFigures figures;          // the counters, and held_bytes
+  detail::PrefixIndex index;  // destroyed before the pools and the file, to which its nodes refer
+  KvFigures figures;          // counters and held_bytes
 
-  // The pools of this layout, made when they are first asked for. Throws bad_alloc.
+  // Returns the pools of this layout, which are made at the first call. Throws bad_alloc.
   const detail::PooledLayout& pooled(const KvLayout& layout);
 
-  // Fills in the ids of `out`, whose pools are given: pages of one reference each, or none. cache_full or out_of_memory
-  // with bytes needed and free. While pages are being written to the file, it may wait for them, and others have the
-  // lock meanwhile.
+  // Fills the ids of `out`, whose pools are set: takes all these pages, with one reference each, or none. While pages are being written
+  // to the file, this may wait for them and release the lock meanwhile. Errors: cache_full or out_of_memory, with the bytes needed and
+  // free.
   Status acquire(std::span<detail::PoolPage> out, std::unique_lock<std::mutex>& lock);
   void release(std::span<const detail::PoolPage> pages) noexcept;
-  // Whether such pages can be had without holding more than `keep`, at the cost of what is cached.
+  // Returns whether these pages can be acquired without holding more than `keep`, if cached pages are evicted.
   [[nodiscard]] bool within_keep(std::span<const detail::PoolPage> wanted) const noexcept {
     return obtainable(wanted, options.keep);
   }
 
-  // Bytes of the budget that no sequence uses. Without a budget: the largest number.
+  // Returns the bytes of the budget that no sequence uses; the largest number without a budget.
   [[nodiscard]] std::uint64_t room() const noexcept;
-  // Used and cached pages, in bytes.
+  // Returns the bytes of used and cached pages.
   [[nodiscard]] std::uint64_t occupied() const noexcept;
-  // Gives up cached pages, then free slabs, until what nobody uses is within `keep`.
+  // Evicts cached pages, then gives back free slabs, until used and cached pages, and then all memory held, are within `keep` as far as
+  // possible.
   void settle() noexcept;
-  // Room for `bytes` more: within `keep` if that is possible at the cost of what other pools than `asking` have cached
-  // or free, at any rate within the budget.
+  // Makes room for `bytes` more. Evicts cached pages and gives back free slabs of the pools other than `asking` until all memory is within
+  // `keep`, as far as possible. Returns whether it is within the budget then.
   [[nodiscard]] bool make_room(std::uint64_t bytes, const detail::PagePool& asking) noexcept;
-  // Gives back all memory that other pools than `asking` have cached or free. Whether that was any.
+  // Gives back all cached and free pages of the pools other than `asking`. Returns whether there were any.
   bool reclaim(const detail::PagePool& asking) noexcept;
 
-  // The index loses a page and its copy. With a page of keys and values of a group without a window it loses everything that
-  // follows it, for nobody could use that any more. Behind a window, and of a state, it keeps what follows, as long as there are no more nodes without
-  // any page than there are pages.
+  // Removes a page and its copy from the index. If the page's group has neither a window nor states, all pages behind it are removed too,
+  // because no sequence could use them any more. Otherwise they stay, as long as the index has no more nodes without pages than there are
+  // pages.
   void lose(detail::IndexedPage& page) noexcept;
-  // Whether another node without any page may be in the index.
+  // Returns whether the index may get another node without any page.
   [[nodiscard]] bool may_have_empty_node() const noexcept { return index.empty() < pages(); }
-  // Copies that are in the file alone do not count.
+  // Returns the number of cached pages in memory.
   [[nodiscard]] std::size_t cached_pages() const noexcept;
 
  private:
   [[nodiscard]] bool obtainable(std::span<const detail::PoolPage> wanted, std::uint64_t limit) const noexcept;
   [[nodiscard]] Error no_room(std::span<const detail::PoolPage> wanted) const noexcept;
-  [[nodiscard]] std::size_t pages() const noexcept;  // used and cached
+  [[nodiscard]] std::size_t pages() const noexcept;  // used and cached pages
 };
 
 }  // namespace tessera

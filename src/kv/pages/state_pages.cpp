@@ -1,4 +1,4 @@
-// The states of recurrent layers: where a step leaves them, and how they become pages of the sequence.
+// KvStorage: the states of recurrent layers. A step writes them to slots, which become pages of the sequence by a commit.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,8 @@
 namespace tessera::detail {
 namespace {
 
-// Whether the state behind page `page`, one of those that the rows fill, is kept when rows up to `last`, which are no drafts, have been computed.
+// Decides which states at page borders a step keeps. kept(page): the state behind page `page`, which the rows fill, is kept once all rows
+// before `last` are computed; rows from `last` on are drafts.
 class Kept {
  public:
   Kept(const KvLayout& layout, const StateRows& rows, std::uint64_t last) noexcept
@@ -64,14 +65,14 @@ Status KvStorage::reserve_states(const StateRows& rows) {
   std::vector<StateSlot> pages(last > rows.length ? (last - 1) / size + 1 - first_page : 0), drafts(rows.reserved - last);
   targets.pages.resize(pages.size());
   targets.drafts.resize(drafts.size());
-  std::vector<std::size_t> wanted;  // of the pages
+  std::vector<std::size_t> wanted;  // indices of pages whose state is kept
   wanted.reserve(pages.size());
   for (std::size_t i = 0; i < pages.size(); ++i) {
     if (i + 1 == pages.size() || kept(first_page + i)) wanted.push_back(i);
   }
   std::vector<StateSlot> slots(wanted.size() + drafts.size() - (spare_.address != nullptr ? 1 : 0));
   TESSERA_TRY_STATUS(take_slots(slots));
-  if (spare_.address != nullptr) slots.push_back(std::exchange(spare_, {}));  // there is capacity: it was one of them
+  if (spare_.address != nullptr) slots.push_back(std::exchange(spare_, {}));  // the spare slot was subtracted above
   auto next = slots.rbegin();
   for (const std::size_t i : wanted) targets.pages[i] = (pages[i] = *next++).address;
   for (std::size_t i = 0; i < drafts.size(); ++i) targets.drafts[i] = (drafts[i] = *next++).address;
@@ -86,7 +87,7 @@ std::uint64_t KvStorage::commit_states(std::uint64_t n, Reserved beyond) noexcep
   if (!targets_) return n;
   const std::uint64_t size = layout_.page_tokens, before = targets_->length, exact_from = targets_->exact_from;
   n = std::min(n, reserved_);
-  // The last state at or before `n`.
+  // Find the last state at or before `n`.
   const auto slot_behind = [&](std::uint64_t tokens) -> StateSlot* {
     if (tokens > exact_from) return &draft_slots_[tokens - 1 - exact_from];
     const std::uint64_t page = (tokens - 1) / size - targets_->first_page;

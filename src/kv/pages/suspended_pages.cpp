@@ -24,7 +24,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
       std::shared_ptr<StoredPage>& page = pages[group][i];
       page = std::make_shared<StoredPage>(StoredPage{.page = {.pool = &pool}, .extent = {}});
       while ((page->extent = pool.allocate_stored(PagePool::Copies::any)) == nullptr && pools_.writing > 0) {
-        pools_.written.wait(lock);  // what nobody wants any more gives its room back
+        pools_.written.wait(lock);  // abandoned pages give their room in the file back
       }
       if (page->extent == nullptr) {
         return make_error(ErrorCode::cache_full,
@@ -40,7 +40,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
     }
   }
   pages_ = std::move(pages);
-  // A page that cannot be handed over stays in memory: that is no error.
+  // A page whose job cannot be submitted stays in memory; that is no error.
   (void)guard([&]() -> Status {
     for (const auto& group : pages_) {
       for (const auto& page : group) {
@@ -52,13 +52,13 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
   return {};
 }
 
-// A page has been written, or could not be.
+// Notes that a page has been written, or could not be (error != 0).
 void SuspendedPages::arrived(KvPools::State& pools, StoredPage& page, int error) noexcept {
   page.writing = false;
   --pools.writing;
   pools.written.notify_all();
   ++(error == 0 ? pools.figures.pages_written : pools.figures.file_errors);
-  if (error != 0 && !page.abandoned) return;  // it stays in memory
+  if (error != 0 && !page.abandoned) return;  // the page stays in memory
   const PageId id = std::exchange(page.page.id, kNoPage);
   page.page.pool->release({&id, 1});
 }
@@ -74,7 +74,7 @@ void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
                          .extent = page->extent,
                          .done = [pools = &pools_, held = page](int error, std::shared_ptr<PageFile::Extent> extent) mutable {
                            const std::lock_guard lock(pools->mutex);
-                           // Let go of before the lock is, so that an abandoned page's room is there for who waits.
+                           // Released before the lock, so that a waiting thread finds an abandoned page's room in the file.
                            const std::shared_ptr<StoredPage> written = std::move(held);
                            extent.reset();
                            arrived(*pools, *written, error);
@@ -105,7 +105,7 @@ Status SuspendedPages::prefetch() {
   to_read.reserve(n);
   fresh.reserve(n);
   std::unique_lock lock(pools_.mutex);
-  // First what is still in memory, so that it stays there.
+  // First take pages that are still in memory, so that they stay there.
   for (std::size_t group = 0; group < pages_.size(); ++group) {
     for (std::size_t i = 0; i < pages_[group].size(); ++i) {
       const StoredPage* page = pages_[group][i].get();
@@ -129,7 +129,7 @@ Status SuspendedPages::prefetch() {
     return {};
   });
   if (!status) {
-    lock.unlock();  // the file's thread may need it before it comes to the reads
+    lock.unlock();  // the file's thread may need the lock for jobs before these reads
     incoming->reads->wait();
     lock.lock();
     release(incoming->tables);

@@ -1,4 +1,4 @@
-// A paged cache's pages while it is suspended: in the file, or on their way there or back.
+// The pages of a suspended cache: in the file, or being written or read.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-using PageTable = std::vector<PageId>;  // of one group; kNoPage: given back behind its window
+using PageTable = std::vector<PageId>;  // one group's pages; kNoPage: given back behind the window
 
 class SuspendedPages {
  public:
@@ -19,29 +19,29 @@ class SuspendedPages {
   SuspendedPages& operator=(const SuspendedPages&) = delete;
   ~SuspendedPages();
 
-  // Takes over the references of all pages and begins to write; only while there are none here. On error nothing has
-  // happened.
+  // Takes over the references of all pages and begins to write them. Precondition: there are no pages here. After an error nothing has
+  // changed.
   Status put(const std::vector<PageTable>& tables);
-  // Begins to bring them back, of all groups or of none.
+  // Begins to read all pages back. After an error nothing has changed.
   Status prefetch();
   // Undoes prefetch().
   void drop_incoming() noexcept;
-  // All of them, with a reference each; none is here any more. Or none.
+  // Returns all pages, with a reference each, and keeps none. After an error all pages stay here.
   Result<std::vector<PageTable>> take();
   void shrink(std::size_t n) noexcept;
-  [[nodiscard]] std::size_t size() const noexcept { return pages_.empty() ? 0 : pages_.front().size(); }  // of a group
+  [[nodiscard]] std::size_t size() const noexcept { return pages_.empty() ? 0 : pages_.front().size(); }  // pages of a group
   [[nodiscard]] bool has(std::size_t group, std::uint64_t page) const noexcept {
     return page < pages_[group].size() && pages_[group][page] != nullptr;
   }
   [[nodiscard]] std::uint64_t bytes_in_memory() const noexcept;
 
  private:
-  // Guarded by the pools' mutex; shared with the job that writes it.
+  // A page. Guarded by the pools' mutex; shared with the job that writes the page.
   struct StoredPage {
-    PoolPage page;  // in memory: not written yet, or it could not be. Without an id: in the file alone
+    PoolPage page;  // with an id the page is in memory: not written yet, or it could not be written. Without an id it is only in the file
     std::shared_ptr<PageFile::Extent> extent;
     bool writing = false;
-    bool abandoned = false;  // nobody wants it any more: whoever writes it releases it
+    bool abandoned = false;  // the cache has dropped the page: the job that writes it releases it
   };
   struct Incoming {
     std::vector<PageTable> tables;

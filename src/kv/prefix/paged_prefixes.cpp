@@ -1,4 +1,4 @@
-// How a sequence finds the pages of its beginning in the prefix index, and offers its own.
+// PagedStorage: a sequence takes the pages of its beginning from the prefix index, and offers its own.
 #include <algorithm>
 #include <utility>
 
@@ -7,9 +7,9 @@
 
 namespace tessera::detail {
 
-PrefixNode* PagedStorage::published_tail() const noexcept { return tail_.lock().get(); }  // alive: under the mutex
+PrefixNode* PagedStorage::published_tail() const noexcept { return tail_.lock().get(); }  // the node lives while the mutex is held
 
-// The nodes that the tokens lead to. With the mutex held, as all that follows.
+// Finds the nodes that the tokens lead to. The mutex must be held for this and all functions below.
 PagedStorage::Found PagedStorage::look_up(const PrefixQuestion& question, Stored stored) const {
   PrefixNode* const after = published_ == 0 ? pools_->index.root(question.identity, pooled_) : published_tail();
   return find_pages(pools_->index, after, pooled_, question, size() == 0 ? SequenceHas::nothing : SequenceHas::tokens, stored);
@@ -18,7 +18,7 @@ PagedStorage::Found PagedStorage::look_up(const PrefixQuestion& question, Stored
 void PagedStorage::count_as_published(const Found& found) noexcept {
   published_ += found.pages;
   if (found.pages <= found.nodes.size()) tail_ = found.nodes[found.pages - 1]->weak_from_this();
-  else tail_.reset();  // the index has lost it meanwhile
+  else tail_.reset();  // the index has lost the node meanwhile
 }
 
 std::uint64_t PagedStorage::take_present(const Found& found) noexcept {
@@ -37,8 +37,8 @@ std::uint64_t PagedStorage::take_present(const Found& found) noexcept {
 
 std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion& question,
                                         std::unique_lock<std::mutex>& lock) {
-  // What has to be read, and where it belongs. A copy in the file stays as long as somebody has its extent, whatever
-  // becomes of the index meanwhile; pages in memory are held.
+  // Pages to read, with their places. A copy in the file stays as long as its extent is held, even if the index loses it meanwhile. Pages
+  // in memory get a reference.
   struct Read {
     Place at;
     std::shared_ptr<PageFile::Extent> from;
@@ -74,7 +74,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
   lock.lock();
   const auto& errors = reads.errors();
   const bool read = status && std::ranges::all_of(errors, [](int error) { return error == 0; });
-  Found now;  // what has become of the nodes
+  Found now;  // the nodes after the wait, in which the index may have changed
   const Status looked = guard([&]() -> Status {
     now = look_up(question, Stored::too);
     return {};
@@ -103,7 +103,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
       IndexedPage& page = now.nodes[at.page]->pages[at.group];
       if (page.id == kNoPage) {
         pool(at.group).attach(page, id);
-      } else {  // somebody else has read it, too
+      } else {  // another sequence has read the page too
         pool(at.group).share(page.id);
         fresh[i].id = std::exchange(id, page.id);
       }
@@ -118,7 +118,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
   }
   now.pages = found.pages;
   count_as_published(now);
-  pools_->release(fresh);  // last: the index may lose nodes by that
+  pools_->release(fresh);  // comes last, because the index may lose nodes by it
   return found.pages;
 }
 
@@ -142,7 +142,7 @@ std::uint64_t PagedStorage::adopt(const PrefixQuestion& question) noexcept {
   std::unique_lock lock(pools_->mutex);
   try {
     if (published_ == size()) found = adopt_published(question, lock);
-  } catch (const std::bad_alloc&) {  // nothing is found
+  } catch (const std::bad_alloc&) {  // counts as a miss
   }
   KvFigures& figures = pools_->figures;
   if (found > 0) {
@@ -161,7 +161,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span
   PrefixNode* parent = nullptr;
   try {
     parent = i == 0 ? index.root(identity, pooled_) : published_tail();
-    if (parent == nullptr && i > 0) return false;  // what it follows has been lost
+    if (parent == nullptr && i > 0) return false;  // the index has lost the page before
     if (parent == nullptr) parent = &index.add_root(identity, pooled_);
     PrefixNode* node = index.child(*parent, tokens);
     if (node == nullptr) {
@@ -178,11 +178,11 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span
       const PageId mine = ids_[group][i];
       IndexedPage& indexed = node->pages[group];
       replaced_[group] = kNoPage;
-      if (mine == kNoPage || indexed.id == mine) continue;  // the window has passed it, or it is there already
-      if (group == state_group_ && (i + 1) % layout_.state_pages != 0) continue;  // a checkpoint of this sequence alone
+      if (mine == kNoPage || indexed.id == mine) continue;  // the window has passed the page, or the index has it
+      if (group == state_group_ && (i + 1) % layout_.state_pages != 0) continue;  // only for this sequence's own truncations
       if (indexed.id == kNoPage) {
-        pool(group).attach(indexed, mine);  // it was only in the file, or nowhere
-      } else {  // another sequence's, of the same bits
+        pool(group).attach(indexed, mine);  // the index had the page only in the file, or not at all
+      } else {  // another sequence has offered a page with the same bits
         pool(group).share(indexed.id);
         set({group, i}, indexed.id);
         replaced_[group] = mine;
@@ -190,10 +190,10 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span
     }
     tail_ = node->weak_from_this();
     published_ = i + 1;
-    // Last: the index may lose nodes by that.
+    // This comes last, because the index may lose nodes by it.
     for (std::size_t group = 0; group < groups(); ++group) pool(group).release({&replaced_[group], 1});
     return true;
-  } catch (const std::bad_alloc&) {  // not to be found by others is no error
+  } catch (const std::bad_alloc&) {  // no error: other sequences just do not find the page
     if (parent != nullptr && parent->is_root()) index.drop_childless(*parent);
     return false;
   }

@@ -1,11 +1,10 @@
-// Finds pages by the tokens that led to them. A tree: a root for each identity (model, numerics, KV type, salt) and
-// layout, below it one node for each full page of tokens, which has a page of every group of layers. Nodes are found by
-// a chain of hashes (a node's hash is over its parent's hash and its tokens) and confirmed by what they are: the parent
-// node itself, and the tokens. So by induction a hit has the same identity and the same tokens from the beginning,
-// whatever the hashes.
+// Finds pages by the tokens that led to them. The index is a tree: a root for each identity (model, numerics, KV types, salt) and layout;
+// below it a node for each full page of tokens, with a page of every group of layers. Nodes are found by a chain of hashes (a node's hash
+// is over its parent's hash and its tokens) and confirmed by comparing the parent node and the tokens. So a hit has the same identity and
+// the same tokens from the beginning, even if hashes collide.
 //
-// Of a group behind a window a node may lack the page: it is needed only until the window has passed it. A node without
-// any page is still the way to those below it.
+// A node may lack the page of a group with a window, which needs the page only until the window has passed it. A node without any page
+// still leads to the nodes below it.
 //
 // Not thread-safe: the pools' mutex guards it.
 #pragma once
@@ -39,24 +38,24 @@ struct IndexedPage {
   PagePool* pool = nullptr;
   PageId id = kNoPage;                       // kNoPage: not in memory
   std::shared_ptr<PageFile::Extent> stored;  // a copy in the file
-  IndexedPage* previous_stored = nullptr;    // in the pool's list of those with a copy
+  IndexedPage* previous_stored = nullptr;    // neighbours in the pool's list of pages with a copy
   IndexedPage* next_stored = nullptr;
 
   [[nodiscard]] bool exists() const noexcept { return id != kNoPage || stored != nullptr; }
 };
 
-// A layout that caches have, and the pools of its groups' pages.
+// A layout of caches, and the pools of its groups' pages.
 struct PooledLayout {
   KvLayout layout;
   std::vector<PagePool*> pools;  // [group]
 };
 
-// Nobody but the index owns a node: others have weak_from_this(), which is empty once the node has been removed.
+// A node. Only the index owns nodes: other code has weak_from_this(), which is empty once the node has been removed.
 struct PrefixNode : std::enable_shared_from_this<PrefixNode> {
   Hash128 hash;
-  std::string identity;                  // of a root
+  std::string identity;                  // a root's; empty in other nodes
   const PooledLayout* layout = nullptr;
-  std::vector<Token> tokens;             // of a page; a root has none
+  std::vector<Token> tokens;             // the page's tokens; a root has none
   std::vector<IndexedPage> pages;        // [group]; a root has none
   PrefixNode* parent = nullptr;
   PrefixNode* first_child = nullptr;
@@ -75,14 +74,14 @@ struct PrefixNode : std::enable_shared_from_this<PrefixNode> {
 
 class PrefixIndex {
  public:
-  // nullptr: there is none.
+  // Return the node; nullptr: there is none.
   [[nodiscard]] PrefixNode* root(std::string_view identity, const PooledLayout& layout) const noexcept;
   [[nodiscard]] PrefixNode* child(const PrefixNode& parent, std::span<const Token> tokens) const noexcept;
-  // Throws bad_alloc, and has changed nothing then. There must be no such node yet.
+  // Add a node. Precondition: the index does not have it yet. May throw bad_alloc; then nothing has changed.
   PrefixNode& add_root(std::string_view identity, const PooledLayout& layout);
   PrefixNode& add_child(PrefixNode& parent, std::span<const Token> tokens);
-  // Removes the node and all below it, calling detach(page) for each of their pages, the deepest node's first; then the
-  // root, if that has no children left.
+  // Removes the node and all nodes below it, the deepest first, and calls detach(page) for each of their pages. Then removes the root, if
+  // it has no children left.
   template <class Fn>
   void remove(PrefixNode& top, Fn&& detach) noexcept {
     PrefixNode* const stop = top.parent;
@@ -102,18 +101,18 @@ class PrefixIndex {
   void drop_childless(PrefixNode& root) noexcept {
     if (root.first_child == nullptr) erase(root);
   }
-  // Removes the node if it has neither pages nor children, and so on upwards.
+  // Removes the node if it has neither pages nor children, then its parent in the same way, and so on.
   void prune(PrefixNode& node) noexcept;
-  // To be called when a node may have got its first page or lost its last one.
+  // Counts nodes without pages. Call it when a node may have got its first page or lost its last one.
   void count_empty(PrefixNode& node) noexcept {
     const bool empty = !node.is_root() && node.is_empty();
     if (empty != node.counted_as_empty) empty_ += empty ? 1 : std::size_t(-1);
     node.counted_as_empty = empty;
   }
   [[nodiscard]] std::size_t empty() const noexcept { return empty_; }        // nodes without any page
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // roots too
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes, roots included
 
-  // Told of each node but roots: after it has come, before it goes.
+  // Hears of each node but roots, after it was added and before it is removed.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -122,7 +121,7 @@ class PrefixIndex {
   };
   void add_listener(Listener& listener) { listeners_.push_back(&listener); }
   void remove_listener(Listener& listener) noexcept { std::erase(listeners_, &listener); }
-  // All nodes but roots, each behind its parent.
+  // Calls tell(node) for all nodes but roots, for each one after its parent.
   template <class Fn>
   void for_each(Fn&& tell) const {
     for (const auto& [hash, root] : nodes_) {
@@ -135,7 +134,7 @@ class PrefixIndex {
           continue;
         }
         while (!node->is_root() && node->next_sibling == nullptr) node = node->parent;
-        node = node->next_sibling;  // a root has none
+        node = node->next_sibling;  // nullptr for a root
       }
     }
   }

@@ -1,4 +1,4 @@
-// Asks what a new sequence would find in the prefix index, and takes nothing: for plans.
+// Asks the prefix index, for plans, what a new sequence would find, and takes nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 namespace tessera::detail {
 
 struct KnownPrefix {
-  std::uint64_t tokens = 0;        // whole pages, from the sequence's beginning
-  std::uint64_t bytes_in_use = 0;  // of those of its pages that sequences hold: to take them costs no room
+  std::uint64_t tokens = 0;        // tokens of whole pages, from the sequence's beginning
+  std::uint64_t bytes_in_use = 0;  // bytes of found pages that sequences hold: to take these pages costs no room
 };
 
 class PrefixProbe {
  public:
-  // Of sequences of one layout and identity (KvCacheOptions). May throw bad_alloc.
+  // Makes a probe for sequences of one layout and identity (KvCacheOptions::prefix_identity). May throw bad_alloc.
   PrefixProbe(const KvPools& pools, const KvLayout& layout, std::string identity);
 
-  // Bytes count from page `from` on. Thread-safe; may throw bad_alloc.
+  // Returns what the index has for `tokens`. bytes_in_use counts pages from page `from` on. Thread-safe; may throw bad_alloc.
   [[nodiscard]] KnownPrefix operator()(std::span<const Token> tokens, std::uint64_t from = 0) const;
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return pooled_->layout.page_tokens; }
   [[nodiscard]] const std::string& identity() const noexcept { return identity_; }

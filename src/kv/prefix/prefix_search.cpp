@@ -3,10 +3,9 @@
 namespace tessera::detail {
 namespace {
 
-// As many of the nodes as every group has what it needs of. A sequence that begins needs of a group what its window
-// still sees of the token behind them, and takes one page more where there is one: a short roll-back then finds what it
-// needs. A sequence that has tokens already takes all pages, so that nothing is missing if it is truncated to where it is. Of
-// recurrent layers the state behind the last page is enough.
+// Chooses the largest number of nodes for which every group has the pages that it needs. A new sequence needs the pages that the group's
+// window sees from the next token, and takes one page more if there is one, for a short roll-back. A sequence that has tokens already
+// needs all pages, so that it can be truncated to its old length. The recurrent layers' group needs only the state behind the last page.
 void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& layout, SequenceHas has, Stored stored) {
   const std::size_t groups = found.from.size();
   const std::uint64_t page_tokens = layout.page_tokens;
@@ -15,7 +14,7 @@ void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& l
     const std::uint64_t window = question.windows[group], next = n * page_tokens;
     return has == SequenceHas::nothing && window != 0 && next >= window ? (next - window + 1) / page_tokens : 0;
   };
-  std::vector<std::uint64_t> present(groups, 0);  // how many pages before the n-th follow each other without a gap
+  std::vector<std::uint64_t> present(groups, 0);  // [group]: pages without a gap up to and including the n-th
   for (std::uint64_t n = 1; n <= found.nodes.size(); ++n) {
     bool enough = true;
     for (std::size_t group = 0; group < groups; ++group) {

@@ -1,4 +1,4 @@
-// What the prefix index has for a sequence, and which of it the sequence takes. With the pools' mutex held.
+// Searches the prefix index for a sequence's pages, and chooses the pages that the sequence takes. The pools' mutex must be held.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace tessera::detail {
 
-// What the prefix index is asked.
+// A question to the prefix index.
 struct PrefixQuestion {
   std::string_view identity;
-  std::span<const Token> tokens;           // that continue the sequence
-  std::span<const std::uint64_t> windows;  // [group]: what of it gives pages back; 0: nothing
+  std::span<const Token> tokens;           // tokens that continue the sequence
+  std::span<const std::uint64_t> windows;  // [group]: window that gives pages back; 0: no page is given back
 };
 
-// Where pages are looked for.
+// too: pages that are only in the file count as present.
 enum class Stored : std::uint8_t { too, excluded };
 
 enum class SequenceHas : std::uint8_t { nothing, tokens };
 
-// What the index has behind a sequence's pages, and which of it to take. Valid while the mutex is held.
+// The index's nodes behind a sequence's pages, and the pages to take. Valid while the mutex is held.
 struct FoundPages {
-  std::vector<PrefixNode*> nodes;   // one for each page of the tokens, as far as they go
-  std::uint64_t pages = 0;          // of these, the first ones are taken ...
-  std::vector<std::uint64_t> from;  // [group]: ... but not what is below this one, which the window has passed
+  std::vector<PrefixNode*> nodes;   // a node for each page of the tokens, as far as the index has them
+  std::uint64_t pages = 0;          // number of first nodes whose pages are taken
+  std::vector<std::uint64_t> from;  // [group]: pages before this one are not taken, because the window has passed them
 };
 
-// Behind the node `after`; nullptr: there is nothing.
+// Searches for the question's tokens behind the node `after`; nullptr: nothing is found.
 [[nodiscard]] FoundPages find_pages(const PrefixIndex& index, PrefixNode* after, const PooledLayout& layout,
                                     const PrefixQuestion& question, SequenceHas has, Stored stored);
 

@@ -1,5 +1,5 @@
-// EXAONE 4 (LG AI Research 2025): norms behind attention and FFN and none before them, and over each query and key
-// head. The 32B model: three of four layers have a sliding window, and the fourth does not rotate.
+// EXAONE 4 (LG AI Research 2025): norms behind attention and FFN and not before them, and a norm over each query and key head. In the 32B
+// model three of four layers have a sliding window, and the fourth does not rotate.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// Gemma (Gemma Team 2024): Llama with a gate of GELU in its tanh form, embeddings times the root of their width, and
-// rope pairs (i, i + d/2). The converter added 1 to the norms' weights.
+// Gemma (Gemma Team 2024): Llama with GELU in its tanh form in the gate, embeddings times sqrt(d_model), and rope pairs (i, i + d/2). The
+// converter adds 1 to the norms' weights.
 #pragma once
 
 #include "model/architecture.hpp"

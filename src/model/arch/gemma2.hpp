@@ -1,6 +1,6 @@
-// Gemma 2 (Gemma Team 2024): Gemma with RMSNorms behind attention and FFN too, a softcap of the attention scores and one of
-// the logits, and a sliding window in every other layer. The 27B model, of 46 layers, scales its scores by its width. Files
-// of the first converters say nothing of softcaps and window.
+// Gemma 2 (Gemma Team 2024): Gemma with RMSNorms behind attention and FFN too, softcaps of attention scores and of logits, and a sliding
+// window in every other layer. The 27B model (46 layers) scales scores by d_model / n_heads. Files of the first converters lack the
+// settings of softcaps and window.
 #pragma once
 
 #include "model/arch/gemma.hpp"

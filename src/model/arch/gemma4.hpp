@@ -1,8 +1,8 @@
-// Gemma 4 (Google 2026), text: Gemma 3 whose layers that see everything have larger heads, fewer KV heads and a rope of
-// their own, most pairs of which do not turn (rope_freqs.weight divides their frequencies by 1e30). Scores are not scaled;
-// values are normed without a weight, and are the keys as they come from their product where attn_v.weight is missing.
-// The E models give each layer a vector of each token, let the last layers read earlier ones' keys and values and widen
-// their FFN; 26B-A4B has experts beside the dense FFN. Norms have no 1 to be added.
+// Gemma 4 (Google 2026), text: Gemma 3, in which layers that see everything have larger heads, fewer KV heads and a rope of their own; most
+// of that rope's pairs do not turn (rope_freqs.weight divides their frequencies by 1e30). Scores are not scaled. Values are normed without
+// a weight; in layers without attn_v.weight the values are the product that makes the keys. The E models give each layer a vector of each
+// token, and their last layers read earlier layers' keys and values and have a wider FFN. 26B-A4B has experts beside the dense FFN. The
+// converter adds nothing to the norms' weights.
 #pragma once
 
 #include "model/arch/gemma3.hpp"

@@ -1,5 +1,5 @@
-// GLM-4-0414 (Z.ai 2025): norms before and behind attention and FFN, one matrix of gate and up, neighbours of a half of
-// each head rotate, and biases of Q, K and V.
+// GLM-4-0414 (Z.ai 2025): norms before and behind attention and FFN, one matrix of gate and up, rope pairs (2i, 2i+1) in half of each
+// head, and biases of Q, K and V.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// GLM-4.5 to 4.7 (Z.ai 2025): dense layers in front, then experts, whose weights are sigmoids and whose choice has a bias of
-// its own, beside a shared one; half of each head rotates; norms over queries and keys in the larger models. MTP heads have experts.
+// GLM-4.5 to 4.7 (Z.ai 2025): first dense layers, then layers with experts and a shared expert. Scores are sigmoids, with a bias for the
+// choice. Half of each head rotates. The larger models have norms over queries and keys. MTP heads have experts.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// GPT-2 (Radford et al. 2019): learned positions, LayerNorm, biases everywhere, one fused QKV matrix, GELU in its tanh
-// form. Weights were transposed by the converter.
+// GPT-2 (Radford et al. 2019): learned positions, LayerNorm, biases everywhere, one fused QKV matrix, GELU in its tanh form. The converter
+// transposes the weights.
 #pragma once
 
 #include "model/architecture.hpp"

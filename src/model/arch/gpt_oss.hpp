@@ -1,6 +1,6 @@
-// gpt-oss (OpenAI 2025): experts of clamped SwiGLU, chosen by their logits and weighed by the softmax of the chosen; biases
-// everywhere; a sink in each head's softmax; a sliding window in every other layer; and YaRN whose ramp is not rounded to
-// whole pairs. The converter took the rows of gate and up apart, which alternate in the original.
+// gpt-oss (OpenAI 2025): experts of clamped SwiGLU, chosen by their logits and weighted by the softmax over the chosen ones; biases
+// everywhere; a sink in each head's softmax; a sliding window in every other layer; YaRN whose ramp is not rounded to whole pairs. The
+// converter separates the rows of gate and up, which alternate in the original.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// Granite 3 and 4, dense (IBM 2024): Llama whose embeddings, scores, branches of the residual stream and logits are
-// multiplied by numbers of the metadata; logits by 1 / logit_scale. Q and K rows were permuted as Llama's are.
+// Granite 3 and 4, dense (IBM 2024): Llama with factors from the settings for embeddings, scores, branches of the residual stream and
+// logits (1 / logit_scale). The converter permutes Q and K rows as Llama's.
 #pragma once
 
 #include "model/arch/llama.hpp"

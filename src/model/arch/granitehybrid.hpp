@@ -1,12 +1,12 @@
-// Granite 4 H (IBM 2025): Granite, dense or with experts, in which most layers are Mamba-2; heads do not rotate unless the file
-// says so. The converter has made A_log into -exp(A_log).
+// Granite 4 H (IBM 2025): Granite, dense or with experts, in which most layers are Mamba-2. Heads rotate only if the file says so. The
+// converter replaces A_log by -exp(A_log).
 #pragma once
 
 #include "model/arch/granitemoe.hpp"
 
 namespace tessera::arch {
 
-// Of Mamba-2.
+// Adds the tensors of Mamba-2.
 inline constexpr TensorTable with_mamba2(TensorTable table) noexcept {
   return table
       .required(Role::state_in, Role::state_conv, Role::state_step_bias, Role::scan_rate, Role::scan_skip, Role::scan_norm, Role::state_out)

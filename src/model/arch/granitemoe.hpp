@@ -1,5 +1,5 @@
-// Granite 3 and 4 with experts (IBM 2024): Granite, and experts whose weights are the softmax over those that a token
-// takes, beside a shared one in some.
+// Granite 3 and 4 with experts (IBM 2024): Granite with experts, weighted by the softmax over a token's experts; some models have a shared
+// expert.
 #pragma once
 
 #include "model/arch/granite.hpp"

@@ -1,5 +1,5 @@
-// LFM2 (Liquid AI 2025): most layers are short convolutions, the others attention with norms over queries and keys. The last norm
-// is called as if it belonged to the embedding.
+// LFM2 (Liquid AI 2025): most layers are short convolutions, the others attention with norms over queries and keys. The last norm has the
+// name of a norm of the embedding.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,6 +1,6 @@
-// Llama 1 to 3 (Touvron et al. 2023; Dubey et al. 2024). Mistral 7B (Jiang et al. 2023) arrives as this architecture
-// too: its files differ in the key llama.attention.sliding_window alone. Q and K rows were permuted by the converter,
-// so rope pairs are (2i, 2i+1). Llama 3.1's long-context rope comes as the tensor rope_freqs.weight.
+// Llama 1 to 3 (Touvron et al. 2023; Dubey et al. 2024), and most files of Mistral 7B (Jiang et al. 2023), which differ only in the key
+// llama.attention.sliding_window. The converter permutes Q and K rows, so rope pairs are (2i, 2i+1). Llama 3.1's long-context rope comes as
+// the tensor rope_freqs.weight.
 #pragma once
 
 #include "model/architecture.hpp"
@@ -18,7 +18,7 @@ inline constexpr Architecture kLlama = {
     .tensors = with_experts(kLlamaTensors)
                    .optional(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias, Role::attn_output_bias,
                              Role::ffn_gate_bias, Role::ffn_up_bias, Role::ffn_down_bias),
-    .experts = {.some = true},  // Mixtral (Jiang et al. 2024): the softmax over all, renormalised
+    .experts = {.some = true},  // Mixtral (Jiang et al. 2024): softmax over all experts, renormalised
 };
 
 }  // namespace tessera::arch

@@ -1,5 +1,5 @@
-// Mistral 7B (Jiang et al. 2023, section 2: sliding window attention) under its own name. Most files call themselves
-// "llama" (see llama.hpp); the tables differ in the name alone.
+// Mistral 7B (Jiang et al. 2023, section 2: sliding window attention) under its own name. Most files have the architecture "llama"
+// (llama.hpp); the tables differ only in the name.
 #pragma once
 
 #include "model/arch/llama.hpp"

@@ -1,5 +1,5 @@
-// Mistral Small 3.2, Ministral 3 and Devstral 2 (Mistral AI 2025): Llama with YaRN and, where the file says, queries
-// that grow with their position. Q and K rows were permuted as Llama's are.
+// Mistral Small 3.2, Ministral 3 and Devstral 2 (Mistral AI 2025): Llama with YaRN and, if the file says so, queries that grow with their
+// position. The converter permutes Q and K rows as Llama's.
 #pragma once
 
 #include "model/arch/llama.hpp"

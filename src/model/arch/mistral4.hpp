@@ -1,6 +1,6 @@
-// Mistral Small 4 (Mistral AI 2026): DeepSeek-V2's latent attention and experts; queries grow with their position, by the rate of the
-// published models and of transformers' default where the file says none: llama.cpp's converter does not write it. Groups of experts
-// are judged by their two best.
+// Mistral Small 4 (Mistral AI 2026): DeepSeek-V2's latent attention and experts. Queries grow with their position. llama.cpp's converter
+// does not write the rate; a file without it has the rate of the published models, which is transformers' default. A group's score is the
+// sum of its two best experts.
 #pragma once
 
 #include "model/arch/deepseek2.hpp"

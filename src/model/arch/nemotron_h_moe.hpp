@@ -1,6 +1,6 @@
-// Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): Nemotron-H whose FFNs are experts without gates, beside a shared one. Weights are
-// sigmoids, and the choice has a bias of its own; in the larger models tokens are led into a narrower vector, which experts read and
-// give. Layers behind the last guess further tokens: they are left out.
+// Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): Nemotron-H whose FFNs are experts without gates, with a shared expert. Scores are
+// sigmoids, with a bias for the choice. In the larger models experts read and give a narrower vector, between two products. Layers behind
+// the last one guess further tokens: they are left out.
 #pragma once
 
 #include "model/arch/nemotron_h.hpp"

@@ -1,5 +1,5 @@
-// OLMo 2 and 3 (Team OLMo 2024, 2025): norms behind attention and FFN and none before them, and over all queries and
-// all keys of a token. OLMo 3: three of four layers have a sliding window, and positions that are never scaled.
+// OLMo 2 and 3 (Team OLMo 2024, 2025): norms behind attention and FFN and not before them, and norms over all queries and over all keys of
+// a token. In OLMo 3 three of four layers have a sliding window and positions that are never scaled.
 #pragma once
 
 #include "model/architecture.hpp"

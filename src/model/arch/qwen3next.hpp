@@ -1,5 +1,5 @@
-// Qwen3-Next (Qwen Team 2025): Qwen3.5 with experts, but that one matrix gives the betas and the steps of a delta net, group by
-// group, and that heads have their group's keys in blocks, as the model was trained.
+// Qwen3-Next (Qwen Team 2025): Qwen3.5 with experts, with two differences: one matrix gives betas and steps of a delta net, group by group,
+// and consecutive heads share a group's keys, as the model was trained.
 #pragma once
 
 #include "model/arch/qwen35moe.hpp"

@@ -1,5 +1,5 @@
-// Seed-OSS (ByteDance 2025): Llama with biases of Q, K and V and rope pairs (i, i + d/2). The FFN's norm is called
-// after the attention that it follows.
+// Seed-OSS (ByteDance 2025): Llama with biases of Q, K and V and rope pairs (i, i + d/2). The FFN's norm is named after the attention
+// before it.
 #pragma once
 
 #include "model/architecture.hpp"

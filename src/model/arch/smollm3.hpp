@@ -1,5 +1,4 @@
-// SmolLM3 (Hugging Face 2025): Llama, where every fourth layer does not rotate. Q and K rows were permuted as Llama's
-// are.
+// SmolLM3 (Hugging Face 2025): Llama, in which every fourth layer does not rotate. The converter permutes Q and K rows as Llama's.
 #pragma once
 
 #include "model/arch/llama.hpp"

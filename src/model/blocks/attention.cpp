@@ -10,8 +10,8 @@ using backend::Act;
 namespace {
 namespace attention {
 
-// q, k, v = W (the input); q and k are normed and rotated; k, v -> the pages. q stays in Act::q, and the output's gate, if there is
-// one, in Act::gate.
+// Computes q, k, v = W input, norms and rotates q and k, and writes k and v to the pages. Leaves q in Act::q and the output's gate, if
+// there is one, in Act::gate.
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const bool has_gate = layer.spec.output_gate != OutputGate::none;
@@ -41,7 +41,7 @@ Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   return grow_queries(pass);
 }
 
-// x += W (the values that q finds in the pages).
+// x += W attention(q), over the keys and values in the pages.
 Status look_back(const Pass& pass, const Layer& layer) {
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,

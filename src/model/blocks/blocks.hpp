@@ -1,4 +1,4 @@
-// The blocks that layers are made of: one file each, which defines one constant. To add a block: its file, and its line in the
+// The blocks that layers are made of. Each has a file, which defines one constant. To add a block: write its file, and add a line to the
 // list of mixers or of feeds below.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace tessera::detail {
 
-// A mixer: a row sees others of its sequence. A layer calls remember(), then look_back().
+// A mixer: the half of a layer in which a row sees other rows of its sequence. A layer calls remember(), then look_back().
 struct MixerBlock {
-  // All rows of the step leave in the cache what later rows will see.
+  // Writes to the cache what later rows will see of the step's rows. Called for all rows.
   Status (*remember)(const Pass& pass, const Layer& layer, const Input& input);
-  // Adds to the residual stream what the rows see. In a step's last layer only the wanted rows look back.
+  // Adds the mixer's output to the residual stream. In a step's last layer called for the wanted rows alone.
   Status (*look_back)(const Pass& pass, const Layer& layer);
   // Returns the activations that remember() leaves to look_back().
   std::span<const backend::Act> (*leaves)(const LayerSpec& layer);
@@ -24,10 +24,10 @@ struct MixerBlock {
 
 extern const MixerBlock kNoMixer;            // the layer is its feed alone
 extern const MixerBlock kAttention;          // Vaswani et al. 2017, over keys and values in pages
-extern const MixerBlock kLatentAttention;    // DeepSeek-AI 2024: the keys are what rotates and a latent, which is the value too
-// Recurrent mixers: remember() has the whole recurrence, and leaves its output and what that is multiplied by.
+extern const MixerBlock kLatentAttention;    // DeepSeek-AI 2024: a key is a turned part and a latent, which is the value too
+// Recurrent mixers: remember() computes the whole recurrence, and leaves its output and that output's gate.
 extern const MixerBlock kDeltaNet;           // Yang et al. 2024: a convolution, then the gated delta rule
-extern const MixerBlock kShortConvolution;   // Liquid AI 2025 (LFM2): of a product of two projections, times a third
+extern const MixerBlock kShortConvolution;   // Liquid AI 2025 (LFM2): a convolution of two projections' product, times a third one
 extern const MixerBlock kMamba2;             // Dao and Gu 2024: a convolution, then a selective scan
 
 // Returns the layer's mixer.
@@ -36,9 +36,9 @@ extern const MixerBlock kMamba2;             // Dao and Gu 2024: a convolution, 
   return layer.is_latent() ? kLatentAttention : *kMixers[static_cast<std::size_t>(layer.mixer)];
 }
 
-// A feed: each row by itself.
+// A feed: the half of a layer that treats each row by itself.
 struct FeedBlock {
-  // Adds to the residual stream what the feed makes of the input.
+  // Adds the feed's output to the residual stream.
   Status (*run)(const Pass& pass, const Layer& layer, const Input& input);
   // Adds the activations that the block uses to the shape of the workspace.
   void (*make_room)(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
@@ -47,9 +47,9 @@ struct FeedBlock {
 extern const FeedBlock kNoFeed;              // the layer is its mixer alone
 extern const FeedBlock kGatedFeed;           // down(act(gate(input)) * up(input)) (Shazeer 2020)
 extern const FeedBlock kPlainFeed;           // down(act(up(input)))
-// The weighted sum of a token's experts, each a gated feed or a plain one, and of one that all tokens take, if there is one.
+// The weighted sum of a token's experts, which are gated or plain feeds, plus the shared expert that all tokens take, if there is one.
 extern const FeedBlock kExpertFeed;
-// The sum of a gated feed and of a token's experts, each normed before and behind; the router has a norm of its own.
+// The sum of a gated feed and of a token's experts, each with a norm before it and behind it; the router has a norm of its own.
 extern const FeedBlock kDenseAndExpertFeed;
 
 // Returns the layer's feed.
@@ -59,24 +59,24 @@ extern const FeedBlock kDenseAndExpertFeed;
   return *kFeeds[static_cast<std::size_t>(layer.ffn)];
 }
 
-// Returns a layer's experts as the backend wants them.
+// Returns a layer's experts for Backend::experts().
 [[nodiscard]] backend::Experts experts_of(const Layer& layer);
-// Adds what a router and experts use to the shape of the workspace.
+// Adds the activations of a router and experts to the shape of the workspace.
 void make_room_for_experts(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
 
-// Embeddings of each layer. What a layer gets of a row's token: a part of an embedding for all layers and of a product of
-// the token's own, [rows, n_layers, per_layer_dim] in Act::per_layer.
+// Computes each layer's vector of a row's token: the sum of the token's per-layer embedding and of a projection of its own embedding,
+// [rows, n_layers, per_layer_dim] in Act::per_layer.
 Status per_layer_inputs(const Pass& pass);
-// x += norm(projection(act(gate(x)) * what the layer gets)).
+// x += norm(projection(act(gate(x)) * the layer's vector)).
 Status per_layer_feed(const Pass& pass, const Layer& layer);
-// Adds what these two use to the shape of the workspace.
+// Adds the activations of per_layer_inputs() and per_layer_feed() to the shape of the workspace.
 void make_room_for_per_layer(const ModelSpec& model, backend::WorkspaceShape& shape);
 
-// What leads into an MTP head (DeepSeek-AI 2024): x = W [norm(the token's embedding), norm(a hidden state)].
-// In a step of the model, whose rows' residual streams are in x: each row takes the hidden state of the row before it in its
-// sequence, as the output matrix sees it; a sequence's first row takes 0. The last row's is left in the sequence's state.
+// Compute an MTP head's input (DeepSeek-AI 2024): x = W [norm(the token's embedding), norm(a hidden state)].
+// In a step of the model, with the rows' residual streams in x. A row takes the hidden state of the row before it in its sequence, behind
+// the final norm; a sequence's first row takes 0. The last row's hidden state goes to the sequence's state.
 Status mtp_inputs(const Pass& pass, const Layer& head);
-// In a guess the rows' own embeddings are the hidden states.
+// In a guess, whose rows have the hidden states as their own embeddings.
 Status mtp_inputs_of_guess(const Pass& pass, const Layer& head);
 
 }  // namespace tessera::detail

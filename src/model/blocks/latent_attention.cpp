@@ -11,11 +11,11 @@ using backend::Act;
 namespace {
 namespace latent {
 
-// The authors' code has it for the norms of latents, whatever the file says of the others.
+// Epsilon of the latents' norms in the authors' code, whatever epsilon the file has for other norms.
 constexpr float kLatentEps = 1e-6f;
 
-// key -> the pages. q, led into the latent, stays in Act::q. Act::gate has the heads' plain queries, Act::up and Act::v what rotates of queries and key, Act::k the latent, Act::attn the
-// queries in the latent.
+// Writes the key to the pages and leaves q in Act::q. On the way Act::gate has the heads' plain queries, Act::attn the same as latents,
+// Act::up and Act::v the turned parts of queries and key, and Act::k the latent.
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;

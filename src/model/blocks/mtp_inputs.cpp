@@ -12,7 +12,7 @@ const backend::Matrix& embeddings_of(const Pass& pass, const Layer& head) {
   return own != nullptr ? *own : *pass.model.weights.matrix(Role::token_embd);
 }
 
-// x = W [norm(h2), norm(h)]: two products, since the two do not lie side by side.
+// x = W [norm(h2), norm(h)], as two products, because h2 and h do not lie side by side.
 Status join(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Weights& w = head.weights;
@@ -28,7 +28,7 @@ Status mtp_inputs(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Step& step = pass.step;
-  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));  // all of them again, after the outputs
+  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));  // all rows again, behind the outputs
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   TESSERA_TRY_STATUS(b.convolve({.layer = mtp_state_layer(model.spec), .weight = model.mtp_shift}, Act::h));
   TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), model.spec.embedding_scale, Act::h2));

@@ -1,4 +1,4 @@
-// The halves of layers that have one half alone: they do nothing.
+// The missing halves of layers that are a mixer alone or a feed alone: they do nothing.
 #include "model/blocks/blocks.hpp"
 
 namespace tessera::detail {

@@ -1,4 +1,4 @@
-// One step's way through a model: what all blocks see, and the steps that they share.
+// One step's way through a model: the context of all blocks, and operations that they share.
 #pragma once
 
 #include <optional>
@@ -16,42 +16,41 @@ struct Pass {
   const Step& step;
 };
 
-// What a block's first products read: an activation, or x after a norm of the block's own, which then passes through
-// that activation.
+// The input of a block's first products: `act` as it is, or with a norm x behind the norm, which is written to `act`.
 struct Input {
   std::optional<backend::Norm> norm;
   backend::Act act;
 };
 
-// The norm of these weights, or none if there is no weight.
+// Returns the norm with these weights; none if there is no weight.
 [[nodiscard]] std::optional<backend::Norm> norm_of(const Pass& pass, const Weights& weights, Role weight, Role bias = Role::count);
 
-// Each part: out = W (the input) (+ bias).
+// Each part: out = W input (+ bias).
 Status products(const Pass& pass, const Input& input, std::span<const backend::LinearPart> parts);
 
 // Makes an activation at least `columns` wide.
 void widen(backend::WorkspaceShape& shape, backend::Act act, std::uint64_t columns) noexcept;
-// Adds what attention() itself takes, and queries and output, to the shape of the workspace.
+// Adds the sizes of attention(), of queries and of its output to the shape of the workspace.
 void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& shape) noexcept;
 
-// Act::q *= what its rows' positions say, in models whose queries grow.
+// Multiplies Act::q by a factor of each row's position, in models whose queries grow.
 Status grow_queries(const Pass& pass);
-// Whether rows that vote do so in this layer: in those that see all keys, and where every layer has a window, in all.
+// Returns whether rows vote in this layer: only layers that see all keys count, or all layers if every one has a window.
 [[nodiscard]] bool counts_votes(const Pass& pass, const Layer& layer) noexcept;
 
-// What a block adds to the residual stream: W in, or W (the activated), with a bias, a norm of that, a scale.
+// The term that a block adds to the residual stream: scale * post_norm(W in + bias), or with `activated` in place of `in`.
 struct Branch {
   const backend::Matrix& weight;
-  const backend::Vector* bias = nullptr;  // or none
-  backend::Act in = backend::Act::count;  // or none: `activated`
+  const backend::Vector* bias = nullptr;  // nullptr: none
+  backend::Act in = backend::Act::count;  // Act::count: the input is `activated`
   backend::Activated activated = {};
   std::optional<backend::Norm> post_norm = {};
   float scale = 1.0f;
 };
 
-// x += the branch. The only way back into the residual stream, but for what is in Act::linear already.
+// x += branch. Blocks add to the residual stream only by this function or, if the term is in Act::linear already, by rejoin_linear().
 Status rejoin(const Pass& pass, const Branch& branch);
-// x += a norm of Act::linear, if there is one, times a scale.
+// x += scale * post_norm(Act::linear); without post_norm scale * Act::linear.
 Status rejoin_linear(const Pass& pass, const std::optional<backend::Norm>& post_norm, float scale);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// What recurrent mixers have in common: a convolution of the mixed columns, and heads whose states follow it.
+// Functions that recurrent mixers share: a convolution of the mixed columns, and the recurrence of heads behind it.
 #pragma once
 
 #include "backend/recurrent_state.hpp"
@@ -6,7 +6,7 @@
 
 namespace tessera::detail {
 
-// The convolution of `x`, with SiLU behind it: q, k and v of a delta net; x, B and C of Mamba-2.
+// Convolves `x` and applies SiLU: q, k and v of a delta net; x, B and C of Mamba-2.
 inline Status convolve_mixed(const Pass& pass, const Layer& layer, backend::Act x) {
   const Weights& w = layer.weights;
   return pass.backend.convolve(

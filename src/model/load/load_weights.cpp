@@ -12,25 +12,25 @@ namespace tessera::detail {
 
 namespace {
 
-// The tensor with what a model's first rope divides its frequencies by, if it has one.
+// Returns the role of the tensor whose numbers divide the frequencies of a model's first rope, if the file has it.
 constexpr Role factors_of(const RopeSpec& rope) noexcept {
   return rope.factors == LongRope::long_context    ? Role::rope_factors_long
          : rope.factors == LongRope::short_context ? Role::rope_factors_short
                                                    : Role::rope_freqs;
 }
 
-// What a vector takes of the file: all of its tensor, or a stretch of one that is several parts in one.
+// Returns the bytes of a vector in the file: all of its tensor, or a stretch of a tensor that holds several parts.
 std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor) noexcept {
   return binding.shape.count != 1 ? tensor.bytes : binding.shape.inputs * tensor.bytes / tensor.dims[0];
 }
 
-// How much of a pair's frequency is divided: 0 to 1 (Peng et al. 2023, section 3.2).
+// Returns the share of a pair's frequency that is divided: 0 to 1 (Peng et al. 2023, section 3.2).
 double slowed_share(const RopeSpec& rope, double pair) noexcept {
   return std::clamp((pair - rope.first_slowed) / std::max(0.001, rope.all_slowed - rope.first_slowed), 0.0, 1.0);
 }
 
-// Su et al. 2021, section 3.2.2: theta^(-2i/d); linear scaling divides positions, YaRN some of them, factors each
-// frequency (Llama 3.1's, LongRoPE's).
+// Returns the frequencies of a rope: theta^(-2i/d) (Su et al. 2021, section 3.2.2). Linear scaling divides all of them by one number,
+// YaRN some of them, and factors (Llama 3.1's, LongRoPE's) each by a number of its own.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, TensorNames names) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -49,7 +49,7 @@ Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const
   return frequencies;
 }
 
-// `factors` are the first rope's.
+// Fills the model's rope tables. `factors` are the first rope's.
 Status make_ropes(Model& model, std::span<const float> factors, TensorNames names) {
   const ModelSpec& spec = model.spec;
   for (const RopeSpec& rope : spec.ropes) {
@@ -67,10 +67,10 @@ Status make_ropes(Model& model, std::span<const float> factors, TensorNames name
   return {};
 }
 
-// A number, which the forward pass knows and the backend does not hold.
+// Returns whether the part is one number, which the forward pass holds itself and not the backend.
 constexpr bool is_number(const Binding& binding) noexcept { return binding.role == Role::output_scale; }
 
-// The sizes of the heads whose values are normed, each once.
+// Returns the sizes of heads whose values are normed, each size once.
 std::vector<std::uint32_t> normed_value_dims(const ModelSpec& spec) {
   std::vector<std::uint32_t> dims;
   for (const LayerSpec& layer : spec.layers) {
@@ -79,7 +79,7 @@ std::vector<std::uint32_t> normed_value_dims(const ModelSpec& spec) {
   return dims;
 }
 
-// A norm without a weight multiplies by ones.
+// Adds a vector of ones as the weight of each norm that has none.
 Status add_value_norms(Model& model, backend::Backend& backend) {
   for (const std::uint32_t dim : normed_value_dims(model.spec)) {
     TESSERA_TRY(const backend::Vector* ones, backend.add_vector(std::vector<float>(dim, 1.0f)));
@@ -91,7 +91,7 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// An MTP head sees the hidden state before a row's own: a convolution with 1 for that and 0 for its own gives it.
+// Adds the weights that shift hidden states by one row for MTP heads: a convolution with 1 for the row before and 0 for the row itself.
 Status add_mtp_shift(Model& model, backend::Backend& backend) {
   if (!model.spec.has_mtp()) return {};
   std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);
@@ -100,7 +100,7 @@ Status add_mtp_shift(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// A token reads those experts alone that it takes; of other matrices of one tensor all.
+// Returns how many of the part's bytes are read for one token: of experts only those that the token takes.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = binding.role >= Role::experts_gate && binding.role <= Role::experts_down_bias;
   return !is_experts || binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layer(binding.layer).n_used;

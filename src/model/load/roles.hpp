@@ -1,4 +1,4 @@
-// The parts that a tensor can play in a model: one row each, with the tensor's name in each kind of file, who has it, and its shape.
+// The roles of tensors in a model. Each has a row with the tensor's name in each kind of file, its owner, and its shape.
 #pragma once
 
 #include <array>
@@ -36,15 +36,15 @@ enum class Role : std::uint8_t {
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
 
-// Whether a model has one such tensor, or each of its layers and MTP heads, or each MTP head.
+// The owner of a role's tensor: the model, or each layer and MTP head, or each MTP head.
 enum class Owner : std::uint8_t { model, layer, mtp_head };
 
 // A number of values, of a model or of one of its layers.
 using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
 
-// What each kind of file calls a role. A kind that TensorNames gets is a field here, and its names are a column of the table.
+// A role's tensor name in each kind of file. A new kind of TensorNames is a field here, and a column of the table.
 struct RoleNames {
-  std::string_view gguf;  // "Standardized tensor names"; a layer's comes behind "blk.N."
+  std::string_view gguf;  // "Standardized tensor names"; "blk.N." precedes a layer's
 
   constexpr RoleNames(const char* in_gguf) noexcept : gguf(in_gguf) {}  // NOLINT: implicit, so that a row has just the name
 };
@@ -53,20 +53,19 @@ struct RoleRow {
   Role role;
   Owner owner;
   RoleNames names;
-  Extent inputs;             // of a matrix: values of a row; of a vector: its values
-  Extent outputs = nullptr;  // of a matrix: rows; none: a vector
-  // Of a tensor that is several in one: they follow each other, a matrix's rows as a vector's values.
+  Extent inputs;             // values of a matrix's row, or of a vector
+  Extent outputs = nullptr;  // rows of a matrix; nullptr: a vector
+  // Roles of a fused tensor's parts, which follow each other: rows of a matrix, or values of a vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
-  Extent count = nullptr;  // of several matrices or vectors alike, one behind another: how many
-  // Of a fused matrix whose parts alternate: how often. Each part's rows are then cut into so many stretches.
-  Extent turns = nullptr;
-  bool by_element = false;  // of several vectors: held as all first elements, then all second ones
-  bool by_columns = false;  // of a fused matrix: its parts stand side by side in each row
+  Extent count = nullptr;  // number of equal matrices or vectors, one after another; nullptr: one
+  Extent turns = nullptr;  // stretches of each part in a fused matrix whose parts alternate; nullptr: one
+  bool by_element = false;  // vectors are stored as all first elements, then all second ones, ...
+  bool by_columns = false;  // the parts of a fused matrix stand side by side in each row
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
   [[nodiscard]] constexpr bool is_norm() const noexcept { return names.gguf.ends_with("norm.weight"); }
-  // In a file of a kind.
+  // Returns the tensor's name in a kind of file.
   [[nodiscard]] std::string tensor_name(TensorNames kind, std::uint32_t layer) const {
     switch (kind) {
       case TensorNames::gguf: break;
@@ -100,7 +99,7 @@ inline constexpr Extent attended = [](const ModelSpec&, const LayerSpec& l) noex
 inline constexpr Extent projected = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + keys(m, l) + values(m, l);
 };
-// Of the norms of queries and keys.
+// Weights of the norms of queries and keys.
 inline constexpr Extent query_norm = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.head_norms == HeadNorms::together ? queries(m, l) : l.key_dim;
 };
@@ -111,7 +110,7 @@ inline constexpr Extent gate_and_up = [](const ModelSpec&, const LayerSpec& l) n
   return 2 * std::uint64_t{l.ffn_dim};
 };
 inline constexpr Extent experts = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.n_experts; };
-// What experts read and give.
+// Columns that experts read and give.
 inline constexpr Extent expert_width = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.expert_width != 0 ? l.expert_width : m.d_model;
 };
@@ -121,7 +120,7 @@ inline constexpr Extent ffn = [](const ModelSpec&, const LayerSpec& l) noexcept 
 inline constexpr Extent queries_and_gate = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + attended(m, l);
 };
-// Of latent attention.
+// Latent attention.
 inline constexpr Extent latent = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.value_dim; };
 inline constexpr Extent turned = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim - l.value_dim; };
 inline constexpr Extent latent_and_turned = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim; };
@@ -141,7 +140,7 @@ inline constexpr Extent head_value = [](const ModelSpec&, const LayerSpec& l) no
 inline constexpr Extent head_values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
   return std::uint64_t{l.n_heads} * l.head_value_dim;
 };
-// Of recurrent mixers.
+// Recurrent mixers.
 inline constexpr Extent state_heads = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_heads; };
 inline constexpr Extent state_groups = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_groups; };
 inline constexpr Extent state_values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_values; };
@@ -151,7 +150,7 @@ inline constexpr Extent all_values = [](const ModelSpec&, const LayerSpec& l) no
 inline constexpr Extent group_values = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.state_groups == 0 ? 0 : all_values(m, l) / l.state_groups;
 };
-// What the convolution sees: every head's values and twice each group's keys.
+// Columns of the convolution: every head's values and twice each group's keys.
 inline constexpr Extent mixed = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return all_values(m, l) + 2 * std::uint64_t{l.state_groups} * l.state_keys;
 };
@@ -168,7 +167,7 @@ inline constexpr Extent two_widths = [](const ModelSpec& m, const LayerSpec&) no
 inline constexpr Extent three_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return 3 * std::uint64_t{m.d_model};
 };
-// Of the one that all tokens take.
+// Inner width of the FFN that all tokens take.
 inline constexpr Extent dense = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.ffn == Ffn::dense_and_experts ? l.shared_dim : l.ffn_dim;
 };
@@ -184,12 +183,12 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::position_embd, Owner::model, "position_embd.weight", extent::width, extent::positions},
     {Role::output_norm, Owner::model, "output_norm.weight", extent::width},
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
-    // LFM2's converter calls it as if it belonged to the embedding.
+    // LFM2's converter names the last norm as if it belonged to the embedding.
     {Role::output_norm_early, Owner::model, "token_embd_norm.weight", extent::width, nullptr,
      {Role::output_norm, Role::count, Role::count}},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
-    {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // factors of the first rope's frequencies
-    {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},  // likewise, LongRoPE's
+    {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // divisors of the first rope's frequencies
+    {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},  // LongRoPE's divisors
     {Role::rope_factors_long, Owner::model, "rope_factors_long.weight", extent::rope_pairs},
     {Role::per_layer_token_embd, Owner::model, "per_layer_token_embd.weight", extent::all_per_layer, extent::vocabulary},
     {Role::per_layer_model_proj, Owner::model, "per_layer_model_proj.weight", extent::width, extent::all_per_layer},
@@ -208,7 +207,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_k_bias, Owner::layer, "attn_k.bias", extent::keys},
     {Role::attn_v, Owner::layer, "attn_v.weight", extent::width, extent::values},
     {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
-    // Of each head its query, then what its output is multiplied by.
+    // For each head its query, then the gate of its output.
     {.role = Role::attn_q_gated, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::width,
      .outputs = extent::queries_and_gate, .parts = {Role::attn_q, Role::attn_gate, Role::count}, .turns = extent::heads},
     {Role::attn_gate, Owner::layer, "attn_gate.weight", extent::width, extent::attended},
@@ -218,7 +217,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
-    // Latent attention. Of each head its query's plain part, then what rotates.
+    // Latent attention. For each head the plain part of its query, then the turned part.
     {.role = Role::latent_q, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_a, Owner::layer, "attn_q_a.weight", extent::width, extent::query_rank},
@@ -242,7 +241,7 @@ inline constexpr RoleRow kRoleTable[] = {
      {Role::state_gate, Role::state_mixed, Role::state_steps}},
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
     {Role::state_mixed, Owner::layer, "attn_qkv.weight", extent::width, extent::mixed},
-    // Of each group its heads' betas, then their steps.
+    // For each group its heads' betas, then their steps.
     {.role = Role::state_steps_betas, .owner = Owner::layer, .names = "ssm_ba.weight", .inputs = extent::width,
      .outputs = extent::steps_and_betas, .parts = {Role::state_betas, Role::state_steps, Role::count}, .turns = extent::state_groups},
     {Role::state_steps, Owner::layer, "ssm_alpha.weight", extent::width, extent::state_heads},
@@ -251,14 +250,14 @@ inline constexpr RoleRow kRoleTable[] = {
      .count = extent::mixed, .by_element = true},
     {Role::state_conv_bias, Owner::layer, "ssm_conv1d.bias", extent::mixed},
     {Role::state_step_bias, Owner::layer, "ssm_dt.bias", extent::state_heads},
-    {Role::delta_rate, Owner::layer, "ssm_a", extent::state_heads},  // the converter has made it -exp(A_log)
+    {Role::delta_rate, Owner::layer, "ssm_a", extent::state_heads},  // -exp(A_log), computed by the converter
     {.role = Role::scan_rate, .owner = Owner::layer, .names = "ssm_a", .inputs = extent::one, .count = extent::state_heads},
     {.role = Role::scan_skip, .owner = Owner::layer, .names = "ssm_d", .inputs = extent::one, .count = extent::state_heads},
     {Role::delta_norm, Owner::layer, "ssm_norm.weight", extent::state_values},
     {.role = Role::scan_norm, .owner = Owner::layer, .names = "ssm_norm.weight", .inputs = extent::group_values,
      .count = extent::state_groups},
     {Role::state_out, Owner::layer, "ssm_out.weight", extent::all_values, extent::width},
-    // What the input is multiplied by before the convolution, what the output is behind it, and the input.
+    // The gate before the convolution, the gate behind it, and its input.
     {Role::short_in, Owner::layer, "shortconv.in_proj.weight", extent::width, extent::three_widths,
      {Role::short_before, Role::short_behind, Role::short_mixed}},
     {Role::short_before, Owner::layer, "shortconv.before.weight", extent::width, extent::width},
@@ -269,7 +268,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
     {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
-    // Some converters call it after what it follows, as the norm behind attention is called.
+    // Some converters name the norm after the attention before it, as the norm behind attention is named.
     {Role::ffn_norm_late, Owner::layer, "post_attention_norm.weight", extent::width, nullptr, {Role::ffn_norm, Role::count, Role::count}},
     {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
      {Role::ffn_gate, Role::ffn_up, Role::count}},
@@ -283,7 +282,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
     {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
     {Role::router_norm, Owner::layer, "ffn_gate_inp.scale", extent::width},
-    {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // of the scores that choose, not of the weights
+    {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // added to scores for the choice, not to weights
     {Role::experts_in, Owner::layer, "ffn_latent_down.weight", extent::width, extent::expert_width},
     {Role::experts_out, Owner::layer, "ffn_latent_up.weight", extent::expert_width, extent::width},
     {Role::expert_norm, Owner::layer, "pre_ffw_norm_2.weight", extent::width},
@@ -312,7 +311,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::per_layer_proj, Owner::layer, "proj.weight", extent::per_layer, extent::width},
     {Role::per_layer_post_norm, Owner::layer, "post_norm.weight", extent::width},
     {Role::output_scale, Owner::layer, "layer_output_scale.weight", extent::one},
-    // What leads into an MTP head: of each row first what multiplies the token's embedding, then what multiplies the hidden state.
+    // The matrix into an MTP head has in each row first the weights of the token's embedding, then those of the hidden state.
     {Role::mtp_token_norm, Owner::mtp_head, "nextn.enorm.weight", extent::width},
     {Role::mtp_hidden_norm, Owner::mtp_head, "nextn.hnorm.weight", extent::width},
     {.role = Role::mtp_in, .owner = Owner::mtp_head, .names = "nextn.eh_proj.weight", .inputs = extent::two_widths,
@@ -336,12 +335,12 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 
 }  // namespace detail
 
-// Of the keys and values that a layer computes.
+// Returns whether the role belongs to the keys and values that a layer computes.
 [[nodiscard]] constexpr bool is_of_keys(Role role) noexcept {
   return (role >= Role::attn_k && role <= Role::attn_v_bias) || role == Role::attn_k_norm;
 }
 
-// What a layer has depends on its mixer, on whose keys and values it reads, and on its FFN: experts, or one of its own, or both.
+// Returns whether the layer has the role. That depends on its mixer, on the layer whose keys and values it reads, and on its FFN.
 [[nodiscard]] inline bool has_role(const ModelSpec& spec, const LayerSpec& layer, Role role) noexcept {
   const bool has_dense = layer.ffn == Ffn::gated || layer.ffn == Ffn::plain || layer.ffn == Ffn::dense_and_experts;
   if (role >= Role::shared_gate && role <= Role::shared_weight) return !has_dense && layer.shared_dim != 0;

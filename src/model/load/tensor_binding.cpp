@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 namespace {
 
-// What a role's tensor must be: outputs 0 for vectors.
+// The shape that a role's tensor must have; vectors have outputs 0.
 struct Expected {
   std::uint64_t inputs = 0, outputs = 0, count = 1;
 };
@@ -26,14 +26,14 @@ Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSp
           .count = row.count != nullptr ? row.count(spec, layer) : 1};
 }
 
-// Tensors that older converters wrote and that can be computed, and the ranges of activations that some hardware rounds to 4
-// bits: they carry nothing of the model.
+// Returns whether the tensor carries nothing of the model: tables that older converters wrote and that can be computed, and the ranges of
+// activations for hardware that rounds them to 4 bits.
 bool is_redundant(std::string_view name) {
   return name.ends_with(".input_scale") || name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-// All matrices but tables that rows are taken from, and matrices of heads.
+// Returns whether the part may have factors: a matrix that is neither a table of embeddings nor a matrix of heads (head_linear()).
 bool can_be_scaled(const Binding& binding) {
   return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd &&
          binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
@@ -42,7 +42,7 @@ bool can_be_scaled(const Binding& binding) {
 
 bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
 
-// Of a matrix's row. A thousand times what models have, and every offset within a row fits 32 bits.
+// Values of a matrix's row at most: a thousand times as many as models have, and every offset within a row fits 32 bits.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
 
 std::string shape_text(const TensorInfo& tensor) {
@@ -72,7 +72,7 @@ class Binder {
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
                       table_.name, spec_.n_layers());
     }
-    // In file order, so that loading reads forward.
+    // The file's order makes loading read forward.
     std::stable_sort(bindings_.begin(), bindings_.end(), [&](const Binding& a, const Binding& b) {
       const TensorInfo& x = source_.tensors()[a.tensor];
       const TensorInfo& y = source_.tensors()[b.tensor];
@@ -82,7 +82,7 @@ class Binder {
   }
 
  private:
-  // A host's source may say anything of its tensors. Bindings are indices into tensors(), and loading reads `bytes` of each.
+  // Checks the source's own statements about its tensors: bindings are indices into tensors(), and loading reads `bytes` of each tensor.
   [[nodiscard]] Status check_tensors() const {
     for (const TensorInfo& tensor : source_.tensors()) {
       const std::string place = fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset);
@@ -90,7 +90,7 @@ class Binder {
         return error_at(ErrorCode::invalid_argument, place, "find_tensor() must return the element of tensors() that has this name");
       }
       const auto block = formats::block_of(tensor.dtype);
-      if (!block) continue;  // refused if it plays a part
+      if (!block) continue;  // bind_role() refuses the tensor, if the model has it
       std::optional<std::uint64_t> bytes = tensor.dims[0] % block->values == 0 ? tensor.dims[0] / block->values : std::optional<std::uint64_t>();
       for (std::size_t i = 1; bytes && i < tensor.dims.size(); ++i) bytes = checked_multiply(*bytes, tensor.dims[i]);
       if (bytes) bytes = checked_multiply(*bytes, block->bytes);
@@ -111,7 +111,7 @@ class Binder {
   Status bind_role(const RoleRow& row, std::uint32_t layer) {
     const Presence presence = table_.tensors[row.role];
     if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
-    if (is_bound(row.role, layer)) return {};  // with others, as one tensor
+    if (is_bound(row.role, layer)) return {};  // as a part of a fused tensor
     const std::string name = row.tensor_name(source_.tensor_names(), layer);
     const TensorInfo* tensor = found(name);
     if (tensor == nullptr) {
@@ -149,7 +149,7 @@ class Binder {
     for (const Role role : row.parts) {
       if (role == Role::count) break;
       const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
-      // Experts' parts alternate from expert to expert.
+      // The parts of fused experts alternate from expert to expert.
       const bool apart = turns > 1 || expected.count > 1;
       const Stretch stretch = apart ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
       add(row_of(role), layer, index, first, part, stretch);
@@ -158,7 +158,7 @@ class Binder {
     return {};
   }
 
-  // Parts side by side: each begins with a block of its format.
+  // Adds parts that stand side by side in each row. Each part must begin at a block of the format.
   Status add_columns(const RoleRow& row, std::uint32_t layer, std::uint32_t index, const Expected& expected) {
     const TensorInfo& tensor = source_.tensors()[index];
     std::uint64_t first = 0;
@@ -178,7 +178,7 @@ class Binder {
     return {};
   }
 
-  // What a matrix's products are multiplied by: NAME.scale beside NAME.weight, one number or one a matrix (NVFP4's files have it).
+  // Binds the factors of products: NAME.scale beside NAME.weight, one number or one for each matrix (NVFP4's files have them).
   Status bind_factors() {
     const std::vector<bool> has_role = used_;
     for (Binding& binding : bindings_) {
@@ -193,7 +193,7 @@ class Binder {
                         "it is {} of shape {}; a scale of {} is one F32 number, or one for each of {} matrices", to_string(tensor->dtype),
                         shape_text(*tensor), printable(weight), binding.shape.count);
       }
-      // llama.cpp adds such a bias first, and says that this is wrong for NVFP4.
+      // llama.cpp adds the bias before it multiplies, and says that this is wrong for NVFP4.
       if (is_plain_ffn(binding.role) && found(stem + "bias") != nullptr) {
         return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
                         "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
@@ -204,16 +204,16 @@ class Binder {
     return {};
   }
 
-  // Whether one of two tensors holds what the other does, in another arrangement: matrices that are one or several. Qwen3-Next's first
-  // converter wrote ssm_in, whose rows are in another order than attn_qkv's and attn_gate's.
+  // Returns whether two roles hold the same weights in another arrangement: one fused matrix and its parts. Qwen3-Next's first converter
+  // wrote ssm_in, whose rows are in another order than attn_qkv's and attn_gate's.
   [[nodiscard]] static bool holds_the_same(const RoleRow& a, const RoleRow& b) {
     const auto has = [](const RoleRow& row, Role part) { return std::ranges::find(row.parts, part) != std::end(row.parts); };
     const auto is_of_state = [](const RoleRow& row) { return row.role == Role::state_gate || row.role == Role::state_mixed; };
     return (a.is_fused() && has(a, b.role)) || (b.is_fused() && has(b, a.role)) || (a.role == Role::state_in && is_of_state(b));
   }
 
-  // What else to say of a missing tensor: a known one that the file has and that this architecture does not have. It is what the missing
-  // one should be, from another converter, or it tells of a variant of the architecture: StableLM 2 12B's norms of queries and keys.
+  // Returns a hint for the error of a missing tensor: a tensor of another role that the file has and the architecture has not. Either
+  // another converter wrote the missing weights under that name, or the model is a variant (StableLM 2 12B's norms of queries and keys).
   [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
     std::string strange;
     for (const RoleRow& row : kRoleTable) {
@@ -232,7 +232,7 @@ class Binder {
     return fmt::format("; it has {}, which \"{}\" has not: the model is a variant that tessera does not implement", strange, table_.name);
   }
 
-  // "blk.12.attn_k.weight" -> 12.
+  // Returns the layer in a tensor's name: 12 for "blk.12.attn_k.weight".
   [[nodiscard]] static std::optional<std::uint32_t> layer_of(std::string_view name) {
     constexpr std::string_view kLayer = "blk.";
     std::uint32_t layer = 0;
@@ -242,14 +242,14 @@ class Binder {
     return layer;
   }
 
-  // Of layers behind the last, which guess tokens further ahead.
+  // Returns whether the tensor belongs to a layer that is not loaded, behind the last one (ModelSpec::n_left_out).
   [[nodiscard]] bool is_left_out(std::string_view name) const {
     const auto layer = layer_of(name);
     const std::size_t first = spec_.layers.size() + spec_.mtp_heads.size();
     return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 
-  // What layers that read another one's keys and values would have for their own: files have it, and no model uses it.
+  // Returns whether the tensor would make keys or values in a layer that reads another layer's: files have it, and no model uses it.
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
@@ -269,7 +269,7 @@ class Binder {
   }
 
   [[nodiscard]] bool is_bound(Role role, std::uint32_t layer) const {
-    for (auto b = bindings_.rbegin(); b != bindings_.rend() && b->layer == layer; ++b) {  // they come layer by layer
+    for (auto b = bindings_.rbegin(); b != bindings_.rend() && b->layer == layer; ++b) {  // bindings are added layer by layer
       if (b->role == role) return true;
     }
     return false;

@@ -12,10 +12,8 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 
-// Of one vector or of several alike.
 std::uint64_t vector_values(const Binding& binding) noexcept { return binding.shape.rows() * binding.shape.inputs; }
 
-// A vector of any format, or a stretch of one, as f32.
 Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                        Hasher128& hasher) {
   std::vector<std::byte> bytes(tensor.bytes);
@@ -37,7 +35,6 @@ Result<std::vector<float>> read_vector(const ModelSource& source, const TensorIn
   return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(vector_values(binding)));
 }
 
-// What the products of each of a binding's matrices are multiplied by.
 Result<std::vector<float>> read_factors(const ModelSource& source, const Binding& binding, Hasher128& hasher) {
   const TensorInfo& tensor = source.tensors()[binding.companions[Companion::factors]];
   std::vector<float> values(tensor.dims[0]);
@@ -47,7 +44,6 @@ Result<std::vector<float>> read_factors(const ModelSource& source, const Binding
   return values;
 }
 
-// Rows of a matrix, whose stretches may lie apart in its tensor.
 Status read_rows(const ModelSource& source, const TensorInfo& tensor, const Binding& binding, std::uint64_t first, std::span<std::byte> out) {
   const std::uint64_t row_bytes = file_row_bytes(binding.shape);
   if (binding.row_inputs != 0) {

@@ -1,5 +1,5 @@
-// The step between a source's tensors and what a backend packs: rows and vectors as the model has them, taken out of tensors that hold
-// several, or in another order. What a format with companions (scales, zeros, an order of inputs) makes of its blocks belongs here.
+// Reads a model's rows and vectors out of a source's tensors, which may hold several parts or have them in another order, for a backend to
+// pack. A format with companions (scales, zeros, an order of inputs) applies them to its blocks here.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace tessera::detail {
 
-// Bytes of a matrix's row in its format.
+// Returns the bytes of a matrix's row in its format.
 [[nodiscard]] std::uint64_t file_row_bytes(const backend::MatrixShape& shape);
-// Values of a vector, or of several alike.
+// Returns the number of values of a vector, or of the equal vectors of one part.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
-// A vector of any format, or a stretch of one, as f32. `hasher` gets what was read.
+// Reads a vector of any format, or a stretch of one, as f32. Adds the tensor's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                                      Hasher128& hasher);
-// What the products of each of a binding's matrices are multiplied by.
+// Reads the factors of products, one for each matrix of the binding. Adds the bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_factors(const ModelSource& source, const Binding& binding, Hasher128& hasher);
-// Rows of a matrix from `first` on, whose stretches may lie apart in its tensor: as many as fill `out`.
+// Fills `out` with rows of a matrix from row `first` on. The matrix's stretches may lie apart in its tensor.
 [[nodiscard]] Status read_rows(const ModelSource& source, const TensorInfo& tensor, const Binding& binding, std::uint64_t first,
                                std::span<std::byte> out);
 

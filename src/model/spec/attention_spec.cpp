@@ -10,10 +10,11 @@ namespace tessera::detail {
 
 namespace {
 
-// What a layer sees: the same as all others, or a window where others have none, or everything where others have one.
+// The keys that a layer sees: the same in all layers; or a window, while other layers see everything; or everything, while other layers
+// have a window.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
-// The pattern is a number, of the layers of which the last sees everything, or says of each whether it has a window.
+// Reads the pattern of windows: a number N (every N-th layer sees everything), or a list of booleans (the layers with a window).
 Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32_t n_layers) {
   const bool has_windows = from.table.windows.length != 0 || from.settings.has(Setting::window);
   if (from.table.windows.period == 0 || !has_windows) return Sees::as_all;
@@ -31,7 +32,7 @@ Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32
   return (layer + 1) % period == 0 ? Sees::all_among_windows : Sees::window;
 }
 
-// 0: none. A window of the whole context and more masks nothing.
+// Returns the layer's window; 0: none. A window of the whole context or more hides nothing and is none.
 Result<std::uint32_t> window_of(const SettingReader& from, const SpecOverrides& overrides, std::uint32_t layer, const ModelSpec& spec) {
   std::uint64_t value = overrides.sliding_window.value_or(0);
   if (!overrides.sliding_window) {
@@ -46,7 +47,7 @@ Status read_window(const SettingReader& from, const SpecOverrides& overrides, st
   if (sees == Sees::all_among_windows) layer.window = 0;
   TESSERA_TRY(const std::uint64_t globals, from.layer_number(Setting::global_tokens, index, spec.n_layers(), 0));
   if (layer.window == 0 || globals == 0) return {};
-  if (globals >= spec.context - layer.window) layer.window = 0;  // what hides no key of the context is no window
+  if (globals >= spec.context - layer.window) layer.window = 0;  // the window and the global tokens hide nothing of the context
   else layer.globals = static_cast<std::uint32_t>(globals);
   return {};
 }
@@ -62,7 +63,7 @@ Result<std::uint32_t> rope_of(const SettingReader& from, std::uint32_t layer, Se
   return kRope;
 }
 
-// A head's size: `own` in a layer with a window, where the model has it.
+// Returns a head's size: `own` in a layer with a window, if the model has that setting.
 Result<std::uint32_t> head_dim(const SettingReader& from, Setting setting, Setting own, Sees sees, std::uint32_t n_heads, const ModelSpec& spec) {
   if (sees == Sees::window && from.settings.has(own)) return from.count(own);
   if (from.settings.has(setting)) return from.count(setting);
@@ -86,7 +87,7 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
   return {};
 }
 
-// 1 / sqrt(dim) (Vaswani et al. 2017), or what the table or the model says; 0 says nothing.
+// Returns the model's score scale, else the table's, else 1 / sqrt(dim) (Vaswani et al. 2017). A scale of 0 counts as none.
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);

@@ -1,4 +1,4 @@
-// A layer's attention: its heads, what it sees, whether it rotates, and what scores are multiplied by.
+// Reads a layer's attention: heads, window, rope, and the scale of scores.
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// Of layer `index` of `spec`, which attends. The spec's width and context are set.
+// Fills layer `index` of `spec`. Preconditions: the layer's mixer is attention; the spec's width and context are set.
 [[nodiscard]] Status read_attention(const SettingReader& from, const SpecOverrides& overrides, std::uint32_t index, ModelSpec& spec);
 
 }  // namespace tessera::detail

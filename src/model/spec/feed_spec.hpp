@@ -1,4 +1,4 @@
-// A layer's feed-forward part: its size, or its experts and how a row chooses them.
+// Reads a layer's feed-forward half: its size, or its experts and their routing.
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-// Of layer `index` of `n_layers`, which has a feed-forward part.
+// Fills `layer`, the index-th of `n_layers`. Precondition: the layer has a feed-forward half.
 [[nodiscard]] Status read_feed(const SettingReader& from, LayerSpec& layer, std::uint32_t index, std::uint32_t n_layers);
 
 }  // namespace tessera::detail

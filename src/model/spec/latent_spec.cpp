@@ -8,8 +8,8 @@ namespace tessera::detail {
 
 namespace {
 
-// With YaRN it is scores that grow, by its square, where the model has a multiplier, which the converter has multiplied by 0.1. What
-// rotates then keeps its size, unless the model names a magnitude.
+// Returns a factor whose square multiplies scores, in models with YaRN and a multiplier (which the converter has multiplied by 0.1). In
+// place of that the turned parts keep their size, unless the model names a magnitude.
 Result<double> growth_of_scores(const SettingReader& from, RopeSpec& rope) {
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
   TESSERA_TRY(const double multiplier, from.settings.number_or(Setting::yarn_log_multiplier, 0.0));
@@ -47,7 +47,7 @@ Status read_heads(const SettingReader& from, ModelSpec& spec) {
   return {};
 }
 
-// Scores of a choice with a bias are sigmoids, also in a model that does not say so.
+// Corrects the routing: if the choice has a bias, scores are sigmoids, also in files that do not say so.
 Status correct_routing(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint64_t said, from.settings.unsigned_integer_or(Setting::expert_routing, 0));
   for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {

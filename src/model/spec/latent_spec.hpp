@@ -1,4 +1,4 @@
-// What latent attention adds to a layer's spec.
+// Reads the numbers of latent attention.
 #pragma once
 
 #include <tessera/core/result.hpp>
@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-// Fills in the layers' numbers, when everything else has been read; does nothing of an architecture without it. A file whose matrix out of the
-// latent is in one piece is refused.
+// Fills the layers' numbers of latent attention; does nothing in an architecture without it. Precondition: the rest of the spec is read.
+// Error: unsupported, a file whose matrix out of the latent is in one piece.
 [[nodiscard]] Status read_latent(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// A model's MTP head.
+// Reads a model's MTP head.
 #pragma once
 
 #include <tessera/core/result.hpp>
@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-// The first of the file's heads is read, when everything else has been: its decoder layer is as the model's last one that attends.
-// not_found: the file has none.
+// Adds the first of the file's MTP heads to the spec; the head's layer is like the model's last layer with attention. Precondition: the
+// rest of the spec is read. Errors: not_found, the file has no MTP heads; unsupported, no layer attends or it has global tokens.
 [[nodiscard]] Status read_mtp_head(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

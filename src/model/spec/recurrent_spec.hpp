@@ -1,4 +1,4 @@
-// The mixers of a model's layers, and the numbers of recurrent ones, from a model's settings.
+// Reads the mixers of a model's layers, and the numbers of recurrent ones.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tessera::detail {
 
-// Sets each layer's mixer with its numbers, and Ffn::none in layers that are a mixer alone. Does nothing
-// of an architecture without recurrent layers.
+// Sets each layer's mixer with its numbers, and Ffn::none in layers that are a mixer alone. Does nothing in an architecture without
+// recurrent layers.
 [[nodiscard]] Status read_mixers(const SettingReader& from, ModelSpec& spec);
 
-// Bytes of a recurrent layer's state, of one sequence; 0 for other layers.
+// Returns the bytes of one sequence's state of a recurrent layer; 0 for other layers.
 [[nodiscard]] std::uint64_t state_bytes(const ModelSpec& spec, const LayerSpec& layer) noexcept;
 
 }  // namespace tessera::detail

@@ -4,10 +4,10 @@ namespace tessera::detail {
 
 namespace {
 
-// A setting that is read of some architectures alone, or of none.
+// A setting that only some architectures read, or none.
 struct Refused {
   Setting setting;
-  double neutral;  // the value at which it changes nothing; 0 is another
+  double neutral;  // the value that changes nothing; 0 changes nothing either
   bool (*is_read)(const Architecture& table) noexcept;
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::attention; }
 
-// Elements that rotate of the heads of the layers that have this rope. What a file says of a rope that no layer has is not read:
-// Nemotron-H's files have a count for heads that do not rotate.
+// Returns how many elements of a head rotate with this rope. The setting of a rope that no layer has is not read: Nemotron-H's files have
+// a count for heads that do not rotate.
 Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Setting setting, const ModelSpec& spec) {
   std::uint32_t key_dim = 0;
   for (const LayerSpec& layer : spec.layers) {
@@ -33,9 +33,8 @@ Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Se
   return static_cast<std::uint32_t>(dim);
 }
 
-// What rotates is multiplied by the magnitude that the file names (transformers' attention_factor), as transformers does. llama.cpp
-// computes it from the factor all the same. A file without one: from the factor, and from the multiplier of all elements, where there
-// is one.
+// Returns the factor of rotated elements: the file's magnitude (transformers' attention_factor), as in transformers (llama.cpp computes it
+// from the factor even so). Without it: from the factor and, if there is one, the multiplier of all elements.
 Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   if (from.settings.has(Setting::yarn_magnitude)) return from.positive(Setting::yarn_magnitude, 1.0);
   const auto growth = [factor](double by) { return factor > 1.0 ? 0.1 * by * math::log(factor) + 1.0 : 1.0; };
@@ -43,8 +42,8 @@ Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   return growth(1.0) / (by != 0.0 ? growth(by) : 1.0);
 }
 
-// YaRN (Peng et al. 2023): pairs that turn more than beta_fast times in the context that the model was first trained
-// with keep their frequency, those that turn less than beta_slow times are divided by the factor.
+// Reads YaRN (Peng et al. 2023). Pairs that turn more than beta_fast times in the context of the first training keep their frequency;
+// frequencies of pairs that turn less than beta_slow times are divided by the factor.
 Status read_yarn(const SettingReader& from, const ModelSpec& spec, RopeSpec& rope) {
   TESSERA_TRY(rope.linear_factor, from.positive(Setting::rope_scaling_factor, 1.0));
   TESSERA_TRY(const std::uint64_t original, from.original_context(spec.context));
@@ -70,7 +69,7 @@ Status read_scaling(const SettingReader& from, const ModelSpec& spec, RopeSpec& 
   TESSERA_TRY(const double magnitude, from.positive(Setting::rope_magnitude, 1.0));
   rope.magnitude = static_cast<float>(magnitude);
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
-  const bool old_style = from.settings.has(Setting::rope_scale_linear);  // what GGUF v1-era converters wrote
+  const bool old_style = from.settings.has(Setting::rope_scale_linear);  // written by converters of GGUF v1's time
   if (type == "linear" || (type.empty() && old_style)) {
     const Setting setting = old_style && type.empty() ? Setting::rope_scale_linear : Setting::rope_scaling_factor;
     TESSERA_TRY(const double said, from.settings.number(setting));
@@ -94,8 +93,8 @@ Status read_scaling(const SettingReader& from, const ModelSpec& spec, RopeSpec& 
   return {};
 }
 
-// LongRoPE has factors for sequences within the context that the model was first trained with, and others for longer
-// ones. A row must not change with what follows it, so an engine's context decides for all its sequences.
+// Chooses LongRoPE's factors: short ones for contexts within the first training's, long ones beyond. A row must not change with the rows
+// that follow it, so the engine's context decides for all its sequences.
 Status choose_factors(const SettingReader& from, const SpecOverrides& overrides, const ModelSpec& spec, RopeSpec& rope) {
   const bool has_short = from.has_tensor(Role::rope_factors_short);
   const bool has_long = from.has_tensor(Role::rope_factors_long);

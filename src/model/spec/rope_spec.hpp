@@ -1,4 +1,4 @@
-// Reads what a file says about rotary positions.
+// Reads a model's rotary positions.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace tessera::detail {
 
-// The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
+// Indices of a model's ropes. kWindowedRope: the rope of layers with a window, if other layers see everything with kRope.
 inline constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
 
-// Reads the ropes that the layers of `spec` name, when the layers have been read. What no layer uses is not looked at. A model without rotary
-// positions has none.
+// Reads the ropes that the layers of `spec` name; a model without rotary positions has none. Settings of ropes that no layer uses are not
+// looked at. Precondition: the layers are read.
 [[nodiscard]] Status read_rope(const SettingReader& from, const SpecOverrides& overrides, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -6,7 +6,7 @@ namespace tessera::detail {
 
 namespace {
 
-// Queries that grow with their position.
+// Reads the growth of queries with their position.
 Status read_temperature(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const double rate, from.settings.number_or(Setting::temperature_scale, from.table.temperature));
   if (!from.table.has_temperature || rate == 0.0) return {};

@@ -1,4 +1,4 @@
-// What a model multiplies embeddings, branches, queries and logits by, and what it caps logits at.
+// Reads the factors of embeddings, branches, queries and logits, and the softcap of logits.
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-// When the layers have been read.
+// Fills the factors in `spec` and its layers. Precondition: the layers are read.
 [[nodiscard]] Status read_scales(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// A model's settings as numbers that have been checked: what reads a spec is made of.
+// Reads settings as checked numbers; the functions that read a spec use it.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct SettingReader {
   [[nodiscard]] bool has_tensor(Role role, std::uint32_t layer = 0) const {
     return source.find_tensor(row_of(role).tensor_name(source.tensor_names(), layer)) != nullptr;
   }
-  // A role's name in the file, for errors.
+  // Returns a role's name in the file, for errors.
   [[nodiscard]] std::string tensor_name(Role role, std::uint32_t layer = 0) const {
     return row_of(role).tensor_name(source.tensor_names(), layer);
   }
 
-  // An error that says where the setting stands in the file.
+  // Return an error whose place is the setting's in the file.
   template <class... Args>
   [[nodiscard]] Error corrupt(Setting setting, fmt::format_string<Args...> format, Args&&... args) const {
     return error_at(ErrorCode::corrupt_file, settings.place(setting), format, std::forward<Args>(args)...);
@@ -39,24 +39,24 @@ struct SettingReader {
     return error_at(ErrorCode::unsupported, settings.place(setting), format, std::forward<Args>(args)...);
   }
 
-  // A count of at least 1 that fits 31 bits, or up to `most`.
+  // Return a count from 1 to `most`. Error: corrupt_file, another value.
   static constexpr std::uint64_t kMostCount = 0x7FFFFFFF;
   [[nodiscard]] Result<std::uint32_t> to_count(Setting setting, std::uint64_t value, std::uint64_t most = kMostCount) const;
   [[nodiscard]] Result<std::uint32_t> count(Setting setting, std::uint64_t most = kMostCount) const;
 
-  // A layer's value: the number for all, or its element of a list with one for each. layer_number() is from 0 on, `absent` where the
-  // model has none.
+  // Return a layer's value: the number for all layers, or the layer's element of a list. layer_count() is at least 1, layer_number() at
+  // least 0, and `absent` if the model has no such setting.
   [[nodiscard]] Result<std::uint32_t> layer_count(Setting setting, std::uint32_t layer, std::uint32_t n_layers) const;
   [[nodiscard]] Result<std::uint64_t> layer_number(Setting setting, std::uint32_t layer, std::uint32_t n_layers, std::uint64_t absent) const;
 
-  // A factor. The pass has it in float32, as it is or as 1 over it, and multiplies a few of them: within the bounds none of that is 0 or
-  // infinite. No model has a factor beyond them.
+  // Returns a factor from 2^-64 to 2^64; `usual` if the model has none. The pass multiplies a few factors, or 1 over them, in float32:
+  // within the bounds no product is 0 or infinite. No model has a factor beyond them. Error: corrupt_file.
   [[nodiscard]] Result<double> positive(Setting setting, double usual) const;
-  // Likewise, or 0, which says that there is no such factor.
+  // The same, but 0 is allowed: the model has no such factor.
   [[nodiscard]] Result<double> positive_or_none(Setting setting, double usual) const;
   [[nodiscard]] Result<float> softcap(Setting setting, double usual) const;
 
-  // Positions that the model was first trained with, before its context was made longer.
+  // Returns the positions that the model was first trained with, before its context was made longer.
   [[nodiscard]] Result<std::uint32_t> original_context(std::uint32_t context) const;
 };
 

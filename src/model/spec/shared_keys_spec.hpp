@@ -1,4 +1,4 @@
-// Layers that read an earlier layer's keys and values (Setting::shared_kv_layers).
+// Reads which layers use an earlier layer's keys and values (Setting::shared_kv_layers).
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -7,10 +7,9 @@
 
 namespace tessera::detail {
 
-// Sets LayerSpec::keys_of: the file says how many of the last layers share, and each does with the last layer of its
-// kind before them. The layers' other fields are set. A layer without attn_v.weight has its keys for values, where the
-// table lets it: they must be as large.
-// Does nothing of an architecture without such layers.
+// Sets LayerSpec::keys_of. The file says how many of the last layers share; each reads the keys and values of the last layer of its kind
+// before them. If the table makes attn_v.weight optional, a layer without it uses its keys as values, and both must have the same size.
+// Does nothing in an architecture without shared keys. Precondition: the layers' other fields are set.
 [[nodiscard]] Status read_shared_keys(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,5 +1,5 @@
-// The fields of a model's spec, one by one: for whoever has to look at all of them. A field that is added to a struct and
-// not to its list does not compile.
+// Lists the fields of a model's spec, for code that must look at all of them. A field that is added to a struct and not to its list does
+// not compile.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tessera::detail {
 
-// Whether what a model computes depends on a field.
+// yes: the model's results depend on the field.
 enum class Counts : bool { no, yes };
 
 template <class T>
@@ -96,7 +96,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"mtp_heads", model.mtp_heads}};
 }
 
-// How many fields an aggregate has: as many as it can be made of.
+// Returns the number of an aggregate's fields: the largest number of initializers that it takes.
 struct AnyField {
   template <class T>
   operator T() const;

@@ -45,7 +45,7 @@ Status read_vocabulary(const SettingReader& from, ModelSpec& spec) {
   return error_at(ErrorCode::corrupt_file, place, "it has {} rows, but {} says {}", rows, from.settings.called(Setting::vocab_size), stated);
 }
 
-// How many layers there are. Those that guess further tokens come last, and are left out.
+// Reads the number of layers. Layers that guess further tokens come last and are left out.
 Status count_layers(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint32_t n_layers, from.count(Setting::n_layers));
   const std::size_t n_tensors = from.source.tensors().size();
@@ -70,7 +70,7 @@ Status read_layers(const SettingReader& from, const SpecOverrides& overrides, Mo
   return {};
 }
 
-// The vectors that each layer gets of a token.
+// Reads the size of each layer's vector of a token.
 Status read_per_layer_inputs(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint64_t dim, from.settings.unsigned_integer_or(Setting::per_layer_dim, 0));
   if (!from.table.has_per_layer_inputs || dim == 0) return {};

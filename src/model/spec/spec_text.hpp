@@ -1,4 +1,4 @@
-// A spec as text: what it says of the model's results, and nothing else.
+// A spec as text: the fields that change the model's results, and nothing else.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tessera::detail {
 
-// Models whose texts are equal compute the same with the same weights. A line a field: its name and its value; of ropes
-// and layers their values in order, "V*N" for N times V. Enumerations are their numbers.
+// Returns the text. Models with equal texts and equal weights compute the same. Each field has a line with its name and its value; a field
+// of ropes or layers has all their values in order, "V*N" for N times V. Enumerations are numbers.
 [[nodiscard]] std::string spec_text(const ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,4 +1,10 @@
-// For those who want to see what a model's matrices multiply (importance matrices): EngineOptions::input_observer.
+// An InputObserver sees the inputs of a model's matrices, to make importance matrices, for example: EngineOptions::input_observer.
+//
+//   struct Printer final : tessera::InputObserver {
+//     void see(std::string_view tensor, std::uint32_t, std::span<const float> input) noexcept override {
+//       std::printf("%.*s %g\n", static_cast<int>(tensor.size()), tensor.data(), input[0]);
+//     }
+//   };
 #pragma once
 
 #include <cstdint>
@@ -10,9 +16,9 @@ namespace tessera {
 class InputObserver {
  public:
   virtual ~InputObserver() = default;
-  // One row of what the matrix of a tensor multiplies  [its inputs]. `matrix`: which of a tensor's matrices, an expert's
-  // number; 0 where it is one. Called for every row of a step, before the product, by the thread that computes the step; it must
-  // not call the engine. A tensor that is several parts in one (fused Q, K and V) is seen once.
+  // Receives one row that a tensor's matrix is about to multiply  [inputs of the matrix]. `matrix` is an expert's number in tensors of
+  // several matrices, else 0. Called once for every row of a step, by the thread that computes the step; a tensor of several parts
+  // (fused Q, K and V) is seen once. Must not call the engine.
   virtual void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept = 0;
 };
 

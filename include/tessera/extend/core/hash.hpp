@@ -1,4 +1,4 @@
-// A 128-bit hash value (XXH3-128 wherever tessera makes one).
+// A 128-bit hash value; tessera makes them by XXH3-128.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,11 @@
 // Memory for large buffers: weights, KV pages, workspaces. A host may give its own Memory; small objects use the ordinary heap.
 // Memory is populated when it is taken, so that a shortage is an error at that place and not a fault later.
+//
+//   struct Counting final : tessera::Memory {  // give it to an engine: EngineOptions::memory
+//     void* allocate(std::size_t bytes) noexcept override { return used += bytes, tessera::system_memory().allocate(bytes); }
+//     void release(void* base, std::size_t bytes) noexcept override { used -= bytes, tessera::system_memory().release(base, bytes); }
+//     std::atomic<std::size_t> used = 0;
+//   };
 #pragma once
 
 #include <cstddef>
@@ -27,10 +33,10 @@ class Memory {
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 
-  // The same in two steps, for blocks that take seconds to populate (weights): several threads share the work, and it can be
-  // stopped. claim() refuses what the system knows it does not have. populate() is called once for each part of a claimed block of
-  // `size` bytes, with offsets that are multiples of granularity(), and returns whether there is memory. The defaults take
-  // everything at once.
+  // Allocate in two steps, for blocks that take seconds to populate (weights): several threads share the work, and it can be
+  // stopped. claim() returns nullptr if the system knows that it does not have the memory. populate() is called once for each part of
+  // a claimed block of `size` bytes, with offsets that are multiples of granularity(), and returns whether there is memory. The
+  // defaults take everything at once.
   [[nodiscard]] virtual void* claim(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept;
 
@@ -64,7 +70,7 @@ class Buffer {
   Buffer() noexcept = default;
   // `what` names the buffer in the error. Zero bytes give an empty buffer.
   [[nodiscard]] static Result<Buffer> allocate(Memory& memory, std::size_t bytes, const char* what) noexcept;
-  // The same by Memory::claim(): call populate() for each part before it is used.
+  // Makes a buffer by Memory::claim(): call populate() for each part before you use it.
   [[nodiscard]] static Result<Buffer> claim(Memory& memory, std::size_t bytes, const char* what) noexcept;
   [[nodiscard]] bool populate(std::size_t offset, std::size_t bytes) noexcept;
   Buffer(Buffer&& other) noexcept;

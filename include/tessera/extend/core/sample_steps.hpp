@@ -1,5 +1,5 @@
-// The steps from logits to a token that can be said in numbers: what samplers and backends both know of sampling.
-// Their meaning is that of the sampling stages of the same names.
+// Sampling stages as plain numbers, which samplers and backends both understand. Each step means the same as the sampling stage of
+// its name (sampling/chain.hpp).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SampleStep {
 
 inline constexpr std::uint32_t kMaxSampleSteps = 8;
 
-// In order; the draw comes after the last. None: the plain softmax.
+// The steps in their order; the draw comes after the last. Without steps: the plain softmax.
 struct SampleSteps {
   SampleStep list[kMaxSampleSteps];
   std::uint32_t size = 0;

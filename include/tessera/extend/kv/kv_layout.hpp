@@ -9,6 +9,10 @@
 //
 // A model's layer finds its keys and values by its place: a group, and an index in the group. Layers that share keys and values
 // have the same place.
+//
+//   const tessera::KvLayerShape shape{.kv_heads = 8, .key_dim = 128, .value_dim = 128};
+//   auto layout = tessera::make_kv_layout(std::vector(32, shape), tessera::DType::f16);  // 32 layers
+//   if (layout) std::printf("%llu bytes a token\n", static_cast<unsigned long long>(layout->bytes_per_token()));
 #pragma once
 
 #include <array>
@@ -155,13 +159,15 @@ struct KvLayout {
 // Returns whether the layers of two layouts of one model have the same types.
 [[nodiscard]] bool has_same_types(const KvLayout& a, const KvLayout& b) noexcept;
 
-// Makes a layout. Groups stand in the order of their first layers. Errors (invalid_argument): a dtype that the cache cannot hold;
-// a page_tokens that is not 16, 32 or 64; a head of 0 or more than kMaxHeadDim numbers; a layer with both heads and a state, or
-// with a state and a window; a layer that shares with a later layer, or with one of another shape, window or type; more than
-// 65,535 layers; a page too large to address.
+// Makes a layout. Groups stand in the order of their first layers. Errors:
+//   unsupported       a dtype that the cache cannot hold, or not with values in keys; a head of more than kMaxHeadDim numbers; more
+//                     than 65,535 layers
+//   invalid_argument  a page_tokens that is not 16, 32 or 64; a head of 0 numbers; values in keys that do not fit; a layer with both
+//                     heads and a state, or with a state and a window; a layer that shares with a later layer, or with a layer of
+//                     another shape, window or type; a page too large to address
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
-// The same for layers that see all keys and share none: one group.
+// Makes a layout of layers that see all keys and share none: one group.
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
 

@@ -8,6 +8,9 @@
 // back at once.
 //
 // A request for pages of several groups is filled as a whole or not at all.
+//
+//   auto pools = tessera::KvPools::create({.budget = std::uint64_t{1} << 30});
+//   auto cache = tessera::KvCache::paged(layout, {.capacity = 4096}, *pools);
 #pragma once
 
 #include <cstddef>
@@ -26,7 +29,7 @@ inline constexpr std::uint64_t kKvSlabBytes = std::uint64_t{2} << 20;
 
 // The content of a free page until it is used again.
 enum class FreedPages : std::int32_t {
-  leave = 0,     // what the page held before
+  leave = 0,     // the page's old content
   fill_nan = 1,  // NaN in every type, for tests: reading a free page spoils the logits, so the mistake is seen
 };
 
@@ -36,7 +39,7 @@ using PrefixHash = Hash128 (*)(const Hash128& parent, std::span<const std::byte>
 struct KvPoolOptions {
   Memory* memory = nullptr;                // nullptr: system_memory()
   std::shared_ptr<Memory> memory_owner = {};  // an owner of `memory`, kept alive as long as the pools
-  std::uint64_t budget = 0;                // bytes of pages at most; 0: as many as Memory gives
+  std::uint64_t budget = 0;                // bytes of pages at most; 0: no limit but that of Memory
   std::uint64_t keep = 0;                  // bytes of pages kept although no sequence uses them; cut to the budget
   std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what a group of one full sequence needs
   FreedPages freed = FreedPages::leave;
@@ -83,8 +86,8 @@ class KvPools {
   std::shared_ptr<State> state_;
 };
 
-// Returns how many pages of `page_bytes` a slab has: as many as kKvSlabBytes hold, but at most max_slab_pages and at most a
-// sixteenth of the budget; at least one.
+// Returns how many pages of `page_bytes` a slab has: the number that fits in kKvSlabBytes, but at most max_slab_pages and at most
+// a sixteenth of the budget; at least one.
 [[nodiscard]] std::uint64_t kv_slab_pages(std::uint64_t page_bytes, const KvPoolOptions& options) noexcept;
 
 }  // namespace tessera

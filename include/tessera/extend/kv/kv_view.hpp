@@ -56,7 +56,7 @@ struct KvView {
   [[nodiscard]] std::uint32_t slot_of(std::uint64_t position) const noexcept {
     return static_cast<std::uint32_t>(position % layout->page_tokens);
   }
-  // `layer` is the index in the model.
+  // Returns the view of one layer; `layer` is its index in the model.
   [[nodiscard]] KvLayerView layer(std::size_t layer) const noexcept {
     return {.layout = &layout->layer(layer),
             .pages = pages[layout->layers[layer].group],

@@ -24,11 +24,11 @@ class LayerOnHost {
   // is made. Errors: out_of_memory, device_error.
   [[nodiscard]] static Result<LayerOnHost> read(const KvCache& cache, std::size_t layer, std::uint64_t first,
                                                 std::uint64_t last, Memory& host = system_memory()) noexcept;
-  // The same without reading, for a caller that writes all of these positions: a copy begins as zeros.
+  // Makes the object without reading, for a caller that writes all positions [first, last): a copy begins as zeros.
   [[nodiscard]] static Result<LayerOnHost> blank(const KvCache& cache, std::size_t layer, std::uint64_t first,
                                                  std::uint64_t last, Memory& host = system_memory()) noexcept;
 
-  // The view to give to the functions of records.hpp, with head() for the head.
+  // Returns the view to pass to the functions of records.hpp; head() names the head for them.
   [[nodiscard]] KvView view() const noexcept;
   [[nodiscard]] HeadPart head(Part part, std::size_t head) const noexcept {
     return {.layer = in_place() ? layer_ : 0, .part = part, .head = head};
@@ -45,7 +45,7 @@ class LayerOnHost {
 
   const KvCache* cache_ = nullptr;
   std::size_t layer_ = 0;
-  // The copy, where there is one.
+  // The copy, if the cache's memory cannot be addressed.
   KvLayout layout_;                // a layout of this layer alone
   Buffer buffer_;                  // the layer's part of pages [first_page_, pages_.size())
   std::vector<std::byte*> pages_;  // into the buffer

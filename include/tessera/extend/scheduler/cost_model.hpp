@@ -5,8 +5,12 @@
 // Up to 16 rows reading the weights takes most of the time, beyond 16 rows the arithmetic does. `keys` is the number of keys that all
 // rows attend to. The costs are fitted by least squares of the relative error; older steps count less.
 //
-// Whether a draft pays depends on the time of a few more rows, and the sum above is too coarse for that, because kernels change
-// with the number of rows. So the times of steps in which every row draws are also kept by number of rows (drawing(), more()).
+// The sum above is too coarse to decide if a draft pays: that depends on the time of a few more rows, and kernels change with the
+// number of rows. So the times of steps in which every row draws are also kept by number of rows (drawing(), more()).
+//
+//   tessera::CostModel model;
+//   model.observe({.rows = 1, .outputs = 1, .keys = 500}, 0.021);
+//   const double seconds = model.predict({.rows = 8, .outputs = 8, .keys = 4000});
 #pragma once
 
 #include <array>
@@ -35,10 +39,10 @@ class CostModel {
   explicit CostModel(const Costs& guess);
 
   [[nodiscard]] double predict(const StepLoad& load) const noexcept;
-  // Returns the measured seconds of a step of this load, if every row of it draws and steps of as many rows were measured.
+  // Returns the measured seconds of a step of this load, if each of its rows draws and steps of this number of rows were measured.
   [[nodiscard]] std::optional<double> drawing(const StepLoad& load) const noexcept;
-  // Returns the seconds by which `after` takes longer than `before`: from measured times, if every row draws in both and steps of as
-  // many rows as `before` were measured. A step wider than every measured one then counts as free, so that it is tried.
+  // Returns the seconds by which `after` takes longer than `before`: from measured times, if every row draws in both and steps of
+  // before.rows rows were measured. A step wider than every measured one then counts as free, so that it is tried.
   [[nodiscard]] double more(const StepLoad& before, const StepLoad& after) const noexcept;
   // Learns that a step of this load took `seconds`. Ignores times that are not positive and finite.
   void observe(const StepLoad& load, double seconds) noexcept;

@@ -1,4 +1,4 @@
-// What of an architecture can be said without a model of it.
+// Facts about an architecture that need no model of it.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// Of a model of this general.architecture that has a sliding window: n, every n-th layer sees everything; 0, all layers
-// have the window. nullopt: tessera knows no such architecture.
+// Returns how models of this general.architecture use a sliding window, if they have one. n: every n-th layer sees all tokens; 0: all
+// layers have the window. nullopt: tessera does not know the architecture.
 [[nodiscard]] std::optional<std::uint32_t> full_attention_period(std::string_view architecture) noexcept;
 
 }  // namespace tessera

@@ -1,4 +1,7 @@
 // Computes the bytes of pages that a sequence's keys and values take: the arithmetic of the KV cache's groups, for plans.
+//
+//   const tessera::PageCost cost{.page_tokens = 32, .groups = {{.page_bytes = 65536}}};
+//   cost.bytes(100);  // 4 pages: 262,144
 #pragma once
 
 #include <algorithm>
@@ -25,7 +28,7 @@ struct PageCost {
     }
     return sum;
   }
-  // The same for a sequence whose windows give no pages back.
+  // Returns the bytes of a sequence whose windows give no pages back.
   [[nodiscard]] std::uint64_t bytes_of_all(std::uint64_t tokens) const noexcept {
     return (tokens + page_tokens - 1) / page_tokens * next_bytes();
   }

@@ -31,7 +31,7 @@ struct StepPlan {
   struct Part {
     std::size_t request;     // index into `running`, behind its end into `waiting`: running.size() + i
     std::uint32_t rows;      // rows, drafts and beams included
-    std::uint32_t branches = 0;  // branches of its drafts for which there are pages
+    std::uint32_t branches = 0;  // branches of the request's drafts for which there are pages
   };
   std::vector<Part> parts;                // in order of service, admitted and resumed requests included
   std::vector<std::size_t> preempted;     // indices into `running`, in order
@@ -43,9 +43,9 @@ struct StepPlan {
 };
 
 // Fills `plan`. Rules, in this order:
-//   1. Requests that decode get a row each, in order of rank. One that needs a page of which there is none takes those of
-//      a request behind it (the one that Policy::loss() gives), or gives way itself. Exception: a request that never gives its
-//      pages up (PlannedRequest::keeps_pages) has the pages that it needs set aside, which no other request may have.
+//   1. Requests that decode get a row each, in order of rank. A request that needs a page when none is free takes the pages of a
+//      request behind it (the one that Policy::loss() gives), or gives way itself. Exception: for a request that never gives its
+//      pages up (PlannedRequest::keeps_pages) the pages that it needs are set aside, and no other request may have them.
 //   2. The rows that the budget and `rows` leave are for prompts: prompts that have begun, and, unless a request was preempted,
 //      waiting requests for which there is a place, and room for the whole prompt and the headroom of all. The first waiting
 //      request without room ends this rule: no request behind it is admitted.
@@ -61,7 +61,7 @@ class StepPlanner {
   void plan(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, const PageRoom& room,
             const CostModel& costs, const Policy& policy, const StepLimits& limits, double now, StepPlan& plan);
 
-  // Writes the indices of the first `most` requests in the policy's order. Made for few of many: the others are not sorted.
+  // Writes the indices of the first `most` requests in the policy's order. Does not sort the other requests.
   void first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
              std::vector<std::size_t>& indices);
 
@@ -86,7 +86,7 @@ class StepPlanner {
     std::uint64_t left = 0;     // rows until its first token
     std::uint64_t bytes = 0;    // bytes that a waiting request needs to be admitted
     std::uint32_t rows = 0;     // rows that it gets in this step
-    std::size_t part = 0;       // its index in the plan's parts, if it gets rows
+    std::size_t part = 0;       // index in the plan's parts, if the prompt gets rows
   };
 
   std::vector<Ranked> running_, waiting_;
@@ -111,7 +111,7 @@ class StepPlanner {
 
 // Returns the bytes of pages that a waiting request needs to be admitted: for its prompt, and for `headroom` (StepLimits) of the
 // tokens that it is expected to draw, at least a page. Exception: a request that will drop tokens needs pages for all tokens until
-// the drop, and for the drop. A request that needs more than there ever is can never be admitted.
+// the drop, and for the drop. A request that needs more bytes than the pools can have can never be admitted.
 [[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
 
 // Returns the rows of a prompt that a step of `load` has room for within `seconds`, at most `most`. The first row sees

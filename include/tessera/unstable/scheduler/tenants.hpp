@@ -1,11 +1,17 @@
 // Counts the service of each tenant, for fair_by_tenant(). Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024),
 // algorithm 2: a tenant's counter is its tokens times prices over its weight. The counter of a tenant that comes back after a pause
-// is lifted to the least counter of the tenants that have requests, or of the last tenant that had any, so that nobody saves up
+// is lifted to the least counter of the tenants that have requests, or of the last tenant that had any, so that no tenant saves up
 // service.
 //
-// A tenant without requests whose counter is below that is forgotten: its counter would be lifted anyway. So memory and the time of
-// each call follow the tenants that have requests, not all tenants that were ever named. Exception: a tenant with a weight of its
-// own is never forgotten.
+// A tenant without requests whose counter is below that least counter is forgotten: its counter would be lifted anyway. So memory and
+// the time of each call follow the tenants that have requests, not all tenants that were ever named. Exception: a tenant with a weight
+// of its own is never forgotten.
+//
+//   tessera::Tenants tenants;
+//   auto& tenant = tenants.named("a");
+//   tenants.submitted(tenant);
+//   tenants.drawn(tenant, 20);  // tenant.service grows
+//   tenants.ended(tenant);      // do not use `tenant` after this
 #pragma once
 
 #include <cstddef>
@@ -45,9 +51,9 @@ class Tenants {
     tenant.service += static_cast<double>(tokens) * prices_.output / tenant.weight;
   }
 
-  // A copy of all tenants that are not forgotten. Throws bad_alloc.
+  // Returns a copy of all tenants that are not forgotten. Throws bad_alloc.
   [[nodiscard]] std::map<std::string, Tenant, std::less<>> all() const;
-  // How many these are.
+  // Returns the number of tenants that are not forgotten.
   [[nodiscard]] std::size_t size() const noexcept { return tenants_.size(); }
 
  private:
@@ -55,9 +61,9 @@ class Tenants {
   // have room for all tenants.
   struct Entry : Tenant {
     const std::string* name = nullptr;
-    bool has_weight = false;       // of its own
-    bool is_idle = false;          // it is in idle_
-    std::size_t place = 0;         // in its list
+    bool has_weight = false;       // set_weight() was called for the tenant
+    bool is_idle = false;          // the tenant is in idle_
+    std::size_t place = 0;         // index in active_ or idle_
   };
   static void take_out(std::vector<Entry*>& list, const Entry& entry) noexcept;
   static void put_in(std::vector<Entry*>& list, Entry& entry) noexcept;
@@ -68,7 +74,7 @@ class Tenants {
   std::map<std::string, Entry, std::less<>> tenants_;
   std::vector<Entry*> active_, idle_;
   std::size_t next_look_ = 0;  // place in idle_
-  double floor_ = 0.0;         // service of whoever comes back, at least; never falls
+  double floor_ = 0.0;         // least service of a tenant that comes back; never falls
 };
 
 }  // namespace tessera
