@@ -38,7 +38,7 @@ std::string_view end_of_answer(FinishReason finish, bool full) {
   }
 }
 
-// A line of figures behind each answer, on standard error.
+// Prints a line of figures behind each answer, on standard error.
 void print_figures(const Answer& answer, const Conversation& conversation) {
   const tessera::Figures f = answer.figures();
   const tessera::ReadSummary prompt = answer.prompt();
@@ -113,7 +113,8 @@ void Chat::greet() const {
   if (check && !check->warning.empty()) complain(check->warning);
 }
 
-// What the next answer must be. A call is required of the first answer to a message alone: what the tool gave is to be told.
+// Returns the constraint of the next answer. With a required call, only the first answer to a message must be a call, so that the
+// answer after the tool's result can be a text.
 std::optional<tessera::Matcher> Chat::matcher() {
   if (compiled_) return value(tessera::Matcher::create(*compiled_));
   if (!has_tools()) return std::nullopt;
@@ -125,11 +126,11 @@ std::optional<tessera::Matcher> Chat::matcher() {
   }
   auto matcher = conversation_.tool_matcher({.use = tessera::ToolUse::automatic});
   if (matcher) warn_of_tools();
-  if (!matcher && matcher.error().code() == ErrorCode::unsupported) return std::nullopt;  // it may call as it likes
+  if (!matcher && matcher.error().code() == ErrorCode::unsupported) return std::nullopt;  // calls are not constrained
   return value(std::move(matcher));
 }
 
-// Says once what of the tools' schemas is not held.
+// Warns once of parts of the tools' schemas that are not held.
 void Chat::warn_of_tools() {
   for (const std::string& warning : conversation_.tool_warnings()) {
     if (std::ranges::find(told_warnings_, warning) != told_warnings_.end()) continue;
@@ -155,7 +156,7 @@ void Chat::forget_turn() {
   if (!list.empty() && list.back().role == "user") list.pop_back();
 }
 
-// One turn of the user; a line that ends in a backslash goes on with the next. nullopt: there are no more.
+// Reads a turn of the user. A line that ends in a backslash continues with the next line. nullopt: there are no more turns.
 std::optional<std::string> Chat::read_turn() {
   std::string text;
   for (bool more = false;;) {
@@ -190,7 +191,7 @@ int Chat::run() {
       break;
     }
     if (text->find_first_not_of(" \t\n") == std::string::npos) continue;
-    if (text->starts_with("//")) text->erase(0, 1);  // a text that begins with a slash
+    if (text->starts_with("//")) text->erase(0, 1);  // the text begins with a slash
     else if (text->starts_with('/')) {
       try {
         if (command(*text) == Next::leave) break;
@@ -209,7 +210,7 @@ void Chat::ask(std::string text) {
   answer();
 }
 
-// Answers until the model asks for no more tools. A turn that fails is taken back.
+// Answers until the model calls no more tools. Takes a turn back that fails.
 void Chat::answer() {
   try {
     while (answer_once()) {
@@ -227,7 +228,7 @@ void Chat::answer() {
   }
 }
 
-// What no template takes goes: calls that nobody will answer, and a turn without an answer.
+// Removes messages that no template takes: calls that will not be answered, and a turn without an answer.
 void Chat::settle() {
   tessera::Message& last = messages().back();
   const std::size_t calls = last.tool_calls.size();
@@ -240,7 +241,7 @@ void Chat::settle() {
   if (last.role == "user" || last.role == "tool" || lacks_result) forget_turn();
 }
 
-// Whether there are calls to answer.
+// Answers once. Returns whether the answer has calls to be answered.
 bool Chat::answer_once() {
   make_room();
   std::optional<tessera::Matcher> must_be = matcher();
@@ -277,7 +278,7 @@ bool Chat::answer_once() {
   return !calls.empty() && std::all_of(calls.begin(), calls.end(), [](const auto& call) { return call.arguments.members() != nullptr; });
 }
 
-// Asks whoever is there for what the tools give back, as JSON.
+// Asks the user for the results of the calls, as JSON.
 Chat::Next Chat::give_results(const std::vector<tessera::ToolCall>& calls) {
   for (const tessera::ToolCall& call : calls) {
     for (;;) {
@@ -303,7 +304,7 @@ Chat::Next Chat::give_results(const std::vector<tessera::ToolCall>& calls) {
 }
 
 int converse(const Options& options) {
-  (void)make_sampler(options, 0);  // wrong options are told before the model is read
+  (void)make_sampler(options, 0);  // reports wrong options before the model is read
   (void)read_constraint(options);
   tessera::ChatRequest request = first_request(options);
   Interrupts interrupts;

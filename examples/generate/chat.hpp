@@ -13,21 +13,21 @@
 #include "line_reader.hpp"
 #include "options.hpp"
 
-inline constexpr std::size_t kLongestAnswer = 1024;  // tokens, where -n says nothing
+inline constexpr std::size_t kLongestAnswer = 1024;  // tokens, without -n
 
-// Since the program began, or since /reset.
+// Figures since the program began, or since /reset.
 struct ChatStatistics {
   std::size_t answers = 0;
-  std::size_t read = 0, kept = 0;  // tokens of prompts
-  std::size_t tokens = 0;          // of answers
-  double seconds = 0.0;            // reading and writing
+  std::size_t read = 0, kept = 0;  // tokens of prompts that were computed, and that the session had already
+  std::size_t tokens = 0;          // tokens of answers
+  double seconds = 0.0;            // seconds of reading and writing
 };
 
 class Chat {
  public:
   Chat(const Options& options, tessera::Conversation conversation, Interrupts& interrupts, LineReader& lines,
        std::string model);
-  // Until the lines end. The exit status: 1 if a turn failed and nobody was there to see it.
+  // Runs until the lines end. Returns the exit status: 1 if a turn failed and no user was at the terminal to see it.
   [[nodiscard]] int run();
 
  private:
@@ -42,7 +42,7 @@ class Chat {
   [[nodiscard]] Next give_results(const std::vector<tessera::ToolCall>& calls);
   void fail(std::string_view what);
   void settle();
-  void forget_turn();  // the last message of the user, and what came after it
+  void forget_turn();  // removes the user's last message and all messages after it
   [[nodiscard]] bool asks_once() const { return options_.prompt || options_.prompt_file; }
   [[nodiscard]] bool has_tools() const { return options_.tools_file && options_.tool_choice != "none"; }
   [[nodiscard]] std::optional<tessera::Matcher> matcher();
@@ -51,7 +51,7 @@ class Chat {
   [[nodiscard]] std::vector<tessera::Message>& messages() noexcept { return conversation_.request().messages; }
 
   // chat_room.cpp
-  void make_room();  // before an answer: the oldest turns go, as Options::when_full says
+  void make_room();  // before an answer: removes the oldest turns, as Options::when_full says
   [[nodiscard]] bool lacks_room();
 
   // chat_settings.cpp
@@ -78,13 +78,13 @@ class Chat {
   Interrupts& interrupts_;
   LineReader& lines_;
   std::string model_;
-  std::string own_file_{};  // the one that /save may write again
+  std::string own_file_{};  // the file that /save may overwrite
   std::optional<tessera::Grammar> constraint_;
   std::optional<tessera::CompiledGrammar> compiled_;
   std::optional<std::size_t> most_reasoning_;  // tokens
   std::uint64_t seed_;
-  std::vector<std::string> told_warnings_;  // of tools
+  std::vector<std::string> told_warnings_;  // warnings about tools that have been printed
   bool failed_ = false, left_ = false;
-  tessera::FinishReason finish_ = tessera::FinishReason::none;  // of the last answer
+  tessera::FinishReason finish_ = tessera::FinishReason::none;  // finish reason of the last answer
   ChatStatistics statistics_;
 };

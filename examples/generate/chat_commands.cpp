@@ -1,4 +1,4 @@
-// What begins with a slash.
+// The commands that begin with a slash.
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -47,7 +47,7 @@ std::string needed(const std::string& argument, const char* usage) {
   return argument;
 }
 
-// A number of turns or tokens; nullopt: it is none.
+// Parses a number of turns or tokens; nullopt: the text is no number.
 std::optional<std::size_t> number(const std::string& text) {
   std::size_t n = 0;
   const char* end = text.data() + text.size();
@@ -109,7 +109,7 @@ void Chat::retry() {
   list.resize(end);
   ++seed_;
   answer();
-  if (messages().size() < end) messages() = before;  // there is no other answer
+  if (messages().size() < end) messages() = before;  // no new answer was made
 }
 
 void Chat::undo() {
@@ -164,7 +164,7 @@ void Chat::think(const std::string& how) {
   arguments.emplace_back("enable_thinking", how != "off");
 }
 
-// Beside the file first, so that a full disk leaves what was there.
+// Writes a file beside the old one first, so that a full disk leaves the old one as it was.
 void Chat::save(const std::string& path) {
   std::error_code error;
   if (path != own_file_ && std::filesystem::exists(path, error) && std::filesystem::file_size(path, error) != 0) {
@@ -198,7 +198,7 @@ void Chat::load(const std::string& path) {
   fmt::print(stderr, "{} messages\n", request.messages.size());
 }
 
-// The text with a bar between tokens.
+// Shows the conversation's text with a bar between tokens.
 void Chat::show_tokens() {
   const tessera::Tokenizer& tokenizer = conversation_.session().engine().tokenizer();
   const auto tokens = value(conversation_.prompt());

@@ -12,7 +12,7 @@ using Kind = tessera::OutputDelta::Kind;
 
 AnswerPrinter::AnswerPrinter() : terminal_(isatty(STDOUT_FILENO) == 1) {}
 
-// Each kind stands in lines of its own.
+// Begins a new line when the kind changes, so that each kind has its own lines.
 void AnswerPrinter::show(Showing what) {
   if (showing_ == what) return;
   const Showing before = std::exchange(showing_, what);
@@ -58,6 +58,6 @@ void AnswerPrinter::add(const tessera::OutputDelta& delta) {
 
 void AnswerPrinter::end() {
   show(Showing::nothing);
-  if (!wrote_) print("\n");  // an answer is a line at least
+  if (!wrote_) print("\n");  // an answer has at least a line
   if (broken_) complain("a call could not be read whole: it is not run");
 }

@@ -1,5 +1,5 @@
-// An answer on the terminal, as it comes: text and calls on standard output; reasoning beside it, dimmed on a terminal, on
-// standard error where standard output is a file or a pipe.
+// Prints an answer as it comes: text and calls on standard output; reasoning dimmed on a terminal, and on
+// standard error if standard output is a file or a pipe.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class AnswerPrinter {
 
   bool terminal_;
   Showing showing_ = Showing::nothing;
-  bool wrote_ = false;        // on standard output
+  bool wrote_ = false;        // has written to standard output
   bool ends_line_ = true;
-  bool broken_ = false;       // a call that could not be read
+  bool broken_ = false;       // a call could not be read
 };

@@ -1,4 +1,4 @@
-// Room for the next answer: what happens to the oldest turns of a conversation that fills its context.
+// Makes room for the next answer: drops or compacts the oldest turns of a conversation that fills its context.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ using Messages = std::vector<tessera::Message>;
 
 bool begins_turn(const tessera::Message& message) { return message.role == "user"; }
 
-// Takes the oldest turn out, if it is not the last one. The messages in front of it (the system's) stay.
+// Removes the oldest turn, if it is not the last one. The system's messages in front of it stay.
 std::size_t drop_oldest_turn(Messages& list) {
   const auto oldest = std::find_if(list.begin(), list.end(), begins_turn);
   if (oldest == list.end()) return 0;
@@ -50,7 +50,7 @@ void Chat::make_room() {
   std::size_t dropped = 0;
   while (lacks_room()) {
     const std::size_t gone = drop_oldest_turn(messages());
-    if (gone == 0) break;  // the last turn alone: answer() says if it does not fit
+    if (gone == 0) break;  // only the last turn is left: answer() reports it if it does not fit
     dropped += gone;
   }
   if (dropped > 0) {

@@ -20,7 +20,7 @@ std::string read_option(const char* option, const std::string& path) {
   return text;
 }
 
-// A schema may stand on the command line itself.
+// Returns the text of a schema, which is a file or the option's value itself.
 std::string schema_text(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') return text;
@@ -47,7 +47,7 @@ Grammar checked(const char* option, tessera::Result<Grammar> grammar) {
 bool is_constrained(const Options& o) noexcept { return o.json_schema || o.regex || o.grammar_file || o.choice; }
 
 std::optional<Grammar> read_constraint(const Options& o) {
-  // A model that may write white space or digits for ever sometimes does.
+  // Limits white space and digits, because a model that may write them for ever sometimes does.
   if (o.json_schema) {
     return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema),
                                                          {.space = tessera::JsonSpace::blank, .numbers = tessera::JsonNumbers::plain}));

@@ -1,4 +1,4 @@
-// What the text must be: --json-schema, --regex, --grammar, --choice.
+// Constraints of the text: --json-schema, --regex, --grammar, --choice.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 #include "options.hpp"
 
 [[nodiscard]] bool is_constrained(const Options& options) noexcept;
-// nullopt: anything. Throws UsageError for one that is wrong.
+// Returns the grammar of the constraint; nullopt without a constraint. Throws UsageError if the constraint is invalid.
 [[nodiscard]] std::optional<tessera::Grammar> read_constraint(const Options& options);
 
 [[nodiscard]] tessera::Matcher make_matcher(const tessera::Grammar& grammar, const tessera::Tokenizer& tokenizer);

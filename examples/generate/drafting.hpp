@@ -1,4 +1,4 @@
-// Speculation, as --draft, --draft-model and --draft-max ask for it.
+// Options of speculation: --draft, --draft-model, --draft-max.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@ struct Options;
 enum class DraftBy { nothing, forced, ngram, suffix, early_exit, lookahead, mtp, model };
 
 struct DraftingOptions {
-  DraftBy by = DraftBy::nothing;      // beside what a grammar forces
-  bool none = false;                  // not even that
-  std::uint32_t layers = 0;           // of an early exit
-  std::optional<std::string> model;   // a file
-  std::optional<std::uint32_t> most;  // in a step
+  DraftBy by = DraftBy::nothing;      // the drafter beside the drafts of text that a grammar forces
+  bool none = false;                  // no drafts at all
+  std::uint32_t layers = 0;           // early_exit: layers that draft
+  std::optional<std::string> model;   // file of the draft model
+  std::optional<std::uint32_t> most;  // the most drafts of a step
   std::uint32_t branches = 1;
 };
 
-// "none", "forced", "ngram", "suffix", "lookahead", "mtp", "model" or "early-exit:E", E being a number. Throws UsageError.
+// Parses "none", "forced", "ngram", "suffix", "lookahead", "mtp", "model" or "early-exit:E" with a number E. Throws UsageError.
 void parse_draft(const std::string& text, DraftingOptions& into);
-// What one option alone cannot see. Throws UsageError.
+// Checks the options against each other. Throws UsageError.
 void check_drafting(DraftingOptions& drafting);
 
-// What a grammar forces is drafted where there is one, unless that is forbidden. Loads the draft model, if there is one. Fails where the drafter cannot work for the engine.
+// Returns the options of speculation. With a grammar, forced text is drafted too, unless drafting.none. Loads the draft model, if one
+// is named. Throws if the drafter cannot work for the engine.
 [[nodiscard]] tessera::SpeculateOptions speculation(const Options& options, const tessera::Engine& engine, std::stop_token stop);

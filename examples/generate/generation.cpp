@@ -38,7 +38,7 @@ Session open_session(const Options& options, const Engine& engine) {
                                     : engine.session(how));
 }
 
-// What would be found out when everything has been computed.
+// Checks the path of an output file now, instead of after everything has been computed.
 void check_output(const Options& options, const char* option, const std::filesystem::path& path) {
   if (options.model && tessera::tool::is_part_of(path, open_model(options))) {
     throw UsageError(fmt::format("{} would overwrite the model: choose another name", option));
@@ -76,7 +76,7 @@ tessera::GenerateOptions generate_options(const Options& options, const Session&
           .speculate = std::move(speculate)};
 }
 
-// Empty for a model without a vocabulary: ids still go in and come out.
+// Returns the text of the tokens; empty for a model without a vocabulary, which still reads and writes ids.
 std::string text_of(const tessera::Tokenizer& tokenizer, std::span<const Token> tokens) {
   return tokenizer.vocab_size() == 0 ? std::string() : value(tokenizer.decode(tokens));
 }
@@ -99,12 +99,12 @@ Outcome run(Session& session, Sampler& sampler, const tessera::GenerateOptions& 
   return outcome;
 }
 
-// A model that was taught to answer goes on from a bare text oddly, and who is new to it does not know why.
+// Points new users to --chat: a model trained to answer continues a bare text oddly.
 void tell_of_chat(const Options& options, const Engine& engine) {
   if (!options.prompt || options.no_special || !engine.metadata().has(tessera::Setting::chat_template)) return;
   const auto tokens = value(engine.tokenizer().encode(*options.prompt, {.bos = tessera::Bos::never, .special = tessera::Special::parse}));
   const auto is_control = [&](Token token) { return engine.tokenizer().is_control(token); };
-  if (std::any_of(tokens.begin(), tokens.end(), is_control)) return;  // written in the model's own format
+  if (std::any_of(tokens.begin(), tokens.end(), is_control)) return;  // the prompt is in the model's own format
   complain("this model has a chat template: --chat -p TEXT asks it a question, -p TEXT alone is gone on from as it stands");
 }
 
@@ -118,7 +118,7 @@ class LogitsFile {
   }
   LogitsFile(const LogitsFile&) = delete;
   LogitsFile& operator=(const LogitsFile&) = delete;
-  // A part would look like the whole.
+  // Removes an incomplete file, which would look like a complete one.
   ~LogitsFile() {
     if (file_ == nullptr) return;
     std::fclose(file_);
@@ -149,7 +149,7 @@ class LogitsFile {
 int generate_text(const Options& options) {
   if (options.save_session) check_output(options, "--save-session", *options.save_session);
   const std::uint64_t seed = options.seed ? *options.seed : fresh_seed();
-  Sampler sampler = make_sampler(options, seed);  // wrong options are told before the model is read
+  Sampler sampler = make_sampler(options, seed);  // reports wrong options before the model is read
   const std::optional<tessera::Grammar> constraint = read_constraint(options);
   const std::string prompt = read_prompt(options);
 
@@ -199,7 +199,7 @@ int write_logits(const Options& options) {
                                                      tokens.size(), session.context()));
   }
   LogitsFile file(options.logits_file);
-  // In chunks whose logits take 16 MB, however long the prompt; chunking changes no bits.
+  // In chunks whose logits take 16 MB, for prompts of any length. Chunking changes no bits.
   constexpr std::size_t kChunkFloats = 4u << 20;
   const std::size_t chunk = std::max<std::size_t>(kChunkFloats / engine.spec().vocab_size, 1);
   ProgressBar bar("computing logits", ProgressBar::Unit::tokens);

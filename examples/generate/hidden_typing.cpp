@@ -7,7 +7,7 @@
 
 namespace {
 
-termios usual;                     // the terminal's modes before it hid anything
+termios usual;                     // the terminal's modes before typing was hidden
 std::atomic<bool> hidden = false;  // `usual` is to be restored
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Keeps what is typed during an answer out of the answer.
+// Hides text that is typed during an answer.
 #pragma once
 
-// While one lives, the terminal does not show what is typed. Typed text waits and stands in the next line that is read.
-// Does nothing where standard input is no terminal. One at a time.
+// While an object exists, the terminal does not show typed text; the text waits and is part of the next line that is read.
+// Does nothing if standard input is no terminal. Make only one at a time.
 class HiddenTyping {
  public:
   HiddenTyping();

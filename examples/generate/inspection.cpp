@@ -56,10 +56,10 @@ std::string plan_text(const std::string& model, const Plan& plan) {
   return text;
 }
 
-// Columns as wide as their widest cell.
+// Returns a table with columns as wide as their widest cell.
 std::string kernel_table(std::string_view numerics, std::span<const tessera::KernelUse> uses) {
   std::vector<std::array<std::string, 5>> rows = {{"operation", "kernel", "family", "type", "backend"}};
-  rows.push_back({"numerics", std::string(numerics), "", "-", "-"});  // as the option has it; families are docs/numerics.md's
+  rows.push_back({"numerics", std::string(numerics), "", "-", "-"});  // the option's name; families: docs/numerics.md
   for (const auto& use : uses) rows.push_back({use.operation, use.kernel, use.family, use.dtype, use.backend});
   std::array<std::size_t, 5> widths{};
   for (const auto& row : rows) {
@@ -98,7 +98,7 @@ int detokenize(const Options& options) {
     print(text_json(text));
     return 0;
   }
-  // Just the text, so that a file comes back as it was; a terminal gets its line end.
+  // Only the text, so that a file comes back unchanged. A terminal gets a line end too.
   const bool add_line_end = isatty(STDOUT_FILENO) == 1 && !text.ends_with('\n');
   print(add_line_end ? text + "\n" : text);
   return 0;

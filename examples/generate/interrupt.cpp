@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr int kLeave = SIGUSR1;  // to the waiting thread: the work is over
+constexpr int kLeave = SIGUSR1;  // tells the waiting thread that the work is over
 
 sigset_t signals(std::initializer_list<int> list) {
   sigset_t set;
@@ -25,7 +25,7 @@ int wait_for(std::initializer_list<int> list) {
 }  // namespace
 
 Interrupt::Interrupt() {
-  // A shell has background jobs ignore SIGINT; waiting for it would undo that.
+  // A shell makes background jobs ignore SIGINT; waiting for the signal would undo that.
   struct sigaction present = {};
   sigaction(SIGINT, nullptr, &present);
   if (present.sa_handler == SIG_IGN) return;
@@ -33,7 +33,7 @@ Interrupt::Interrupt() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   thread_ = std::thread([this] {
     if (wait_for({SIGINT, kLeave}) == kLeave) return;
-    // From here on SIGINT does what it always does.
+    // From here on SIGINT has its default effect.
     const sigset_t again = signals({SIGINT});
     pthread_sigmask(SIG_UNBLOCK, &again, nullptr);
     source_.request_stop();

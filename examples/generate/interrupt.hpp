@@ -4,8 +4,8 @@
 #include <stop_token>
 #include <thread>
 
-// While it lives, the first SIGINT requests a stop, and a second one ends the program. No signal handler: the signal is
-// blocked, and one thread waits for it (requesting a stop is more than a handler may do). Make it before other threads,
+// While it exists, the first SIGINT requests a stop, and a second SIGINT ends the program. Without a signal handler, which may not
+// request a stop: the signal is blocked, and a thread waits for it. Make the object before other threads,
 // which must block the signal too.
 class Interrupt {
  public:

@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kProgramDone = SIGUSR1;  // to the waiting thread: the program is done
+constexpr int kProgramDone = SIGUSR1;  // tells the waiting thread that the program is done
 
 sigset_t waited_for() {
   sigset_t set;
@@ -51,7 +51,7 @@ void Interrupts::wait() {
     if (!work_) {
       (void)!write(pipe_[1], "", 1);
     } else if (!work_->request_stop()) {
-      if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // reasoning is dim
+      if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // ends dimmed text
       HiddenTyping::restore();
       _exit(130);
     }

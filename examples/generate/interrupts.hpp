@@ -1,4 +1,4 @@
-// Ctrl-C for a program that goes on after it: each one stops what is being done, and nothing else.
+// Ctrl-C for a program that goes on after it: each Ctrl-C stops only the present work.
 #pragma once
 
 #include <mutex>
@@ -6,8 +6,8 @@
 #include <stop_token>
 #include <thread>
 
-// While it lives, SIGINT is blocked, and a thread waits for it. Make it before other threads, which must block it too.
-// Where the parent has SIGINT ignored (a shell's background jobs), it stays so.
+// While it exists, SIGINT is blocked, and a thread waits for it. Make it before other threads, which must block SIGINT too.
+// If the parent process ignores SIGINT (a shell's background job), it stays ignored.
 class Interrupts {
  public:
   Interrupts();
@@ -15,11 +15,11 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();
 
-  // From now on Ctrl-C stops this token, and a second one ends the program, until end().
+  // Returns a token. Until end(), Ctrl-C stops the token, and a second Ctrl-C ends the program.
   [[nodiscard]] std::stop_token begin();
   void end();
 
-  // A descriptor that can be read after a Ctrl-C while there was nothing to stop; -1: there is none.
+  // Returns a descriptor that becomes readable when Ctrl-C comes while there is nothing to stop; -1: there is none.
   [[nodiscard]] int descriptor() const noexcept { return pipe_[0]; }
   void clear() noexcept;  // makes it unreadable again
 
@@ -32,7 +32,7 @@ class Interrupts {
   std::thread thread_;
 };
 
-// begin() and end() as a scope.
+// Calls begin() in the constructor and end() in the destructor.
 class Interruptible {
  public:
   explicit Interruptible(Interrupts& interrupts) : interrupts_(interrupts), token_(interrupts.begin()) {}

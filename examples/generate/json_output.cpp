@@ -1,4 +1,4 @@
-// --json: one object on standard output, figures and all.
+// --json: one object on standard output, with the figures.
 #include <nlohmann/json.hpp>
 
 #include "kv_types.hpp"
@@ -12,7 +12,7 @@ using tessera::Tokenizer;
 
 namespace {
 
-// Bytes that are no UTF-8 (a piece may be part of a character) become U+FFFD.
+// Returns the object as a text. Bytes that are not UTF-8 (a piece may be part of a character) become U+FFFD.
 std::string dump(const Object& json) { return json.dump(-1, ' ', false, Object::error_handler_t::replace); }
 
 class JsonOutput final : public Output {

@@ -1,4 +1,4 @@
-// Lines edited by libedit. It would restart a read that a signal interrupts, so its characters come from next_byte().
+// Reads lines with libedit. libedit would restart a read that a signal interrupts, so it gets its characters from next_byte().
 #include <clocale>
 #include <cstdio>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// The next character of UTF-8; what is none becomes U+FFFD.
+// Reads the next UTF-8 character. Malformed bytes become U+FFFD.
 Input next_character(Interrupts& interrupts, wchar_t& character) {
   char byte = 0;
   const Input first = next_byte(interrupts, byte);
@@ -81,10 +81,10 @@ class EditedReader final : public LineReader {
     try {
       reader.last_ = next_character(reader.interrupts_, *character);
       // Ctrl-D that came while the terminal was in its usual mode (during an answer, and until the editor reads): the
-      // kernel keeps the end of a line as a null.
+      // kernel stores it as a null character.
       if (*character == L'\0') *character = L'\4';
     } catch (const Failure&) {
-      reader.last_ = Input::end;  // through C no exception goes
+      reader.last_ = Input::end;  // no exception may pass through C code
     }
     return reader.last_ == Input::byte ? 1 : reader.last_ == Input::end ? 0 : -1;
   }

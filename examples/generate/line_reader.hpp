@@ -1,5 +1,5 @@
-// Lines from standard input: edited and with a history on a terminal where libedit was there when this was built, plain
-// otherwise.
+// Reads lines from standard input: on a terminal with editing and a history, if the program was built with libedit; otherwise
+// plainly.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,22 @@
 inline constexpr std::size_t kLongestLine = std::size_t{16} << 20;  // bytes
 
 struct Line {
-  enum class Kind { text, interrupted, end };  // interrupted: by Ctrl-C, what was typed is gone
+  enum class Kind { text, interrupted, end };  // interrupted: Ctrl-C came, and the typed text is lost
   Kind kind = Kind::end;
-  std::string text{};  // without its line end
+  std::string text{};  // without the line end
 };
 
 class LineReader {
  public:
   virtual ~LineReader() = default;
-  // The prompt is shown on standard error, and only to a terminal.
+  // Reads a line. Shows the prompt on standard error, and only on a terminal.
   [[nodiscard]] virtual Line read(const std::string& prompt) = 0;
-  [[nodiscard]] virtual bool is_terminal() const = 0;  // somebody types, and sees the prompt
+  [[nodiscard]] virtual bool is_terminal() const = 0;  // a user types, and sees the prompt
 };
 
 [[nodiscard]] std::unique_ptr<LineReader> make_line_reader(Interrupts& interrupts);
 
-// What both kinds wait with: whether a byte of standard input came before a Ctrl-C did.
+// Waits for a byte of standard input or for Ctrl-C, and says which came first. Used by both kinds of reader.
 enum class Input { byte, interrupted, end };
 [[nodiscard]] Input next_byte(Interrupts& interrupts, char& byte);
 

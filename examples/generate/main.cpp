@@ -1,13 +1,13 @@
 // generate: text from a model, on the command line. A tour for readers:
-//   options    what can be asked for
-//   prompt     the text or ids that come in
+//   options    the command line
+//   prompt     the text or ids to read
 //   model      loading
-//   drafting   what guesses tokens ahead, if anything is to
-//   generation a run from prompt to text: where the library is used the way most programs will
+//   drafting   the options of speculation
+//   generation a run from prompt to text: uses the library as most programs will
 //   several    many texts after one prompt: samples and beams
 //   chat*      a conversation, a line a turn
 //   inspection the modes that answer a question instead
-//   *_output   what is printed
+//   *_output   the output
 #include <csignal>
 #include <exception>
 #include <initializer_list>
@@ -23,8 +23,8 @@
 
 namespace {
 
-// With one of the three closed, the next file opened would take its number: the model would be standard output. Put
-// something there that fails instead.
+// Opens /dev/null for each closed standard file, so that its use fails. Otherwise the next file that is opened, the model for
+// example, would take its number and be standard output.
 void fill_standard_files() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -49,7 +49,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   fill_standard_files();
-  // A reader that leaves (`generate | head`) ends the program quietly, also where a parent ignores the signal.
+  // A reader that leaves (`generate | head`) ends the program quietly, also if the parent process ignores the signal.
   std::signal(SIGPIPE, SIG_DFL);
   try {
     const auto options = parse_options(argc, argv);

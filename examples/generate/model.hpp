@@ -5,13 +5,13 @@
 
 #include "options.hpp"
 
-// Reads and checks the header, no weights.
+// Reads and checks the header, without the weights.
 [[nodiscard]] tessera::ModelFile open_model(const Options& options);
 
 [[nodiscard]] tessera::EngineOptions engine_options(const Options& options);
 
-// With a progress bar where it takes long.
+// Loads the engine, with a progress bar if it takes long.
 [[nodiscard]] tessera::Engine load_engine(const Options& options, std::stop_token stop);
 
-// For titles: the name in the file's metadata, or else the file's own.
+// Returns a name for titles: the name in the file's metadata, else the file's name.
 [[nodiscard]] std::string model_name(const Options& options, const tessera::Settings& settings);

@@ -1,4 +1,4 @@
-// What the program does, one function a mode; each gives the exit status. Errors are thrown.
+// The modes of the program, one function each, which returns the exit status. Errors are thrown.
 #pragma once
 
 #include "options.hpp"

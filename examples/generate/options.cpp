@@ -20,7 +20,7 @@
 
 namespace {
 
-// Numbers are read by from_chars: the whole text, decimal, whatever the locale.
+// Parses a number by from_chars: the whole text, decimal, in any locale.
 template <class T>
 bool parse_number(std::string_view text, T& number) {
   const char* end = text.data() + text.size();
@@ -42,10 +42,10 @@ T number_or_throw(const std::string& name, const std::string& text) {
   }
 }
 
-// "-n,--max-tokens": the last name is the one to show.
+// Returns the last name of "-n,--max-tokens", which messages show.
 std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
-// T is a number or an optional one.
+// Adds an option with a number. T: a number or an optional number.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& name, T& target, const std::string& description) {
   return app.add_option_function<std::string>(
@@ -60,7 +60,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, T& target, const
       description);
 }
 
-// A number of tokens: "8192" or "8k", of 1024 each.
+// Adds an option with a number of tokens: "8192" or "8k", where k is 1024.
 CLI::Option* add_tokens(CLI::App& app, const std::string& name, std::uint32_t& target, const std::string& description) {
   return app.add_option_function<std::string>(
       name,
@@ -133,7 +133,7 @@ void add_generation_options(CLI::App& app, Options& o) {
   add_number(app, "-n,--max-tokens", o.max_tokens,
              fmt::format("Tokens to write at most\nDefault: {}, or what the context has room for", kDefaultMaxTokens))
       ->type_name("N");
-  // Taken one by one as raw strings: CLI11's own vectors would read "[a,b]" as a list.
+  // Takes the values one by one as raw strings, because CLI11's own vectors would read "[a,b]" as a list.
   app.add_option_function<std::vector<std::string>>(
          "--stop",
          [&o](const std::vector<std::string>& texts) {
@@ -207,7 +207,7 @@ void add_sampling_options(CLI::App& app, Options& o) {
       ->type_name("N");
 }
 
-// Without CLI11's own remarks ("Excludes: --file").
+// Formats the help without CLI11's own remarks ("Excludes: --file").
 struct HelpFormatter : CLI::Formatter {
   [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_name().empty() ? "" : " " + option->get_type_name();
@@ -351,7 +351,7 @@ void check_chat(const Options& o) {
   if (o.tool_choice != "auto" && is_constrained(o)) throw UsageError("--tool-choice does not go with --json-schema, --regex, --grammar and --choice");
 }
 
-// What one option alone cannot see.
+// Checks the options against each other.
 void check_together(const Options& o) {
   const bool has_text = o.prompt || o.prompt_file;
   if (o.mode == Mode::tokenize && !has_text) throw UsageError("--tokenize needs a text: -p TEXT or -f FILE");

@@ -1,4 +1,4 @@
-// What the command line asks for.
+// The options of the command line.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 inline constexpr std::size_t kDefaultMaxTokens = 256;
 
 enum class Mode { generate, tokenize, detokenize, logits, plan, explain, render, chat };
-enum class WhenFull { drop, compact, stop };  // what a conversation that fills its context does with its oldest turns
+enum class WhenFull { drop, compact, stop };  // treatment of the oldest turns when a conversation fills its context
 enum class OutputKind { text, text_at_end, tokens, json };
 
 struct Options {
@@ -23,7 +23,7 @@ struct Options {
 
   std::optional<std::string> model;  // none: the model inside the binary
 
-  // The prompt: one of the three at most.
+  // The prompt: at most one of the three.
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;  // "-" is standard input
   std::optional<std::vector<tessera::Token>> prompt_ids;
@@ -38,11 +38,11 @@ struct Options {
   bool ignore_eos = false;
   std::uint32_t logprobs = 0;
 
-  // What the text must be: one of the four at most.
+  // The constraint of the text: at most one of the four.
   std::optional<std::string> json_schema;  // a file, or the schema itself
   std::optional<std::string> regex;
   std::optional<std::string> grammar_file;
-  std::optional<std::string> choice;  // texts with commas between them
+  std::optional<std::string> choice;  // texts separated by commas
 
   bool greedy = false;
   float temperature = 0.8f;
@@ -50,7 +50,7 @@ struct Options {
   float top_p = 0.95f;
   float min_p = 0.0f;
   float repeat_penalty = 1.0f;
-  std::optional<std::size_t> repeat_last;  // how many of the tokens that it counts; none: all
+  std::optional<std::size_t> repeat_last;  // last tokens that the penalty counts; none: all
   bool penalizes_prompt = false;
   std::optional<std::uint64_t> seed;  // none: a fresh one for each run
 
@@ -64,18 +64,18 @@ struct Options {
   tessera::KvOptions kv;
   std::uint32_t context = 0;
   std::optional<std::uint32_t> sliding_window;  // instead of the model's; 0: off
-  std::uint32_t keep = 0;  // tokens of the window that a full context is cut to; 0: it is the end
+  std::uint32_t keep = 0;  // window of tokens to which a full context is cut; 0: a full context ends the text
   std::uint32_t threads = 0;
   tessera::LogLevel log_level = tessera::LogLevel::warning;
 
   std::string logits_file;
 
-  // What --render shows: a conversation's file, and files that take the place of the model's template and of its tools.
+  // --render: a file with a conversation, and files that replace the model's template and the tools.
   std::string render_file;
   std::optional<std::string> template_file, tools_file;
   bool render_tokens = false;
 
-  // Of --chat, beside the template and the tools.
+  // --chat, beside the template and the tools.
   std::optional<std::string> system;
   WhenFull when_full = WhenFull::drop;
   std::optional<bool> think;
@@ -83,11 +83,11 @@ struct Options {
   std::string tool_choice = "auto";           // none, required, or a tool's name
 };
 
-// nullopt: --help or --version was asked for and has been printed. Throws UsageError.
+// Reads the command line. nullopt: --help or --version was asked for and has been printed. Throws UsageError.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
 
-// Ids as people write them: separated by spaces, line ends or commas. nullopt: something else is in there.
+// Parses ids separated by spaces, line ends or commas. nullopt: the text has something else.
 [[nodiscard]] std::optional<std::vector<tessera::Token>> parse_ids(const std::string& text);
 
-// What --help shows below the options.
+// The text of --help below the options.
 extern const char* const kHelpFooter;

@@ -1,4 +1,4 @@
-// What a generation prints, in three kinds: text, token ids, JSON.
+// Prints a generation: as text, token ids or JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 #include "options.hpp"
 
-// How a generation ended.
+// The end of a generation.
 struct Outcome {
   tessera::FinishReason finish = tessera::FinishReason::none;
   tessera::Figures figures;
-  std::optional<std::uint64_t> seed = {};  // none where nothing is drawn
+  std::optional<std::uint64_t> seed = {};  // none if nothing was drawn
   std::optional<tessera::Error> error = {};
 };
 
@@ -26,18 +26,18 @@ class Output {
   virtual void end(const Outcome& outcome) = 0;
 };
 
-// The kind that options.output names.
+// Makes the output that options.output names.
 [[nodiscard]] std::unique_ptr<Output> make_output(const Options& options, const tessera::Tokenizer& tokenizer);
 [[nodiscard]] std::unique_ptr<Output> make_json_output(const Options& options, const tessera::Tokenizer& tokenizer);
 
-// Results of the modes that do not generate, as JSON.
+// Return results of the modes that do not generate, as JSON.
 [[nodiscard]] std::string tokens_json(std::span<const tessera::Token> tokens);
 [[nodiscard]] std::string text_json(const std::string& text);
 [[nodiscard]] std::string plan_json(const std::string& model, const tessera::Plan& plan);
 [[nodiscard]] std::string explain_json(const std::string& model, std::string_view numerics, std::span<const tessera::KernelUse> uses);
 
-// A token's text in double quotes, with line ends and the like escaped.
+// Returns a token's text in double quotes, with line ends and other control characters escaped.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-// "max tokens", "interrupted", ...
+// Returns "max tokens", "interrupted", ...
 [[nodiscard]] std::string_view reason(const Outcome& outcome);

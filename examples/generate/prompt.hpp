@@ -1,4 +1,4 @@
-// From the command line to the tokens of the prompt.
+// Turns the command line's prompt into tokens.
 #pragma once
 
 #include <string>
@@ -6,20 +6,20 @@
 
 #include "options.hpp"
 
-// A file byte for byte; "-" is standard input.
+// Returns a file's bytes; "-" is standard input.
 [[nodiscard]] std::string read_file(const std::string& path);
 
-// The prompt's bytes, from -p or -f; empty with neither. Read before anything else, while Ctrl-C still simply ends the
+// Returns the prompt's bytes, from -p or -f; empty with neither. Call it first, while Ctrl-C still simply ends the
 // program.
 [[nodiscard]] std::string read_prompt(const Options& options);
 
-// What the model is given: BOS where it wants one, and before nothing at all; never an EOS behind, the text goes on.
+// Returns the tokens for the model: with BOS if the model wants one or the text is empty; never with EOS, because the text goes on.
 [[nodiscard]] std::vector<tessera::Token> prompt_tokens(const Options& options, const tessera::Tokenizer& tokenizer,
                                                         const std::string& text);
-// What is appended to a session that has tokens: no BOS, and it may be nothing.
+// Returns the tokens to append to a session that has tokens: without BOS, possibly none.
 [[nodiscard]] std::vector<tessera::Token> appended_tokens(const Options& options, const tessera::Tokenizer& tokenizer,
                                                           const std::string& text);
 
-// --tokenize's ids: the same with BOS and EOS just where the model's metadata says.
+// Returns the ids of --tokenize, with BOS and EOS as the model's metadata says.
 [[nodiscard]] std::vector<tessera::Token> encode_as_model(const Options& options, const tessera::Tokenizer& tokenizer,
                                                           const std::string& text);

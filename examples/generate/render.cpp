@@ -1,4 +1,4 @@
-// --render: what a chat template makes of a conversation, without a model's weights.
+// --render: shows a conversation as the chat template writes it, without the model's weights.
 #include <fmt/format.h>
 
 #include <tessera/chat/chat_template.hpp>
@@ -16,7 +16,7 @@ using tessera::Json;
 
 namespace {
 
-// The variables of the template: the file's object, or a list of messages alone.
+// Returns the variables of the template, from a file with an object or a list of messages.
 Json read_variables(const Options& options) {
   Json variables = read_json(options.render_file);
   if (variables.elements() != nullptr) {

@@ -9,13 +9,13 @@
 
 #include "options.hpp"
 
-// Whether the text depends on the seed.
+// Returns whether the text depends on the seed.
 [[nodiscard]] bool draws(const Options& options);
 
-// Throws UsageError where an option makes no sense.
+// Makes the sampler. Throws UsageError if an option makes no sense.
 [[nodiscard]] tessera::Sampler make_sampler(const Options& options, std::uint64_t seed,
                                             std::optional<tessera::Matcher> matcher = {},
                                             std::optional<tessera::ReasoningBudget> budget = {});
 
-// Short, so that it can be typed again.
+// Returns a random seed, short enough to be typed again.
 [[nodiscard]] std::uint64_t fresh_seed();

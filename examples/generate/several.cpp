@@ -1,4 +1,4 @@
-// Texts come with a line before each on standard output, ids a line a text, JSON as one object with all of them.
+// Prints several texts on standard output: texts with a line before each, ids in a line for each text, JSON as one object with all.
 #include "several.hpp"
 
 #include <algorithm>
@@ -27,14 +27,14 @@ struct Text {
   std::vector<Token> tokens;
   std::string text;
   tessera::FinishReason finish = tessera::FinishReason::none;
-  std::optional<double> logprob;       // of all tokens
-  std::optional<double> score;         // a beam's
+  std::optional<double> logprob;       // sum over all tokens
+  std::optional<double> score;         // beams: the score
 };
 
-// What is printed at the end, beside the texts.
+// The figures printed at the end, beside the texts.
 struct Summary {
   std::string_view name;               // "sample", "beam"
-  std::size_t count = 0;               // of these; a search gives the best ones alone
+  std::size_t count = 0;               // number of samples or beams; a search shows only the best beams
   std::optional<std::size_t> best;
   std::optional<std::uint64_t> seed;
   double seconds = 0.0;
@@ -112,7 +112,7 @@ void print_all(const Options& options, const PromptRead& prompt, std::span<const
   if (summary.error) throw Failure(*summary.error);
 }
 
-// Tokens that a text may have.
+// Returns the most tokens of a text.
 std::size_t most_tokens(const PromptRead& prompt, const tessera::GenerateOptions& generate) {
   return generate.max_tokens != 0 ? generate.max_tokens : prompt.session.context() - std::min<std::size_t>(prompt.session.context(), prompt.tokens.size());
 }

@@ -6,19 +6,19 @@
 #include <string>
 #include <string_view>
 
-// Writes and flushes; throws Failure where that does not work.
+// Writes to standard output and flushes. Throws Failure on an error.
 void print(std::string_view text);
 
-// One line on standard error, "generate: ..."; control characters in it become '?'.
+// Writes a line "generate: ..." to standard error. Control characters become '?'.
 void complain(std::string_view text);
 
-// "1.06 MB": decimal units, three digits.
+// Returns "1.06 MB": decimal units, three digits.
 [[nodiscard]] std::string human_bytes(std::uint64_t bytes);
 
-// "12.3 ms", "4.56 s".
+// Returns "12.3 ms", "4.56 s".
 [[nodiscard]] std::string human_seconds(double seconds);
 
-// A bar on standard error, if that is a terminal and the work takes over a second; gone when the work is done.
+// A progress bar on standard error, if that is a terminal and the work takes over a second. It disappears when the work is done.
 class ProgressBar {
  public:
   enum class Unit { bytes, tokens };
@@ -28,7 +28,7 @@ class ProgressBar {
   ~ProgressBar();
 
   void update(std::uint64_t done, std::uint64_t total);
-  void finish();  // takes the bar away, as the destructor does
+  void finish();  // removes the bar; the destructor does so too
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,4 +1,4 @@
-// Text and token ids on standard output; log-probabilities and the line of figures on standard error.
+// Prints text or token ids on standard output, and log-probabilities and the line of figures on standard error.
 #include <cstdio>
 #include <vector>
 
@@ -28,7 +28,7 @@ void print_figures(const Outcome& outcome) {
   fmt::print(stderr, "[{}; {}]\n", line, reason(outcome));
 }
 
-// One line a token: itself, then the most likely ones.
+// A table with a line for each token: the token, then the likeliest tokens.
 class LogprobTable {
  public:
   explicit LogprobTable(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}

@@ -15,7 +15,7 @@ using tessera::Json;
 
 namespace {
 
-constexpr std::int64_t kMostInteger = std::int64_t{1} << 53;  // what JavaScript can say
+constexpr std::int64_t kMostInteger = std::int64_t{1} << 53;  // the largest integer that JavaScript has exactly
 
 std::vector<tessera::sampling::TokenBias> read_biases(Fields& fields, const ServedModel& model) {
   std::vector<tessera::sampling::TokenBias> biases;
@@ -32,7 +32,7 @@ std::vector<tessera::sampling::TokenBias> read_biases(Fields& fields, const Serv
     if (real == nullptr && whole == nullptr) fields.refuse("logit_bias", "A bias must be a number.");
     const double bias = real != nullptr ? *real : static_cast<double>(*whole);
     if (!(bias >= -100.0 && bias <= 100.0)) fields.refuse("logit_bias", "A bias must be a number from -100 to 100.");
-    // OpenAI: -100 and 100 are a ban and a choice of this token alone.
+    // OpenAI: -100 bans the token, 100 makes it the only choice.
     constexpr float kInfinite = std::numeric_limits<float>::infinity();
     biases.push_back({static_cast<tessera::Token>(id), bias == -100.0 ? -kInfinite : static_cast<float>(bias)});
   }
@@ -64,7 +64,7 @@ tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
   if (a.top_n_sigma > 0.0) chain.top_n_sigma(static_cast<float>(a.top_n_sigma));
   if (a.dynamic_temperature) chain.dynamic_temperature(*a.dynamic_temperature);
   else chain.temperature(static_cast<float>(a.temperature));
-  if (a.mirostat) {  // instead of the other cuts, as in llama.cpp
+  if (a.mirostat) {  // replaces the other cuts, as in llama.cpp
     chain.mirostat(*a.mirostat);
     return chain.build();
   }
@@ -76,7 +76,7 @@ tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
   return chain.build();
 }
 
-// Tokens with one of these texts in them.
+// Returns the tokens that contain one of these texts.
 std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, const std::vector<std::string>& texts) {
   std::vector<tessera::Token> found;
   for (std::size_t i = 0; i < tokenizer.vocab_size(); ++i) {
@@ -87,8 +87,8 @@ std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, con
   return found;
 }
 
-// Chooses the tokens that a penalty counts: the answer, as OpenAI does. With llama.cpp's field that says how many tokens it looks back at it counts
-// the prompt too, as there; `penalize_prompt` says otherwise, either way.
+// Returns the tokens that penalties count: the answer's, as with OpenAI. With llama.cpp's field for the tokens to look back at, the
+// prompt counts too, as there. Exception: `penalize_prompt` decides, if it is there.
 tessera::sampling::Counted read_counted(Fields& fields, bool looks_back) {
   using tessera::sampling::Counted;
   return fields.boolean("penalize_prompt").value_or(looks_back) ? Counted::sequence : Counted::answer;
@@ -109,7 +109,7 @@ void read_dry(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.dry_breakers = tokens_with(model.tokenizer(), breakers);
 }
 
-// The ways of drawing beside temperature, top_k, top_p and min_p.
+// Reads the fields of drawing beside temperature, top_k, top_p and min_p.
 void read_rarer_ways(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.typical_p = fields.number("typical_p", 0.01, 1.0).value_or(1.0);
   a.top_n_sigma = std::max(fields.number("top_n_sigma", -1.0, 100.0).value_or(0.0), 0.0);

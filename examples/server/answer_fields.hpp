@@ -1,4 +1,4 @@
-// The fields of a request that all of the APIs have, under one name or another: how tokens are drawn, how many, and for whom.
+// The fields of a request that all APIs have, under one name or another: how tokens are drawn, how many, and for whom.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@
 
 namespace server {
 
-// What a request may ask for at most.
+// The most that a request may ask for.
 struct RequestLimits {
-  std::size_t max_tokens = 0;       // of an answer; 0: what the context has room for
+  std::size_t max_tokens = 0;       // tokens of an answer; 0: as many as the context has room for
   std::uint32_t samples = 8;        // n
-  std::size_t prompts = 64;         // of one completions or embeddings request
+  std::size_t prompts = 64;         // prompts of one completions or embeddings request
   std::size_t tools = 128;
   std::size_t stops = 16;
   std::uint32_t logprobs = 20;
 };
 
-// Whose request it is.
+// The client of a request.
 struct Caller {
-  std::string tenant;  // its prompts share pages with its own alone; empty: nobody is told apart
+  std::string tenant;  // shares pages only between its own prompts; empty: clients are not told apart
 };
 
 struct AnswerFields {
-  // As generate has them: small models ramble at OpenAI's 1.
+  // The same defaults as generate's, because small models ramble at OpenAI's temperature of 1.
   double temperature = 0.8, top_p = 0.95, min_p = 0.0;
   std::int64_t top_k = 0;
   double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
   std::size_t repeat_last_n = tessera::sampling::kWholeHistory;
-  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // what the three penalties count; DRY has its own
+  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // of the three penalties; DRY has its own
   double typical_p = 1.0, top_n_sigma = 0.0;
   std::optional<tessera::sampling::DynamicTemperatureOptions> dynamic_temperature{};
   std::optional<tessera::sampling::XtcOptions> xtc{};
@@ -48,37 +48,37 @@ struct AnswerFields {
   std::vector<tessera::sampling::TokenBias> biases{};
   std::optional<std::uint64_t> seed{};
   std::uint32_t samples = 1;
-  std::size_t max_tokens = 0;  // 0: not said
-  std::size_t context = 0;     // tokens of the prompt and the answer at most; 0: as many as the model's context
+  std::size_t max_tokens = 0;  // 0: the request has no limit
+  std::size_t context = 0;     // the most tokens of the prompt and the answer; 0: the model's context
   std::vector<std::string> stops{};
   bool stops_in_reasoning = false;  // a stop string ends a chat's reasoning too
   std::vector<tessera::Token> stop_tokens{};
-  std::uint32_t logprobs = 0;  // the likeliest tokens that are told with each; 0: none, and `shows_logprobs` says whether its own
+  std::uint32_t logprobs = 0;  // the number of likeliest tokens told with each token; 0: none, only the token's own, if shows_logprobs
   bool shows_logprobs = false, ignores_eos = false;
   std::int32_t priority = 0;
   double deadline = std::numeric_limits<double>::infinity();  // seconds
 };
 
 inline constexpr std::size_t kNoTokens = ~std::size_t{0};
-// Tokens of an answer at most, by the first of these fields that is there; -1 is 0, as many as there is room for. 0 is kNoTokens
-// where `least` is 0, else an ApiError.
+// Returns the most tokens of an answer, by the first of these fields that is there. A value of -1 gives 0: as many as there is room
+// for. A value of 0 gives kNoTokens if `least` is 0, else it is an ApiError.
 [[nodiscard]] std::optional<std::size_t> read_most_tokens(Fields& fields, std::initializer_list<std::string_view> names, std::int64_t least = 1);
-// Stop strings; empty ones stop nothing.
+// Returns the stop strings. Empty strings stop nothing.
 [[nodiscard]] std::vector<std::string> read_stops(Fields& fields, std::string_view name, const RequestLimits& limits);
-// How tokens are drawn and for whom: the fields that all APIs share (field_rules.cpp), temperature to dynatemp_exponent.
+// Reads the fields that say how tokens are drawn and for whom: kDrawingFields (field_rules.hpp), which all APIs share.
 void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& answer);
 
-// What holds an answer, beside how it is drawn.
+// The constraints of an answer beside its drawing fields.
 struct AnswerBounds {
   std::optional<tessera::Matcher> matcher{};
   std::optional<tessera::ReasoningBudget> budget{};
 };
 
-// Tokens of the prompt and the answer of this request at most.
+// Returns the most tokens of this request's prompt and answer.
 [[nodiscard]] std::size_t context_of(const ServedModel& model, const AnswerFields& answer);
-// Tokens that an answer to a prompt of this length may have. The prompt must leave room for one (ApiError, 400).
+// Returns the most tokens of an answer to a prompt of this length. Throws ApiError of status 400 if there is no room for a token.
 [[nodiscard]] std::size_t answer_room(const ServedModel& model, const RequestLimits& limits, const AnswerFields& answer, std::size_t prompt);
-// A request of the scheduler for this prompt. With temperature 0 it is greedy. What a grammar forces is drafted.
+// Makes a request of the scheduler for this prompt: greedy with temperature 0, and with drafts of text that a grammar forces.
 [[nodiscard]] tessera::Request make_request(const ServedModel& model, const RequestLimits& limits, const Caller& caller,
                                             const AnswerFields& answer, std::vector<tessera::Token> prompt,
                                             AnswerBounds bounds);

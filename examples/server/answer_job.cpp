@@ -20,7 +20,7 @@ using tessera::RequestHandle;
 
 namespace {
 
-constexpr std::size_t kMostUnsent = 64 << 10;  // bytes that wait for the client before its request does
+constexpr std::size_t kMostUnsent = 64 << 10;  // unsent bytes from which on the request waits for its client
 
 std::string call_id() {
   static constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -36,7 +36,7 @@ class Job : public std::enable_shared_from_this<Job> {
       : context_(context), writer_(std::move(writer)), reply_(std::move(reply)), on_answered_(std::move(on_answered)) {}
 
   void start(std::vector<AnswerPlan> plans);
-  // Any thread: look at it again, soon.
+  // Has a worker look at the job again soon. Any thread.
   void wake() {
     if (wakes_.fetch_add(1) == 0) context_.workers.post([self = shared_from_this()] { self->run(); });
   }
@@ -44,8 +44,8 @@ class Job : public std::enable_shared_from_this<Job> {
  private:
   struct Choice {
     std::optional<OutputParser> parser;
-    std::optional<AnswerTokens> answer_tokens;  // where log-probabilities are shown
-    std::size_t text_bytes = 0;                 // of the output, where nothing parses it
+    std::optional<AnswerTokens> answer_tokens;  // if log-probabilities are shown
+    std::size_t text_bytes = 0;                 // bytes of the output, if no parser reads it
     std::uint64_t tokens = 0;
     bool has_calls = false;
   };
@@ -53,8 +53,8 @@ class Job : public std::enable_shared_from_this<Job> {
     std::optional<RequestHandle> handle{};
     std::size_t first_choice = 0;
     std::vector<std::string> stops;
-    std::uint64_t taken = 0;  // tokens
-    tessera::RequestFigures figures{};  // as they were last looked at
+    std::uint64_t taken = 0;  // tokens taken from the handle
+    tessera::RequestFigures figures{};  // at the last look
   };
 
   void run();
@@ -77,17 +77,17 @@ class Job : public std::enable_shared_from_this<Job> {
   std::atomic<std::uint64_t> wakes_{0};
   std::vector<Part> parts_;
   std::vector<Choice> choices_;
-  const tessera::OutputFormat* format_ = nullptr;  // of chat answers
+  const tessera::OutputFormat* format_ = nullptr;  // format of chat answers
   Usage usage_;
   AnswerReport report_;
   bool begun_ = false, over_ = false;
-  bool wants_progress_ = false;  // and the prompts are not all computed yet
-  PromptProgress progress_;      // that was told last
-  bool reasons_ = false;  // the piece in hand adds to reasoning
+  bool wants_progress_ = false;  // the writer wants progress, and not all prompts are computed
+  PromptProgress progress_;      // the progress told last
+  bool reasons_ = false;  // the present piece adds to the reasoning
 };
 
 void Job::start(std::vector<AnswerPlan> plans) {
-  wakes_ = 1;  // nothing moves until all of it has been submitted
+  wakes_ = 1;  // run() does not begin until all plans are submitted
   wants_progress_ = writer_->wants_progress();
   for (AnswerPlan& plan : plans) {
     Part part{.first_choice = choices_.size(), .stops = plan.request.generate.stop_strings};
@@ -113,11 +113,11 @@ void Job::start(std::vector<AnswerPlan> plans) {
     part.handle = *std::move(handle);
     parts_.push_back(std::move(part));
   }
-  reply_->on_change([self = shared_from_this()] { self->wake(); });  // which keeps it, as long as there is a client
+  reply_->on_change([self = shared_from_this()] { self->wake(); });  // this keeps the job alive as long as the client is there
   context_.workers.post([self = shared_from_this()] { self->run(); });
 }
 
-// One thread at a time is here, however often it is woken meanwhile.
+// Runs on one thread at a time, also if it is woken meanwhile.
 void Job::run() {
   for (;;) {
     const std::uint64_t seen = wakes_.load();
@@ -144,7 +144,7 @@ void Job::look() {
   if (!goes_on && !over_) finish();
 }
 
-// Before anything of what is read: a prompt is computed before its answer begins.
+// Tells the writer the progress of the prompts. Called before pieces are read, since a prompt is computed before its answer.
 void Job::tell_progress() {
   PromptProgress now;
   double begin = -1.0, end = -1.0;
@@ -164,7 +164,7 @@ void Job::tell_progress() {
   writer_->progress(progress_ = now);
 }
 
-// What there is to read, while the client takes it. Whether more is to come.
+// Reads all pieces that are there, as long as the client takes them. Returns whether more will come.
 bool Job::read(Part& part) {
   if (!part.handle) return false;
   for (;;) {
@@ -174,14 +174,14 @@ bool Job::read(Part& part) {
     take(part, *next);
   }
   if (part.handle->state() != tessera::RequestState::ended) return true;
-  while (auto next = part.handle->try_next()) take(part, *next);  // came between the two looks
+  while (auto next = part.handle->try_next()) take(part, *next);  // pieces that came since the first look
   if (const tessera::Status status = part.handle->status(); !status) throw api_error(status.error());
   count(part);
   part.handle.reset();
   return false;
 }
 
-// Adds what the scheduler did for a part, also for one that is cut: tokens that nobody took are counted too.
+// Counts the scheduler's work for a part, also for a part that is cut: tokens that were not taken count too.
 void Job::count(const Part& part) {
   const tessera::RequestFigures figures = part.handle->figures();
   usage_.completion_tokens += figures.tokens - std::min(figures.tokens, part.taken);
@@ -222,7 +222,7 @@ void Job::take(Part& part, const tessera::RequestPiece& got) {
   writer_->finish(index, how);
 }
 
-// A piece of an answer that is text alone. Tokens without text, such as control tokens, are the answer's too.
+// Writes a piece of an answer that is plain text. Tokens without text, like control tokens, belong to the answer too.
 void Job::give_text(std::size_t index, const Piece& piece) {
   Choice& choice = choices_[index];
   choice.text_bytes += piece.text.size();
@@ -268,7 +268,7 @@ void Job::report(unsigned status, std::string error) {
   for (const Part& part : parts_) {
     if (part.handle) count(part);
   }
-  parts_.clear();  // what still runs is cancelled
+  parts_.clear();  // cancels requests that still run
   report_.usage = usage_;
   report_.status = status;
   report_.error = std::move(error);

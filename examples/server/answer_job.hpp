@@ -1,6 +1,6 @@
-// A request on its way: from its plans to the scheduler, and what comes of them to its writer. It moves when the scheduler has
-// something to read or the client has taken what was written; a client that takes nothing holds its own request back, one that
-// has gone ends it.
+// A request on its way: passes its plans to the scheduler, and the results to its writer. It works when the scheduler has
+// pieces to read, or the client has taken all that was written. A client that takes nothing holds its own request back; a client
+// that has gone ends it.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace server {
 
-// What is asked of the model, of one prompt.
+// The request for one prompt.
 struct AnswerPlan {
   tessera::Request request;
-  // How the text is read: a chat answer's reasoning and calls. none: it is text.
+  // How to read a chat answer's reasoning and calls. none: the answer is plain text.
   struct Chat {
     bool in_reasoning = false;
     std::vector<tessera::Json> tools{};
@@ -31,12 +31,12 @@ struct AnswerPlan {
   bool shows_logprobs = false;
 };
 
-// Told once, when a request is over.
+// The figures of a request, told once at its end.
 struct AnswerReport {
   Usage usage;
   unsigned status = 200;       // 499: the client went away
   std::string error{};
-  std::uint64_t stopped = 0, cut = 0;  // its choices that came to their end, and those that came to max_tokens
+  std::uint64_t stopped = 0, cut = 0;  // choices that reached their end, and choices that reached max_tokens
   double queue = 0.0, time_to_first_token = 0.0, seconds = 0.0;
 };
 using OnAnswered = std::function<void(const AnswerReport&)>;
@@ -48,7 +48,7 @@ struct JobContext {
   Workers& workers;
 };
 
-// Submits the plans and answers by the writer. Errors that come at once are thrown (ApiError); later ones are the writer's.
+// Submits the plans, and answers by the writer. Throws ApiError if the plans cannot be submitted; later errors go to the writer.
 void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
                OnAnswered on_answered);
 

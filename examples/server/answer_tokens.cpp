@@ -11,7 +11,7 @@ using tessera::FinishReason;
 
 namespace {
 
-// As a generation does: what follows control tokens alone begins a text.
+// Returns the start of the text as a generation does: after control tokens alone, a new text begins.
 tessera::TextStart start_behind(const tessera::Tokenizer& tokenizer, std::span<const tessera::Token> prompt) {
   const bool has_text = std::ranges::any_of(prompt, [&](tessera::Token token) { return tokenizer.type(token) != tessera::TokenType::control; });
   return has_text ? tessera::TextStart::continuation : tessera::TextStart::sequence;

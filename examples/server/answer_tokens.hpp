@@ -1,4 +1,4 @@
-// Which tokens of an output are the answer's: log-probabilities are told of those alone, and not before their text is certain.
+// Finds the tokens of an output that belong to the answer's text: only their log-probabilities are told, once the text is certain.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,18 @@ class AnswerTokens {
  public:
   struct Token {
     tessera::Piece piece{};
-    std::size_t begin = 0, end = 0;  // bytes of the output that it gives; a token within a character gives the character
-    std::size_t characters = 0;      // of the output in front of it
+    std::size_t begin = 0, end = 0;  // the token's bytes of the output; a token within a character has the whole character
+    std::size_t characters = 0;      // characters of the output in front of the token
   };
 
-  // How the generation makes text of its tokens.
+  // `options` and `prompt`: of the generation, which say how it turns tokens into text.
   AnswerTokens(const tessera::Tokenizer& tokenizer, const tessera::GenerateOptions& options, std::span<const tessera::Token> prompt);
 
-  // Every token of the output, in order.
+  // Adds a token of the output. Call it for every token, in order.
   void push(const tessera::Piece& piece);
-  // The tokens of the text that stood there; those in front of it that are in none are forgotten. Spans ascend.
+  // Takes the tokens of the text in `spans`, which must ascend. Earlier tokens that are in no span are dropped.
   [[nodiscard]] std::vector<Token> take(std::span<const tessera::OutputSpan> spans);
-  // All that are left.
+  // Takes all tokens that are left.
   [[nodiscard]] std::vector<Token> take_rest();
 
  private:

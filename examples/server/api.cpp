@@ -35,7 +35,7 @@ Object model_object(const ServedModel& model) {
       .set("meta", meta);
 }
 
-// A part of a path as it is meant: "a%2Fb" is a/b. What is no escape stays.
+// Returns a part of a path with its escapes decoded: "a%2Fb" is a/b. Invalid escapes stay.
 std::string decoded(std::string_view part) {
   std::string text;
   for (std::size_t i = 0; i < part.size(); ++i) {

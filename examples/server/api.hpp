@@ -1,5 +1,5 @@
-// The endpoints: each reads a request of its API into plans for the scheduler, and writes what comes of them. Mistakes of the
-// client are thrown (ApiError).
+// The endpoints: each reads a request of its API into plans for the scheduler, and writes the results. A mistake of the client is
+// thrown as an ApiError.
 #pragma once
 
 #include "answer_fields.hpp"
@@ -13,7 +13,7 @@ namespace server {
 struct Api {
   JobContext job;
   RequestLimits limits;
-  bool strict_model = false;  // a request that names another model is an error; else it is answered by the one there is
+  bool strict_model = false;  // a request that names another model is an error; else the served model answers it
 };
 
 // One request of a client.
@@ -22,13 +22,13 @@ struct Call {
   HttpReplyPtr reply;
   Caller caller;
   OnAnswered on_answered;
-  Notes& notes;  // what of the request has no effect
+  Notes& notes;  // parts of the request without effect
 };
 
-// The body as JSON, with the fields that the endpoint reads alone (field_rules.hpp). Errors say where it stops being JSON, or name
-// the field.
+// Returns the body as JSON, with only the fields that the endpoint reads (field_rules.hpp). Errors say where the body stops being
+// JSON, or name the field.
 [[nodiscard]] tessera::Json body_of(const Call& call, Endpoint endpoint);
-// Reads the model's name. Any name is taken for the one model there is; with Api::strict_model another one's is an error.
+// Reads the model's name. Any name means the served model. Exception: with Api::strict_model another name is an error.
 void check_model(Fields& fields, const Api& api);
 [[nodiscard]] std::string new_id(std::string_view prefix);  // "chatcmpl-4f..."
 [[nodiscard]] std::int64_t unix_time();

@@ -55,7 +55,7 @@ ApiError api_error(const tessera::Error& error, std::string param) {
     case ErrorCode::invalid_state:
     case ErrorCode::cancelled: return {503, "The server is shutting down.", {}, "shutting_down"};
     case ErrorCode::numeric:
-      // Logits that are NaN are the model's fault, a choice of no token is the request's.
+      // NaN logits are the model's fault; constraints that leave no token are the request's.
       if (error.message().find("no token of the vocabulary") != std::string::npos) {
         return {400, "The answer cannot go on in the form that the request states: this model's vocabulary has no token for the characters that must come next. Change the pattern, grammar or schema."};
       }

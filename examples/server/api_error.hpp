@@ -1,4 +1,4 @@
-// The mistake of a client, or the reason why it must wait: an HTTP status, and the error as OpenAI's API, Anthropic's or Ollama's writes it.
+// An error for a client: an HTTP status, and the error in the form of OpenAI's, Anthropic's or Ollama's API.
 #pragma once
 
 #include <stdexcept>
@@ -18,12 +18,12 @@ struct ApiError : std::runtime_error {
       : std::runtime_error(message), status(status_), param(std::move(param_)), code(std::move(code_)) {}
 
   unsigned status;
-  std::string param;         // the field
+  std::string param;         // name of the field
   std::string code;          // "context_length_exceeded"
-  double retry_after = 0.0;  // seconds; 0: nothing is said
+  double retry_after = 0.0;  // seconds until the client may try again; 0: not said
 };
 
-// What the library refused or failed at. Of a mistake in a field, which it is.
+// Makes an ApiError of an error of the library. `param`: the field with the mistake, if the error is about a field.
 [[nodiscard]] ApiError api_error(const tessera::Error& error, std::string param = {});
 
 template <class T>
@@ -35,13 +35,13 @@ inline void value_or_refuse(const tessera::Status& status, std::string param = {
   if (!status) throw api_error(status.error(), std::move(param));
 }
 
-// Whose way of writing errors.
+// The API in whose form errors are written.
 enum class ApiKind { openai, anthropic, ollama };
 [[nodiscard]] ApiKind api_at(std::string_view path) noexcept;
 
 [[nodiscard]] tessera::Json to_json(const ApiError& error, ApiKind kind);
 [[nodiscard]] HttpResponse to_response(const ApiError& error, ApiKind kind);
-// An HttpRefusal: also what never becomes a request of an API is refused as that API's clients read it.
+// An HttpRefusal: answers a request that no handler sees, in the form that clients of the path's API read.
 [[nodiscard]] HttpResponse refusal(std::string_view path, unsigned status, const std::string& message);
 
 }  // namespace server

@@ -23,8 +23,8 @@ struct Shape {
   std::string id, model;
   std::int64_t created;
   bool shows_logprobs;
-  std::size_t top;  // likeliest tokens beside each
-  std::vector<std::string> custom_tools;  // whose calls are a text
+  std::size_t top;  // likeliest tokens told with each token
+  std::vector<std::string> custom_tools;  // tools whose calls are a text
 
   [[nodiscard]] Object object(const char* kind) const {
     return Object().set("id", id).set("object", kind).set("created", created).set("model", model);
@@ -108,7 +108,7 @@ class WholeChat final : public AnswerWriter {
 
 class StreamedChat final : public AnswerWriter {
  public:
-  // `running`: the usage that begins, where each piece of the stream tells the usage so far.
+  // `running`: the usage at the beginning, if each piece of the stream tells the usage so far.
   StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, std::optional<Usage> running,
                HttpReplyPtr reply)
       : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), inputs_(choices), stream_(stream), running_(running), reply_(std::move(reply)) {}
@@ -168,7 +168,7 @@ class StreamedChat final : public AnswerWriter {
   void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
-  // A call of a custom tool that is being written: its text is within JSON, and is told when it is whole.
+  // A call of a custom tool that is being written. Its text is within JSON, so it is told when it is whole.
   struct Input {
     bool is_open = false;
     std::size_t call = 0;
@@ -201,7 +201,7 @@ class StreamedChat final : public AnswerWriter {
 
   Shape shape_;
   const tessera::Tokenizer& tokenizer_;
-  std::vector<Json::Array> logprobs_;  // [choices]: of tokens whose text has not come yet
+  std::vector<Json::Array> logprobs_;  // [choices]: tokens whose text has not come yet
   std::vector<Input> inputs_;            // [choices]
   StreamFields stream_;
   std::optional<Usage> running_;

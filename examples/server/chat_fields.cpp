@@ -21,7 +21,7 @@ using Kind = ToolChoice::Kind;
 
 namespace {
 
-// A custom tool's call of the history, as the model knows it.
+// Returns a custom tool's call of the history, in the form that the model knows.
 Json function_call(Fields& call) {
   Fields custom(*call.need(call.object("custom"), "custom"), call.path_of("custom"));
   const Object arguments = Object().set("input", custom.text("input").value_or(""));
@@ -31,7 +31,7 @@ Json function_call(Fields& call) {
       .set("function", Object().set("name", custom.need(custom.text("name"), "name")).set("arguments", arguments));
 }
 
-// A message with the fields that the API knows in their right form; others are the template's.
+// Returns a message whose fields that the API knows have the right form. Other fields are passed to the template.
 Json checked(const Json& message, const std::string& path, Notes& notes) {
   Fields fields(message, path);
   (void)fields.need(fields.choice("role", {"system", "developer", "user", "assistant", "tool"}), "role");
@@ -73,7 +73,7 @@ void read_messages(Fields& fields, tessera::ChatRequest& request, Notes& notes) 
   }
 }
 
-// {"type": "custom", "custom": {"name", "description", "format": {"type": "grammar", "grammar": {"syntax", "definition"}}}}
+// Reads {"type": "custom", "custom": {"name", "description", "format": {"type": "grammar", "grammar": {"syntax", "definition"}}}}.
 void read_custom_tool(Fields& tool, ChatFields& chat) {
   Fields custom(*tool.need(tool.object("custom"), "custom"), tool.path_of("custom"));
   const std::string name = custom.need(custom.text("name"), "name");
@@ -171,7 +171,7 @@ std::optional<std::string> text_of_part(Fields& part, Notes& notes) {
 std::string text_of_parts(const Json& content, const std::string& path, Notes& notes) {
   if (content.string() != nullptr) return *content.string();
   if (content.elements() == nullptr) throw ApiError(400, "This must be a text or a list of parts.", path);
-  // As one text: templates differ in whether they take parts.
+  // As one text, because not all templates take parts.
   std::string text;
   for (std::size_t i = 0; i < content.elements()->size(); ++i) {
     const Json& each = (*content.elements())[i];
@@ -182,7 +182,8 @@ std::string text_of_parts(const Json& content, const std::string& path, Notes& n
 }
 
 GrammarSource source_of(const AnswerForm& form) {
-  // A model that may write white space or digits for ever sometimes does. The order is the schema's, as OpenAI has it.
+  // Limits white space and digits, because a model that may write them for ever sometimes does. The order of properties is the
+  // schema's, as with OpenAI.
   return {.kind = form.kind,
           .text = form.text,
           .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated, .numbers = tessera::JsonNumbers::plain}};
@@ -190,7 +191,7 @@ GrammarSource source_of(const AnswerForm& form) {
 
 namespace {
 
-// Names under which one object states the form of an answer.
+// Reads the fields of one object that state the form of an answer.
 class FormReader {
  public:
   FormReader(Fields& fields, std::optional<AnswerForm>& form) : fields_(fields), form_(form) {}
@@ -201,7 +202,7 @@ class FormReader {
   void grammar(std::string_view name) {
     if (auto text = fields_.text(name)) set(name, GrammarSource::Kind::ebnf, *std::move(text));
   }
-  // A schema, or its text, as vLLM takes both.
+  // Reads a schema or the text of a schema, as vLLM does.
   void schema(std::string_view name) {
     const Json* given = fields_.any(name);
     if (given == nullptr) return;
@@ -278,10 +279,10 @@ std::optional<AnswerForm> read_form(const Json* json, const std::string& path, b
   Fields form(*json, path);
   const std::string type = form.need(form.choice("type", {"text", "json_object", "json_schema"}), "type");
   const bool is_schema = type == "json_schema";
-  std::optional<Fields> nested;  // OpenAI's chat nests a schema, the others do not
+  std::optional<Fields> nested;  // OpenAI's chat nests the schema, other APIs do not
   if (is_schema && !is_flat) nested.emplace(*form.need(form.object("json_schema"), "json_schema"), path + ".json_schema");
   Fields& inner = nested ? *nested : form;
-  const Json* schema = type != "text" ? inner.any("schema") : nullptr;  // llama.cpp: of a json_object too
+  const Json* schema = type != "text" ? inner.any("schema") : nullptr;  // llama.cpp: json_object may have a schema too
   if (schema != nullptr && schema->members() == nullptr && schema->boolean() == nullptr) inner.refuse("schema", "This must be a JSON Schema.");
   if (is_schema && is_flat) (void)inner.need(schema, "schema");
   if (is_schema) {
@@ -364,7 +365,7 @@ ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat) {
 
 namespace {
 
-// Of an answer of so many tokens; nullopt: all of them may be reasoning.
+// Returns the most tokens of reasoning in an answer of `answer` tokens; nullopt: all tokens may be reasoning.
 std::optional<std::size_t> most_reasoning(const ChatFields& chat, std::size_t answer) {
   if (chat.most_reasoning) return chat.most_reasoning;
   constexpr std::pair<std::string_view, double> kShares[] = {{"none", 0.0}, {"minimal", 0.1}, {"low", 0.2}, {"medium", 0.5}, {"high", 0.8}, {"xhigh", 0.95}};
@@ -373,8 +374,8 @@ std::optional<std::size_t> most_reasoning(const ChatFields& chat, std::size_t an
   return static_cast<std::size_t>(share->second * static_cast<double>(answer));
 }
 
-// Leaves out the first turn behind the system messages: what the user said, and all up to what the user said next. False: there
-// is the last turn alone.
+// Removes the first turn behind the system messages: a message of the user, and all messages up to the user's next one. Returns
+// false if only one turn is left.
 bool drop_oldest_turn(std::vector<Message>& messages) {
   const auto is_system = [](const Message& message) { return message.role == "system"; };
   const auto begin = std::ranges::find_if_not(messages, is_system);
@@ -385,7 +386,7 @@ bool drop_oldest_turn(std::vector<Message>& messages) {
   return true;
 }
 
-// Tools as the grammar has them: the input of some is held to a pattern, which the model is not told.
+// Returns the tools for the grammar: with the patterns of inputs, which the model is not told.
 std::vector<Json> with_patterns(std::vector<Json> tools, const std::vector<ToolPattern>& patterns) {
   for (Json& tool : tools) {
     const Json* function = tool.find("function");

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 9> kCombining = {
     "allOf", "not", "if", "unevaluatedProperties", "dependentSchemas", "patternProperties", "propertyNames", "dependencies", "minProperties"};
 
-// Values of these are schemas, or lists of schemas; values of the others are schemas by name.
+// Keys whose values are schemas or lists of schemas; the values of the other keys are schemas by name.
 constexpr std::array<std::string_view, 6> kSchemas = {"items", "prefixItems", "anyOf", "oneOf", "additionalProperties", "contains"};
 constexpr std::array<std::string_view, 3> kNamed = {"properties", "$defs", "definitions"};
 
@@ -22,7 +22,7 @@ bool has(const List& list, std::string_view name) {
   return std::ranges::find(list, name) != list.end();
 }
 
-// Calls `see` with every schema in this one, itself included.
+// Calls `see` with every schema within this one, and with this one.
 template <class See>
 void walk(Json& schema, const See& see) {
   if (schema.elements() != nullptr) {
@@ -45,7 +45,7 @@ Json closed_schema(const Json& schema) {
   bool combines = false;
   walk(closed, [&](const Json& each) {
     for (const std::string_view name : kCombining) combines = combines || each.find(name) != nullptr;
-    // Properties beside a choice: each branch sees them all.
+    // Properties beside a choice: each branch of the choice sees all of them.
     const bool chooses = each.find("anyOf") != nullptr || each.find("oneOf") != nullptr || each.find("$ref") != nullptr;
     combines = combines || (chooses && each.find("properties") != nullptr);
   });

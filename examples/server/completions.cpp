@@ -31,31 +31,31 @@ struct Shape {
   std::string id, model;
   std::int64_t created;
   bool shows_logprobs;
-  std::size_t top;                  // likeliest tokens beside each
+  std::size_t top;                  // likeliest tokens told with each token
   struct Prompt {
     std::string text;
     std::vector<tessera::Token> tokens{};
     PromptScores scores{};
   };
-  std::vector<Prompt> echoes;       // [prompts]: what stands in front of the texts; empty without echo
+  std::vector<Prompt> echoes;       // [prompts]: prompts to put in front of the texts; empty without echo
   std::size_t samples = 1;          // choices of a prompt
-  std::size_t kept = 1;             // of them: the ones that are shown, the likeliest a token; as many as `samples` unless best_of
+  std::size_t kept = 1;             // choices that are shown: with best_of the likeliest a token, otherwise all
 
-  // Characters of the prompt that a choice begins with.
+  // Returns the characters of the prompt with which a choice begins.
   [[nodiscard]] std::size_t echoed(std::size_t choice) const { return echoes.empty() ? 0 : characters(echoes[choice / samples].text); }
   [[nodiscard]] Object object() const {
     return Object().set("id", id).set("object", "text_completion").set("created", created).set("model", model);
   }
 };
 
-// {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, grown token by token.
+// Builds {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, token by token.
 class Logprobs {
  public:
-  // A prompt's tokens, of which the first follows nothing. Offsets are of their text in the prompt.
+  // Adds a prompt's tokens; the first has no log-probability. Offsets are those of the tokens' texts in the prompt.
   void add_prompt(const tessera::Tokenizer& tokenizer, const Shape::Prompt& prompt, std::size_t top) {
     std::size_t bytes = 0, text = 0;
     for (const tessera::Token token : prompt.tokens) text += characters_of(tokenizer, token);
-    const std::size_t ahead = text - std::min(text, characters(prompt.text));  // a blank that the tokenizer puts in front
+    const std::size_t ahead = text - std::min(text, characters(prompt.text));  // the blank that the tokenizer puts in front
     for (std::size_t i = 0; i < prompt.tokens.size(); ++i) {
       const bool is_first = i == 0;
       tokens_.emplace_back(shown_token(tokenizer, prompt.tokens[i]));
@@ -133,11 +133,11 @@ class Whole final : public AnswerWriter {
   struct Choice {
     std::string text, reason;
     Logprobs logprobs;
-    double sum = 0.0;  // of the log-probabilities
+    double sum = 0.0;  // sum of the log-probabilities
     std::size_t tokens = 0;
     [[nodiscard]] double mean() const { return tokens == 0 ? 0.0 : sum / static_cast<double>(tokens); }
   };
-  // The choices of each prompt that are shown, the likeliest a token first if more were drawn.
+  // Returns the choices to show of each prompt; if more were drawn, the likeliest a token, the best first.
   [[nodiscard]] std::vector<std::size_t> kept() const {
     std::vector<std::size_t> all;
     for (std::size_t begin = 0; begin < choices_.size(); begin += shape_.samples) {
@@ -186,7 +186,7 @@ class Streamed final : public AnswerWriter {
 
  private:
   struct Choice {
-    Logprobs logprobs;  // of tokens whose text has not come yet
+    Logprobs logprobs;  // tokens whose text has not come yet
   };
   void send(std::size_t i, const std::string& text, Json reason = {}, Json progress = {}) {
     Choice& c = choices_[i];
@@ -251,14 +251,14 @@ std::vector<Prompt> read_prompts(Fields& fields, const ServedModel& model, std::
   return prompts;
 }
 
-// Puts the prompts around what stands behind the answer.
+// Makes prompts that fill in text between the prompts and `suffix`.
 void read_suffix(Fields& fields, const ServedModel& model, std::vector<Prompt>& prompts) {
   const auto suffix = fields.text("suffix");
   if (!suffix || suffix->empty()) return;
   for (Prompt& prompt : prompts) prompt.tokens = fill_in_prompt(model, std::move(prompt.tokens), *suffix);
 }
 
-// A completions request as it was read, before its prompts are scored.
+// A completions request that has been read, before its prompts are scored.
 struct Asked {
   AnswerFields answer;
   std::vector<Prompt> prompts;
@@ -267,7 +267,7 @@ struct Asked {
   StreamFields stream{};
 };
 
-// Answers that have no tokens: the prompts alone.
+// Writes answers without tokens: only the prompts.
 void end_at_once(AnswerWriter& writer, const Asked& asked, const Call& call) {
   AnswerReport report;
   writer.begin();
@@ -297,7 +297,7 @@ void start(const Api& api, const Call& call, Asked asked) {
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
 }
 
-// Scores the prompts, a part at a time, and goes on then.
+// Scores the prompts, a part at a time, and then starts the job.
 void score_and_start(const Api& api, const Call& call, Asked asked) {
   std::vector<std::vector<tessera::Token>> tokens;
   for (const Prompt& prompt : asked.prompts) tokens.push_back(prompt.tokens);
@@ -329,7 +329,7 @@ void score_and_start(const Api& api, const Call& call, Asked asked) {
   });
 }
 
-// How many samples are drawn; `kept` of them are shown.
+// Returns how many samples are drawn; `kept` of these samples are shown.
 std::uint32_t read_best_of(Fields& fields, const RequestLimits& limits, std::uint32_t kept, bool streams) {
   const auto best_of = fields.integer("best_of", 1, limits.samples);
   if (!best_of) return kept;

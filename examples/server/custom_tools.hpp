@@ -1,4 +1,4 @@
-// Custom tools of OpenAI's APIs, which take a text and no arguments: for the model they are functions with one text, `input`.
+// Custom tools of OpenAI's APIs, which take a text instead of arguments: for the model each is a function with one text, `input`.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@
 
 namespace server {
 
-// The schema of a custom tool's parameters; without a pattern any text may be there.
+// Returns the schema of a custom tool's parameters. An empty pattern allows any text.
 [[nodiscard]] tessera::Json text_parameters(const std::string& pattern);
-// A custom tool as templates know tools.
+// Returns a custom tool in the form of the tools that templates know.
 [[nodiscard]] tessera::Json custom_function(const std::string& name, const std::optional<std::string>& description);
-// The pattern that an object with `syntax` and `definition` holds the text to; nullopt without a definition. A grammar that is no
-// pattern is an ApiError.
+// Returns the pattern of an object with `syntax` and `definition`; nullopt without a definition. ApiError if the grammar cannot be
+// made a pattern.
 [[nodiscard]] std::optional<std::string> custom_pattern(Fields& grammar);
-// The text of a call's arguments, {"input": "..."}; of arguments that were cut, as far as they go.
+// Returns the text in a call's arguments, {"input": "..."}. If the arguments were cut: the text as far as it goes.
 [[nodiscard]] std::string custom_input(const std::string& arguments);
 
 }  // namespace server

@@ -13,13 +13,13 @@ using tessera::Token;
 
 namespace {
 
-// Texts on their way to vectors, a few rows at a time, so that others come in between. It ends when the client has gone.
+// Computes the vectors of texts, a few rows at a time, so that other requests come in between. Ends early if the client has gone.
 class Embedding {
  public:
   Embedding(const ServedModel& model, Slices& slices, EmbeddingWish wish, VectorsWriter writer, const Call& call)
       : model_(model), slices_(slices), wish_(std::move(wish)), writer_(std::move(writer)), tenant_(call.caller.tenant), kind_(api_at(call.request.path)), reply_(call.reply), on_answered_(call.on_answered) {}
 
-  // True: it is over.
+  // Computes a few rows. Returns true when the work is over.
   bool advance() {
     try {
       if (reply_->gone()) {
@@ -98,8 +98,8 @@ class Embedding {
   ApiKind kind_;
   HttpReplyPtr reply_;
   OnAnswered on_answered_;
-  std::size_t text_ = 0, token_ = 0;  // where it is
-  std::optional<tessera::Session> session_;  // of this text
+  std::size_t text_ = 0, token_ = 0;  // the next token to compute
+  std::optional<tessera::Session> session_;  // session of the present text
   std::vector<double> sum_;
   std::vector<std::vector<float>> vectors_;
   AnswerReport report_;

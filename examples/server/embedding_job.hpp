@@ -1,5 +1,5 @@
-// Texts on their way to vectors of length 1, by the mean over their tokens or by the last. Each API reads the texts and writes
-// the vectors in its own words.
+// Computes embeddings: vectors of length 1, from the mean over a text's tokens or from the last token. Each API reads the texts and
+// writes the vectors in its own form.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace server {
 
 enum class Pooling { mean, last };
-// As the file says (`pooling_type` of GGUF: 1 mean, 3 last), else the mean.
+// Returns the pooling that the file names (`pooling_type` of GGUF: 1 mean, 3 last); without one, mean.
 [[nodiscard]] Pooling pooling_of(const ServedModel& model);
 
 struct EmbeddingWish {
@@ -22,11 +22,11 @@ struct EmbeddingWish {
 
 [[nodiscard]] tessera::Json numbers_of(const std::vector<float>& vector);
 
-// Returns the body of the answer. `tokens`: of all texts.
+// Returns the body of the answer. `tokens`: the tokens of all texts.
 using VectorsWriter = std::function<std::string(const std::vector<std::vector<float>>& vectors, std::uint64_t tokens)>;
 
-// Answers the call on the workers, a few rows at a time, so that others come in between. It ends when the client has gone.
-// Errors are answered as the API of the call's path writes them.
+// Answers the call on the workers, a few rows at a time, so that other requests come in between. Ends early if the client has gone.
+// Errors are answered in the form of the path's API.
 void start_embedding(const Api& api, const Call& call, EmbeddingWish wish, VectorsWriter writer);
 
 }  // namespace server

@@ -15,7 +15,7 @@ using tessera::Json;
 
 namespace {
 
-constexpr unsigned kChatLike = kChat | kTokenize | kTemplate;  // read what OpenAI's chat reads
+constexpr unsigned kChatLike = kChat | kTokenize | kTemplate;  // endpoints that read the fields of OpenAI's chat
 constexpr unsigned kMessagesLike = kMessages | kCountTokens;
 constexpr unsigned kOllamaAnswers = kOllamaChat | kOllamaGenerate;
 constexpr unsigned kOllama = kOllamaAnswers | kOllamaEmbed | kOllamaShow;
@@ -30,8 +30,8 @@ constexpr std::string_view kHeld = "arguments are as the schema says, always";
 constexpr std::string_view kLoaded = "every tool is told to the model at once";
 
 constexpr FieldRule kRules[] = {
-    {kOllama, "", "keep_alive", Fate::read},  // in front of the rule for all: it tells loading from unloading
-    // --- All, or all that answer.
+    {kOllama, "", "keep_alive", Fate::read},  // before the rule for all endpoints: it tells loading from unloading
+    // --- All endpoints, or all endpoints that answer.
     {kAll, "", "model", Fate::read},
     {kAnswers, "", kDrawingFields, Fate::read},
     {kAnswers, "", "stop_in_reasoning", Fate::read},
@@ -53,7 +53,7 @@ constexpr FieldRule kRules[] = {
     {kAnswers, "", "include_stop_str_in_output", Fate::refused, "A stop string is never in the answer: leave this out, or set it to false.", "false"},
     {kAnswers, "", "spaces_between_special_tokens add_special_tokens", Fate::ignored, "the tokenizer of the model says it"},
 
-    // --- What an answer must be.
+    // --- The form of the answer.
     {kChatLike | kAnswers, "",
      "guided_json guided_regex guided_choice guided_grammar grammar json_schema structured_outputs", Fate::read},
     {kChatLike | kAnswers, "structured_outputs", "json regex choice grammar json_object", Fate::read},
@@ -71,7 +71,7 @@ constexpr FieldRule kRules[] = {
     {kChatLike, "messages[]", "refusal annotations prompt_cache_breakpoint cache_control", Fate::ignored, "it labels a message"},
     {kChatLike, "messages[]", "audio", Fate::refused, "This model reads text alone: it takes no sounds."},
     {kChatLike, "messages[]", "function_call", Fate::refused, "function_call is the old form: send tool_calls, and the result with role tool."},
-    {kChatLike, "messages[]", "*", Fate::read},  // the template's
+    {kChatLike, "messages[]", "*", Fate::read},  // for the template
     {kChatLike, "messages[].tool_calls[]", "id type function custom", Fate::read},
     {kChatLike, "messages[].tool_calls[]", "index extra_content", Fate::ignored, "it is a stream's, or of a service"},
     {kChatLike, "messages[].content[]", "type text refusal", Fate::read},
@@ -167,7 +167,7 @@ constexpr FieldRule kRules[] = {
     {kMessagesLike, "output_format", "type name description strict schema", Fate::read},
 
     // --- Ollama's.
-    {kOllama, "", "name", Fate::read},  // the model's, as older clients say it
+    {kOllama, "", "name", Fate::read},  // the model's name, from older clients
     {kOllamaAnswers | kOllamaEmbed, "", "options truncate", Fate::read},
     {kOllamaAnswers, "", "format think logprobs top_logprobs stop num_predict num_ctx", Fate::read},
     {kOllamaAnswers, "", "shift", Fate::refused, "An answer ends where the context is full: leave shift out, or set it to false.", "false"},
@@ -205,7 +205,7 @@ constexpr FieldRule kRules[] = {
     {kDetokenize, "", "tokens", Fate::read},
 };
 
-// A name of a field that nobody knows and that would constrain the answer.
+// Returns whether the name of an unknown field suggests that it constrains the answer.
 bool names_a_constraint(std::string_view name) {
   constexpr std::string_view kWords[] = {"guided", "grammar", "schema", "regex", "structured", "constrain", "format", "json", "gbnf", "lark"};
   return std::ranges::any_of(kWords, [&](std::string_view word) { return name.find(word) != name.npos; });
@@ -252,10 +252,10 @@ class Sieve {
  public:
   Sieve(const ByPlace& places, Notes& notes) : places_(places), notes_(notes) {}
 
-  // `where` is the place in the table, `exact` the same in this request.
+  // Sifts an object. `where`: its place in the table; `exact`: its place in this request.
   void object(Json& json, const std::string& where, const std::string& exact) {
     const auto rules = places_.find(where);
-    if (rules == places_.end()) return;  // what stands in there is read as a whole
+    if (rules == places_.end()) return;  // no rules: the object is read as a whole
     Json::Object kept;
     for (auto& [name, value] : *json.members()) {
       if (value.is_null()) continue;

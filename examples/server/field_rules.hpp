@@ -1,4 +1,4 @@
-// The table of every field of a request, by API, and what becomes of the field. A body is sifted by it before anything is read.
+// The table of all fields of requests, by API, and how each is treated. A body is sifted by the table before any field is read.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace server {
 
-// Bits, so that a rule can hold for several.
+// Bits, so that a rule can hold for several endpoints.
 enum Endpoint : unsigned {
   kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8, kCountTokens = 16, kEmbeddings = 32, kTokenize = 64, kDetokenize = 128, kTemplate = 256,
   kOllamaChat = 512, kOllamaGenerate = 1024, kOllamaEmbed = 2048, kOllamaShow = 4096
@@ -24,14 +24,14 @@ enum class Fate {
 
 struct FieldRule {
   unsigned endpoints;
-  std::string_view where;     // the object: "" is the body, "tools[]" each element of the list "tools"
+  std::string_view where;     // the object of the field: "" is the body, "tools[]" each element of the list "tools"
   std::string_view names;     // separated by blanks; "*" stands for every name without a rule of its own
   Fate fate;
   std::string_view words{};
   std::string_view harmless{};  // refused: JSON values, separated by '|', with which the field asks for nothing
 };
 
-// Fields that say how tokens are drawn and for whom, by the names that every API has them under, separated by blanks.
+// Fields that say how tokens are drawn and for whom, with the same names on every API, separated by blanks.
 inline constexpr std::string_view kDrawingFields =
     "temperature top_p top_k min_p typical_p top_n_sigma repetition_penalty repeat_penalty frequency_penalty presence_penalty repeat_last_n penalize_prompt "
     "logit_bias seed priority deadline_ms ignore_eos stop_token_ids dry_multiplier dry_base dry_allowed_length dry_penalty_last_n "
@@ -39,9 +39,9 @@ inline constexpr std::string_view kDrawingFields =
 
 [[nodiscard]] std::span<const FieldRule> field_rules();
 
-// Removes from the body what is not read, null included, and notes it. A field that no rule names is ignored. Exception: a name
-// without a rule that says it constrains the answer ("guided_...", "...schema") is refused, so that nobody takes free text for a held one.
-// Errors: ApiError of status 400 that names the field.
+// Removes fields that are not read, and null fields, from the body, and notes them. A field that no rule names is ignored. Exception:
+// a field without a rule whose name suggests that it constrains the answer ("guided_...", "...schema") is refused, so that no client
+// takes free text for a constrained answer. Errors: ApiError of status 400 that names the field.
 void sift(tessera::Json& body, Endpoint endpoint, Notes& notes);
 
 }  // namespace server

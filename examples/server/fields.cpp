@@ -40,7 +40,7 @@ std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t 
   if (value == nullptr) return std::nullopt;
   std::optional<std::int64_t> whole;
   if (value->integer() != nullptr) whole = *value->integer();
-  const double* number = value->number();  // "1.0", as some clients write whole numbers
+  const double* number = value->number();  // some clients write whole numbers as "1.0"
   if (number != nullptr && std::trunc(*number) == *number && std::fabs(*number) < 9e15) whole = static_cast<std::int64_t>(*number);
   if (!whole || *whole < least || *whole > most) refuse(name, fmt::format("This must be a whole number from {} to {}.", least, most));
   return whole;

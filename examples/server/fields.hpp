@@ -1,5 +1,5 @@
-// A JSON object of a request, read field by field. Null is as good as absent. What is of the wrong kind, out of range, or has
-// no meaning here is an ApiError of status 400 that names the field.
+// A JSON object of a request, read field by field. A field that is null counts as absent. A value of the wrong kind, out of range,
+// or without meaning is an ApiError of status 400 that names the field.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace server {
 
 class Fields {
  public:
-  // `path` is what stands before the names of fields: "tools[0].function".
+  // `path`: the prefix of the fields' names in errors: "tools[0].function".
   explicit Fields(const tessera::Json& json, std::string path = {});
 
   [[nodiscard]] std::optional<bool> boolean(std::string_view name);
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name, std::int64_t least, std::int64_t most);
   [[nodiscard]] std::optional<double> number(std::string_view name, double least, double most);
   [[nodiscard]] std::optional<std::string> text(std::string_view name);
-  // One of these texts.
+  // Reads a text, which must be one of `texts`.
   [[nodiscard]] std::optional<std::string> choice(std::string_view name, std::initializer_list<std::string_view> texts);
   [[nodiscard]] const tessera::Json::Array* list(std::string_view name);
   [[nodiscard]] const tessera::Json* object(std::string_view name);
   [[nodiscard]] const tessera::Json* any(std::string_view name);
-  // A text or a list of texts.
+  // Reads a text or a list of at most `most` texts.
   [[nodiscard]] std::vector<std::string> texts(std::string_view name, std::size_t most);
 
   template <class T>
@@ -43,9 +43,9 @@ class Fields {
     return value;
   }
 
-  // A field that is understood with one value alone, which is what is done anyway ("dimensions": 288).
+  // Refuses a field unless it has this value, which is what the server does anyway ("dimensions": 288).
   void only(std::string_view name, const tessera::Json& value);
-  // Notes what has not been read by now: fields that the endpoint reads in requests of another form.
+  // Notes all fields that have not been read: fields that the endpoint reads only in requests of another form.
   void done(Notes& notes) const;
 
   [[nodiscard]] std::string path_of(std::string_view name) const;

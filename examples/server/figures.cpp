@@ -40,7 +40,7 @@ class Exposition {
   void labelled(std::string_view name, std::string_view labels, double value) {
     text_ += fmt::format("{}{{{},{}}} {}\n", name, label_, labels, value);
   }
-  // Buckets at powers of two from about a millisecond: where the histogram has borders of its own.
+  // Writes buckets at powers of two, from about a millisecond on, where the histogram has borders.
   void histogram(std::string_view name, std::string_view help, const Histogram& h) {
     head(name, "histogram", help);
     for (int power = 10; power <= 28; ++power) {
@@ -66,7 +66,7 @@ Json spread(const Histogram& h, double unit) {
       .set("count", static_cast<std::int64_t>(h.count()));
 }
 
-std::uint64_t kv_total(const ServedModel& model) {  // what sessions may use
+std::uint64_t kv_total(const ServedModel& model) {  // bytes that sessions may use
   const std::uint64_t used = model.engine().kv_figures().used_bytes, room = model.engine().kv_room().bytes;
   return used + std::min(room, ~std::uint64_t{0} - used);
 }

@@ -1,4 +1,4 @@
-// What the server counts beside the scheduler, and how all of it is told: for Prometheus, for the page, and in the log.
+// Counts of the server beside the scheduler's, and the output of both: for Prometheus and for the page.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,9 @@ class Figures {
   void count_request(const std::string& endpoint, unsigned status);
   void count_answer(const AnswerReport& report);
 
-  // GET /metrics, in Prometheus' text format; names as vLLM has them where the meaning is the same.
+  // Returns the answer to GET /metrics, in Prometheus' text format. Names are vLLM's where the meaning is the same.
   [[nodiscard]] std::string metrics(const JobContext& job, std::size_t connections) const;
-  // GET /status.json, what the page at /status shows.
+  // Returns the answer to GET /status.json, which the page at /status shows.
   [[nodiscard]] tessera::Json status(const ServedModel& model, const tessera::Scheduler& scheduler, std::size_t connections,
                                      std::uint32_t max_running, bool draining) const;
 

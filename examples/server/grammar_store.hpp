@@ -1,5 +1,5 @@
-// Compiled grammars by a text that tells them apart, for requests that state the same again. The one that was not asked for the
-// longest goes first.
+// Keeps compiled grammars by key, for requests that ask for the same grammar again. The least recently used grammar is dropped
+// first.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace server {
 
 struct StoredGrammar {
   tessera::CompiledGrammar grammar{};
-  std::vector<std::string> warnings{};  // sentences: what of a request's schemas the grammar does not hold
+  std::vector<std::string> warnings{};  // sentences about parts of a request's schemas that the grammar does not hold
 };
 
 class GrammarStore {
  public:
   using Make = std::function<StoredGrammar()>;
 
-  // Two that ask for the same new one at once both make it.
+  // Returns the grammar of this key, and makes it if it is new. Two threads that ask for a new grammar at the same time both make it.
   [[nodiscard]] StoredGrammar get(const std::string& key, const Make& make) {
     {
       const std::lock_guard lock(mutex_);
@@ -41,13 +41,13 @@ class GrammarStore {
   }
 
  private:
-  static constexpr std::size_t kMost = 64;  // of up to 48 MiB of states each
+  static constexpr std::size_t kMost = 64;  // grammars, each with up to 48 MiB of states
   struct Entry {
     std::string key;
     StoredGrammar stored;
   };
   std::mutex mutex_;
-  std::list<Entry> entries_;  // the last that was asked for in front
+  std::list<Entry> entries_;  // the most recently used first
 };
 
 }  // namespace server

@@ -28,13 +28,13 @@ namespace {
 constexpr auto kLingering = std::chrono::seconds(2);
 constexpr auto kIdleStream = std::chrono::seconds(15);
 constexpr std::size_t kReadBytes = 16 << 10;
-constexpr std::size_t kMostAhead = 64 << 10;  // bytes of further requests that are taken while one is answered
+constexpr std::size_t kMostAhead = 64 << 10;  // bytes of further requests that are read while a request is answered
 constexpr auto kNever = Clock::time_point::max();
 
 Plain& socket_of(Plain& stream) { return stream; }
 Plain& socket_of(Tls& stream) { return stream.next_layer(); }
 
-// Every member function runs on the socket's strand, but for post_*().
+// Member functions run on the socket's strand. Exception: post_*() may be called on any thread.
 template <class Stream>
 class Connection final : public HttpConnection, public std::enable_shared_from_this<Connection<Stream>> {
  public:
@@ -104,7 +104,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
       if (!self->closed_) fn();
     });
   }
-  // A handler of an operation of this connection, which it keeps alive.
+  // Makes the handler of an asynchronous operation, which keeps this connection alive.
   template <class Fn>
   auto bound(Fn fn) {
     return net::bind_executor(stream_.get_executor(), [self = this->shared_from_this(), fn = std::move(fn)](auto&&... args) mutable {
@@ -114,14 +114,14 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
 
   // --- Time.
 
-  // One timer for all: it is set anew only for what is due earlier.
+  // Sets the one timer, if something is due earlier than it is set.
   void arm() {
     const auto due = std::min({due_read_, due_write_, due_idle_});
     if (due == kNever || due >= armed_) return;
     armed_ = due;
     timer_.expires_at(due);
     timer_.async_wait(bound([this](error_code error) {
-      if (error) return;  // set anew
+      if (error) return;  // the timer was set anew
       armed_ = kNever;
       on_time();
     }));
@@ -149,14 +149,14 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     read_some();
   }
 
-  // One read is under way all the time, also while a request is answered: so the client's end is seen, behind what it has sent ahead.
+  // Always keeps a read under way, also while a request is answered, so that a client that closes is noticed.
   void read_some() {
     if (reading_ || (answering_ && reader_.unread() >= kMostAhead)) return;
     reading_ = true;
     stream_.async_read_some(net::buffer(incoming_), bound([this](error_code error, std::size_t bytes) {
                               reading_ = false;
                               if (lingering_) return linger(error, bytes);
-                              if (error) return close();  // nobody waits for an answer that is in the making
+                              if (error) return close();  // the client does not wait for the present answer any more
                               reader_.add({incoming_.data(), bytes});
                               if (answering_) return read_some();
                               read_on();
@@ -197,7 +197,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
 
   // --- Answers.
 
-  // An answer without a request that a handler could see. What the client still sends is not read as a request.
+  // Answers bytes that are no request for a handler. Further bytes of the client are not read as a request.
   void refuse(unsigned status, const std::string& message) {
     due_read_ = kNever;
     set_answering(true);
@@ -235,7 +235,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     return chunked_ ? fmt::format("{:x}\r\n{}\r\n", chunk.size(), chunk) : std::string(chunk);
   }
 
-  // `counted` bytes of it are in the answer's books as not yet sent.
+  // Queues `text` for sending. `counted`: how many of its bytes the answer's books count as unsent.
   void put(const std::string& text, std::size_t counted) {
     out_ += text;
     out_counted_ += counted;
@@ -252,7 +252,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     sent_ = 0;
     write_rest();
   }
-  // Piece by piece, so that a client that takes a little now and then is seen to.
+  // Writes piece by piece, and sets the time anew for each, so that a slow client is not closed as long as it takes bytes.
   void write_rest() {
     due_write_ = Clock::now() + options().write_time;
     arm();
@@ -280,7 +280,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     if (!writing_) next();
   }
 
-  // The answer has been written.
+  // Call it when the answer has been written.
   void next() {
     finished_ = false;
     set_answering(false);
@@ -289,7 +289,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     await_request();
   }
 
-  // The client gets to read all before the connection ends, though it may still be sending.
+  // Ends the connection so that the client, which may still be sending, can read all of the answer.
   void shut() {
     lingering_ = true;
     due_read_ = Clock::now() + kLingering;
@@ -330,7 +330,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     drop_books();
   }
 
-  // The first member, as it goes last: who has seen all connections closed ends what sockets and timers run on.
+  // Counts the connection. This is the first member, so it is destroyed last: when all connections are counted down, the server ends
+  // the io_context on which sockets and timers run.
   struct Counted {
     std::shared_ptr<HttpShared> shared;
 
@@ -351,12 +352,12 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   HttpReader reader_;
   Clock::time_point due_read_ = kNever, due_write_ = kNever, due_idle_ = kNever, armed_ = kNever;
 
-  std::uint64_t request_ = 0;  // counted: the one that is answered
+  std::uint64_t request_ = 0;  // number of the request that is being answered
   bool answering_ = false, streaming_ = false, chunked_ = true, keep_alive_ = true, http_1_0_ = false, head_only_ = false;
   bool reading_ = false, writing_ = false, finished_ = false, lingering_ = false, closed_ = false;
-  std::shared_ptr<ConnectionReply::Books> books_;  // of the one that is answered
+  std::shared_ptr<ConnectionReply::Books> books_;  // books of the present answer
   std::string idle_;
-  std::string out_, sending_;  // what is to be sent, and what is being sent
+  std::string out_, sending_;  // bytes to send next, bytes being sent
   std::size_t out_counted_ = 0, sending_counted_ = 0, sent_ = 0, lingered_ = 0;
 };
 

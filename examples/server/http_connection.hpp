@@ -1,4 +1,4 @@
-// One connection: requests are read one after the other, each answer is written before the next request is looked at.
+// One connection: reads requests one after the other, and writes each answer before it looks at the next request.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,21 @@
 
 namespace server {
 
-// What connections share.
+// The state that all connections share.
 struct HttpShared {
   HttpOptions options;
   HttpHandler handler;
   HttpRefusal refusal;
-  std::atomic<std::size_t> connections{0};  // counted up by each, and down by on_closed
-  std::atomic<std::size_t> answering{0};    // connections whose client waits for an answer, or for the rest of it
+  std::atomic<std::size_t> connections{0};  // open connections: each counts itself, and on_closed counts down
+  std::atomic<std::size_t> answering{0};    // connections whose client waits for an answer or the rest of an answer
   std::atomic<bool> draining{false};
-  std::function<void()> on_closed;     // a connection has ended
+  std::function<void()> on_closed;     // called when a connection has ended
 };
 
 class HttpConnection {
  public:
   virtual ~HttpConnection() = default;
-  // Of the answer to the request of this number; others are over, and what is written to them is dropped.
+  // Write to the answer of the request with this number. If that answer is over, the data are dropped.
   virtual void post_send(std::uint64_t request, HttpResponse response) = 0;
   virtual void post_begin(std::uint64_t request, HttpResponse response, std::string idle) = 0;
   virtual void post_write(std::uint64_t request, std::string chunk) = 0;
@@ -53,7 +53,7 @@ class ConnectionReply final : public HttpReply {
   [[nodiscard]] bool gone() const noexcept override { return books_->gone.load(); }
   void on_change(std::function<void()> change) override;
 
-  // What the connection knows of the answer, whoever still holds it.
+  // The state of the answer that the connection and the reply share.
   struct Books {
     std::atomic<std::size_t> unsent{0};
     std::atomic<bool> gone{false};

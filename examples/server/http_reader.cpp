@@ -22,8 +22,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Whether the first line of what stands around chunks ends within quotes, which nothing may that is behind a chunk's size. Beast looks
-// for the other quote behind the line, among what has come so far.
+// Returns whether the first line of the bytes around chunks ends within quotes, which is not allowed behind a chunk's size. Beast
+// would look for the closing quote behind the line.
 bool ends_in_quotes(std::string_view around) {
   if (around.starts_with("\r\n")) around.remove_prefix(2);
   const std::size_t end = around.find("\r\n");
@@ -62,7 +62,8 @@ Target target_of(std::string_view text) {
 
 void HttpReader::add(std::string_view bytes) { buffer_.commit(net::buffer_copy(buffer_.prepare(bytes.size()), net::buffer(bytes))); }
 
-// RFC 9112, 2.2: some clients end a body with one too many. A few, so that nobody keeps a connection by them.
+// RFC 9112, 2.2: some clients send an empty line too many after a body. Only a few are skipped, so that no client can keep a
+// connection by empty lines.
 bool HttpReader::skips_empty_lines() {
   constexpr int kMost = 8;
   while (skipped_ < kMost) {
@@ -82,7 +83,7 @@ HttpReader::Step HttpReader::step() {
     parser_->header_limit(static_cast<std::uint32_t>(most_header_));
     parser_->body_limit(most_body_);
   }
-  // Beast asserts that it gets no fewer bytes than the shortest end of chunks has.
+  // Beast asserts that it gets at least as many bytes as the shortest end of chunks has.
   constexpr std::size_t kLastChunk = std::string_view("0\r\n\r\n").size();
   while (buffer_.size() >= (headed_ && parser_->chunked() ? kLastChunk : 1)) {
     error_code error;
@@ -97,7 +98,7 @@ HttpReader::Step HttpReader::step() {
       headed_ = true;
       return parser_->is_done() ? Step::whole : Step::headed;
     }
-    // What stands around a chunk, and behind the last one, has no limit in Beast.
+    // Beast does not limit the bytes around chunks and behind the last chunk.
     const std::size_t around = read - (parser_->get().body().size() - body);
     if (std::max(around, error ? buffer_.size() : 0) > most_header_) return refuse(http::error::header_limit);
     if (parser_->is_done()) return Step::whole;
@@ -130,7 +131,7 @@ HttpReader::Step HttpReader::refuse(error_code error) {
   return refuse(400, fmt::format("This is no HTTP/1.1 request: {}.", error.message()));
 }
 
-// The header as it stands in front of the body: fields behind a body in chunks (trailers) add nothing to it.
+// Takes the header in front of the body. Fields behind a body in chunks (trailers) are ignored.
 bool HttpReader::takes_header() {
   const auto& message = parser_->get();
   const auto fails = [this](unsigned status, std::string why) {
@@ -141,7 +142,7 @@ bool HttpReader::takes_header() {
   is_http_1_0_ = message.version() < 11;
   if (lengths > 0 && codings > 0) return fails(400, "Content-Length and Transfer-Encoding exclude each other.");
   if (codings > 0) {
-    // A body of another coding has an end that nobody here knows: what follows it is not to be read as a request.
+    // The end of a body in another coding is not known, so the bytes that follow must not be read as a request.
     if (codings > 1 || is_http_1_0_) return fails(400, "A request has one Transfer-Encoding header at most, and HTTP/1.0 has none.");
     if (lower(message[http::field::transfer_encoding]) != "chunked") return fails(501, "The one transfer coding here is chunked.");
   }

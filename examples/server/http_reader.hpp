@@ -1,4 +1,4 @@
-// Requests out of the bytes of a connection, one after the other; and what is wrong with what is none. No sockets here.
+// Parses the bytes of a connection into requests, one after the other, or says what is wrong with them. Uses no sockets.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace server {
 class HttpReader {
  public:
   enum class Step {
-    waits,   // for more bytes
-    headed,  // a header has come, and its body has not
-    whole,   // a request has come: it is taken before the next step
-    refused  // it is none that can be answered: refusal() says why. Where the next one begins nobody knows
+    waits,   // more bytes are needed
+    headed,  // a header has come, without its body
+    whole,   // a request has come: take() it before the next step
+    refused  // the bytes are no request that can be answered: see refusal(). The next request's begin is not known
   };
 
   HttpReader(std::size_t most_header, std::size_t most_body) : most_header_(most_header), most_body_(most_body) {}
@@ -29,10 +29,10 @@ class HttpReader {
   [[nodiscard]] Step step();
   [[nodiscard]] HttpRequest take();
 
-  [[nodiscard]] bool is_within() const noexcept { return parser_.has_value(); }      // some of a request has come
-  [[nodiscard]] std::size_t unread() const noexcept { return buffer_.size(); }       // bytes that no step has looked at
-  // Of the request that is read, or was taken last.
-  [[nodiscard]] bool keeps_alive() const noexcept { return keeps_alive_; }           // the connection, when it is answered
+  [[nodiscard]] bool is_within() const noexcept { return parser_.has_value(); }      // part of a request has come
+  [[nodiscard]] std::size_t unread() const noexcept { return buffer_.size(); }       // bytes that no step has read
+  // Properties of the request that is being read, or was taken last.
+  [[nodiscard]] bool keeps_alive() const noexcept { return keeps_alive_; }           // the connection stays open after the answer
   [[nodiscard]] bool is_http_1_0() const noexcept { return is_http_1_0_; }
   [[nodiscard]] bool expects_continue() const noexcept { return expects_continue_; }
 
@@ -41,14 +41,14 @@ class HttpReader {
     std::string message{};
   };
   [[nodiscard]] const Refusal& refusal() const noexcept { return refusal_; }
-  // As far as it has come.
+  // Returns the path, as far as it has come.
   [[nodiscard]] std::string path() const;
 
  private:
   Step refuse(unsigned status, std::string message);
   Step refuse(boost::system::error_code error);
   [[nodiscard]] bool takes_header();
-  // Empty lines in front of a request are passed over. False: one may have come in part.
+  // Skips empty lines in front of a request. Returns false if an empty line may have come in part.
   [[nodiscard]] bool skips_empty_lines();
 
   std::size_t most_header_, most_body_;

@@ -1,4 +1,4 @@
-// A connection's answer to one request, as handlers hold it: what they say is passed on to the connection's own strand.
+// ConnectionReply: passes the answer of a handler on to the connection's strand.
 #include <utility>
 
 #include "http_connection.hpp"

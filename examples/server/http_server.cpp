@@ -44,13 +44,13 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 
   std::shared_ptr<HttpShared> shared = std::make_shared<HttpShared>();
   net::io_context io;
-  net::executor_work_guard<net::io_context::executor_type> work{io.get_executor()};  // threads stay until the end
+  net::executor_work_guard<net::io_context::executor_type> work{io.get_executor()};  // keeps the threads running
   tcp::acceptor acceptor;
   net::steady_timer retry;
   std::unique_ptr<net::ssl::context> tls;
   std::vector<std::thread> threads;
-  bool accepting = false;  // the acceptor's strand
-  std::mutex mutex;        // of `connections`
+  bool accepting = false;  // used on the acceptor's strand
+  std::mutex mutex;        // guards `connections`
   std::vector<std::weak_ptr<HttpConnection>> connections;
 };
 
@@ -60,7 +60,7 @@ void HttpServer::State::load_certificates() {
   tls = std::make_unique<net::ssl::context>(net::ssl::context::tls_server);
   tls->set_options(net::ssl::context::default_workarounds | net::ssl::context::no_tlsv1 | net::ssl::context::no_tlsv1_1 |
                    net::ssl::context::no_compression);
-  // OpenSSL's own words for a file that is not there are none.
+  // Says itself that a file is not there, because OpenSSL's error has no words for this.
   const auto use = [](const char* option, const std::string& path, auto&& load) {
     std::ifstream file(path);
     error_code error;
@@ -102,7 +102,7 @@ void HttpServer::State::accept() {
   acceptor.async_accept(net::make_strand(io), [self = shared_from_this()](error_code error, tcp::socket socket) {
     self->accepting = false;
     if (error == net::error::operation_aborted) return;
-    if (error) {  // no more descriptors, say: another time
+    if (error) {  // for example no more descriptors: tries again later
       self->retry.expires_after(std::chrono::milliseconds(100));
       self->retry.async_wait([self](error_code stopped) {
         if (!stopped) self->accept();
@@ -160,7 +160,7 @@ void HttpServer::start(HttpHandler handler, HttpRefusal refusal) {
         try {
           state->io.run();
           return;
-        } catch (const std::exception& error) {  // no memory for one connection's doing: the others go on
+        } catch (const std::exception& error) {  // no memory for one connection: other connections go on
           std::fprintf(stderr, "a connection was given up: %s\n", error.what());
         }
       }
@@ -171,7 +171,7 @@ void HttpServer::start(HttpHandler handler, HttpRefusal refusal) {
 HttpServer::~HttpServer() {
   (void)close(std::chrono::milliseconds(0));
   state_->work.reset();
-  for (std::thread& thread : state_->threads) thread.join();  // there is nothing left to do then
+  for (std::thread& thread : state_->threads) thread.join();  // the threads end when there is no work left
 }
 
 std::uint16_t HttpServer::port() const noexcept {
@@ -192,7 +192,7 @@ bool HttpServer::close(std::chrono::milliseconds most) noexcept {
     state->retry.cancel();
   });
   const auto end = std::chrono::steady_clock::now() + most;
-  for (;;) {  // one may have been accepted meanwhile
+  for (;;) {  // again, because a connection may have been accepted meanwhile
     state_->each([](HttpConnection& connection) { connection.post_close(); });
     if (state_->shared->connections == 0) return true;
     if (std::chrono::steady_clock::now() >= end) return false;

@@ -13,40 +13,39 @@ namespace server {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8080;          // 0: one that is free
-  std::string tls_certificate{};      // files of PEM; without them plain HTTP
+  std::uint16_t port = 8080;          // 0: any free port
+  std::string tls_certificate{};      // PEM files; empty: plain HTTP
   std::string tls_key{};
   std::size_t threads = 2;
   std::size_t header_bytes = 32 << 10;
   std::size_t body_bytes = std::size_t{16} << 20;
-  std::size_t connections = 4096;     // at once; further ones wait in the system's queue
-  std::chrono::seconds header_time{15};  // for all of a request's header, and of a TLS handshake
-  std::chrono::seconds body_time{60};    // for all of its body
+  std::size_t connections = 4096;     // the most at once; further connections wait in the system's queue
+  std::chrono::seconds header_time{15};  // for a request's whole header, and for a TLS handshake
+  std::chrono::seconds body_time{60};    // for a request's whole body
   std::chrono::seconds idle_time{75};    // between two requests of a connection
-  std::chrono::seconds write_time{60};   // without a byte taken by a client that is to read
+  std::chrono::seconds write_time{60};   // while a client takes no byte of an answer
 };
 
 class HttpServer {
  public:
-  // Takes the port and reads the certificates: what is wrong with them is said before a model is loaded. Throws Failure (a host that
-  // is none, a port in use, certificates that cannot be read), as start() may.
+  // Takes the port and reads the certificates, so that their errors are found before a model is loaded. Throws Failure (an invalid
+  // host, a port in use, certificates that cannot be read); so may start().
   explicit HttpServer(const HttpOptions& options);
-  // Listens, and answers.
+  // Begins to listen and to answer.
   void start(HttpHandler handler, HttpRefusal refusal);
-  // Only after close() has said that nobody holds an answer any more.
+  // Call close() before: it must have returned true.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   [[nodiscard]] std::uint16_t port() const noexcept;
   [[nodiscard]] std::size_t connections() const noexcept;
-  // Connections are closed after the answer that they wait for, idle ones at once. New ones are still answered, so that
-  // probes are.
+  // Closes idle connections at once, and others after their present answer. New connections are still answered, for probes.
   void drain() noexcept;
-  // Waits until every request has its whole answer, at most so long.
+  // Waits until every request has its whole answer, at most `most`.
   void flush(std::chrono::milliseconds most) noexcept;
-  // Takes no more connections, closes all, and waits until whoever answers one has seen it and let go of it. false: some had
-  // not, in this time.
+  // Takes no more connections, closes all, and waits at most `most` until all replies have been let go. Returns false if some have
+  // not.
   [[nodiscard]] bool close(std::chrono::milliseconds most) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Objects of answers, written as they will stand: Object().set("id", id).set("object", "model").
+// JSON objects of answers, in the order of their members: Object().set("id", id).set("object", "model").
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace server {
 
 class Object {
  public:
-  // The caller sees to it that a key stands once.
+  // Adds a member. The caller must set each key only once.
   Object& set(std::string key, tessera::Json value) & {
     members_.emplace_back(std::move(key), std::move(value));
     return *this;

@@ -1,4 +1,4 @@
-// API keys, and whose requests they are: a key's name is a tenant of the scheduler, whose prompts share pages with its own alone.
+// API keys. A key's name is a tenant of the scheduler, which shares pages only between its own prompts.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@ namespace server {
 
 class Keys {
  public:
-  // "KEY", or "NAME KEY"; one without a name is called key1, key2, ...
+  // Adds a key: "KEY" or "NAME KEY". Keys without a name are called key1, key2, ...
   void add(std::string_view line);
-  // A file of such lines; empty ones and those that begin with # are not keys. Throws Failure.
+  // Adds a key for each line of a file. Skips empty lines and lines that begin with #. Throws Failure.
   void read_file(const std::string& path);
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
 
-  // The tenant of a request's "Authorization: Bearer KEY" or "x-api-key: KEY". It takes the same time whatever the key says,
-  // and whichever of ours it is.
+  // Returns the tenant of a request's "Authorization: Bearer KEY" or "x-api-key: KEY"; nullopt if the key is not known. The time does
+  // not depend on the key.
   [[nodiscard]] std::optional<std::string> tenant_of(const HttpRequest& request) const;
 
  private:
@@ -37,11 +37,11 @@ class Keys {
   std::vector<Key> keys_;
 };
 
-// Requests a minute of each tenant, with as many at once as come in ten seconds.
+// Limits the requests a minute of each tenant. A tenant may send the requests of ten seconds at once.
 class Rates {
  public:
   explicit Rates(double per_minute) : per_minute_(per_minute) {}
-  // 0: it may go on; else the seconds until it may.
+  // Counts a request. Returns 0 if it may go on, else the seconds until it may.
   [[nodiscard]] double wait_of(const std::string& tenant);
 
  private:

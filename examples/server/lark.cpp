@@ -18,7 +18,7 @@ constexpr int kMostDepth = 100;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Terminals that %import takes from Lark's "common".
+// Patterns of the terminals that %import takes from Lark's "common".
 const std::map<std::string_view, std::string_view>& common() {
   static const std::map<std::string_view, std::string_view> terminals = {
       {"LF", "\\n"},         {"CR", "\\r"},       {"NEWLINE", "(?:\\r?\\n)+"}, {"WS", "[ \\t\\f\\r\\n]+"},
@@ -52,10 +52,10 @@ class Lark {
 
  private:
   struct Rule {
-    std::string body;  // what stands behind the colon
+    std::string body;  // the text behind the colon
     std::size_t line;
   };
-  // The place in the rule's text that is being read.
+  // A place in a rule's text.
   struct Cursor {
     std::string_view text;
     std::size_t at = 0, line = 0;
@@ -66,7 +66,7 @@ class Lark {
     throw ApiError(400, fmt::format("Line {} of this grammar: {}.", line, why), field_);
   }
 
-  // A comment, "// ...", outside of texts and patterns.
+  // Returns the line without a comment, "// ...", outside of texts and patterns.
   static std::string_view without_comment(std::string_view line) {
     char within = 0;
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -100,7 +100,7 @@ class Lark {
       std::size_t stop = begin;
       while (stop < line.size() && is_name(line[stop])) ++stop;
       std::size_t colon = stop;
-      if (colon < line.size() && line[colon] == '.') {  // a priority
+      if (colon < line.size() && line[colon] == '.') {  // skips a priority
         do ++colon;
         while (colon < line.size() && (std::isdigit(static_cast<unsigned char>(line[colon])) != 0 || line[colon] == '-'));
       }
@@ -213,7 +213,7 @@ class Lark {
     if (name.empty()) fail(c.line, fmt::format("\"{}\" is not expected", first));
     return of_rule(name, c.line);
   }
-  // "text", or "a".."z".
+  // Reads "text" or "a".."z".
   std::string text(Cursor& c) {
     const std::string literal = quoted(c);
     if (next_is(c, "..")) {

@@ -1,4 +1,4 @@
-// Lark's grammars, as OpenAI's custom tools have them, as regular expressions: those whose rules do not refer to themselves.
+// Turns Lark grammars, which OpenAI's custom tools use, into regular expressions. Rules must not refer to themselves.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace server {
 
-// A pattern (ECMA-262, not anchored) for the texts that `start` of the grammar means. Throws ApiError of status 400 at `field`:
-// what cannot be read, with its line; a rule that refers to itself; %ignore; a pattern that grows beyond 256 KiB.
+// Returns a pattern (ECMA-262, not anchored) for the texts of the grammar's rule `start`. Throws ApiError of status 400 at `field`: a
+// line that cannot be read; a rule that refers to itself; %ignore; a pattern of more than 256 KiB.
 [[nodiscard]] std::string pattern_of_lark(std::string_view grammar, const std::string& field);
 
 }  // namespace server

@@ -1,4 +1,4 @@
-// tessera-server: a model behind HTTP. The engine computes, the scheduler says for whom, the server answers.
+// tessera-server: serves a model over HTTP. The engine computes, the scheduler chooses for which requests, the server answers.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> number_in(const char* path) {
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-// What the machine has left, or the container if that has less.
+// Returns the memory that the machine has left, or the container, if that has less.
 std::uint64_t available_memory() {
   std::uint64_t available = std::uint64_t{4} << 30;
   std::ifstream file("/proc/meminfo");
@@ -55,7 +55,8 @@ std::uint64_t available_memory() {
   return available;
 }
 
-// Keys and values for as many full contexts as may run, and two at least; but not more than half of what is left.
+// Returns the bytes of keys and values for max_running full contexts, at least two; but not more than half of the memory that is
+// left.
 std::uint64_t choose_kv_budget(const ModelFile& file, const Options& options) {
   const tessera::Plan plan = value(Engine::plan(file, options.engine));
   const std::uint64_t wanted = std::max(plan.kv, std::uint64_t{1}) * options.scheduler.limits.max_running;
@@ -69,7 +70,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// As clients name it: names within files have spaces, and what else their makers liked.
+// Returns the model's name for clients: by default the file's name, since names within files may have spaces and other characters.
 std::string id_of(const Options& options) {
   if (!options.model_id.empty()) return options.model_id;
   if (!options.model) return "tessera-stories";
@@ -123,7 +124,7 @@ int wait_for_signal(const sigset_t& signals) {
 }
 
 int serve(Options options) {
-  // Before any thread: they all leave these signals to the one that waits for them.
+  // Before any thread is made, so that all threads leave these signals to wait_for_signal().
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -147,7 +148,7 @@ int serve(Options options) {
   options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
   Server server(options.server, model, scheduler, slices, workers);
   tessera::Driver driver = value(tessera::Driver::start(scheduler));
-  const std::unique_ptr<HttpServer> http = std::move(port);  // which goes before what it calls
+  const std::unique_ptr<HttpServer> http = std::move(port);  // destroyed before the objects that it calls
   server.set_connections([&http] { return http->connections(); });
   http->start([&server](HttpRequest request, HttpReplyPtr reply) { server.handle(std::move(request), std::move(reply)); }, refusal);
   greet(options, model, http->port());
@@ -164,13 +165,13 @@ int serve(Options options) {
   http->drain();
   const auto end = std::chrono::steady_clock::now() + options.drain_time;
   while (!scheduler.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  // What has been computed is still to be written, and taken.
+  // Computed answers still have to be written, and taken by the clients.
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
   if (scheduler.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
-  // Who still waits for an answer is let go first: answers hold their connections, and workers answers.
+  // Closes connections that still wait for an answer first: answers hold connections, and workers hold answers.
   server.cut();
   const bool closed = http->close(std::chrono::seconds(10));
-  const auto settled = std::chrono::steady_clock::now() + std::chrono::seconds(2);  // for a step to see what was cancelled
+  const auto settled = std::chrono::steady_clock::now() + std::chrono::seconds(2);  // time for a step to see the cancelled requests
   while (!scheduler.idle() && std::chrono::steady_clock::now() < settled) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   const tessera::SchedulerFigures f = scheduler.figures();
   fmt::print(stderr, "served {} requests, cut {}, {} tokens\n", f.finished, f.cancelled, f.tokens);

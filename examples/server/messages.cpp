@@ -22,7 +22,7 @@ const char* stop_reason(const Finish& finish) {
   return finish.has_calls ? "tool_use" : "end_turn";
 }
 
-// What was there already is counted for itself, and the rest of the prompt is what was read.
+// Counts cached tokens separately: input_tokens is the rest of the prompt.
 Json usage_of(const Usage& usage) {
   return Object()
       .set("input_tokens", static_cast<std::int64_t>(usage.prompt_tokens - usage.cached_tokens))
@@ -35,7 +35,7 @@ Json usage_of(const Usage& usage) {
 // A block of the answer's content.
 struct Block {
   enum class Kind { text, thinking, tool_use } kind;
-  std::string text{};  // of a call: its arguments
+  std::string text{};  // a call: its arguments
   std::string id{}, name{};
   bool broken = false;
 };
@@ -148,12 +148,12 @@ class MessageWriter final : public AnswerWriter {
   }
 
   std::string id_, model_;
-  Usage begin_usage_;  // as far as it is known before the first token
+  Usage begin_usage_;  // the usage known before the first token
   bool streams_, shows_progress_, hides_reasoning_;
   ProgressComments comments_;
   HttpReplyPtr reply_;
   std::vector<Block> blocks_;
-  bool open_ = false;  // the last of them is not at its end
+  bool open_ = false;  // the last block has not ended
   Json reason_, stop_;
 };
 

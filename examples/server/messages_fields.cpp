@@ -11,7 +11,7 @@ using tessera::Message;
 
 namespace {
 
-// Messages as they grow. Neighbours of one role are one turn, as Anthropic has it.
+// Collects messages. Neighbouring messages of one role are one turn, as with Anthropic.
 class Turns {
  public:
   explicit Turns(std::vector<Message>& messages) : messages_(messages) {}
@@ -53,7 +53,7 @@ void read_block(Turns& turns, const std::string& role, Fields& block, bool begin
     const bool failed = block.boolean("is_error").value_or(false);
     return turns.answer_call(block.need(block.text("tool_use_id"), "tool_use_id"), (failed ? "Error: " : "") + text);
   }
-  if (type == "thinking" || type == "redacted_thinking") {  // nobody here can read the latter
+  if (type == "thinking" || type == "redacted_thinking") {  // the latter is encrypted
     belongs(is_assistant);
     if (const auto text = block.text("thinking"); text && !text->empty()) turns.of(role).reasoning += *text;
     return;
@@ -78,7 +78,7 @@ void read_turns(Fields& fields, std::vector<Message>& messages, Notes& notes) {
     std::string role = message.need(message.choice("role", {"user", "assistant", "system", "developer"}), "role");
     if (role == "developer") role = "system";
     const Json* content = message.any("content");
-    if (content == nullptr) continue;  // it says nothing
+    if (content == nullptr) continue;  // no content
     if (content->elements() == nullptr) {
       turns.say(role, text_of_parts(*content, message.path_of("content"), notes), true);
       continue;
@@ -122,14 +122,14 @@ ToolChoice read_choice(Fields& fields) {
   return choice;
 }
 
-// Whether it is to think. Without the field, and with "adaptive", the template has it its own way.
+// Returns whether the answer is to reason. Without the field, and with "adaptive", the template decides.
 bool read_thinking(Fields& fields, ChatFields& chat) {
   const Json* given = fields.object("thinking");
   if (given == nullptr) return false;
   Fields thinking(*given, "thinking");
   const std::string type = thinking.need(thinking.choice("type", {"enabled", "disabled", "adaptive"}), "type");
   const std::int64_t budget = type == "enabled" ? thinking.integer("budget_tokens", 1, 1 << 30).value_or(0) : 0;
-  chat.hides_reasoning = thinking.choice("display", {"summarized", "omitted"}).value_or("") == "omitted";  // else it is shown as it is
+  chat.hides_reasoning = thinking.choice("display", {"summarized", "omitted"}).value_or("") == "omitted";  // otherwise shown unchanged
   if (type == "adaptive") return false;
   auto& arguments = chat.wish.request.arguments;
   arguments.emplace_back("enable_thinking", type == "enabled");
@@ -158,7 +158,7 @@ ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits, Notes
     if (const auto effort = inner.choice("effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"})) set_effort(chat, *effort);
     chat.form = read_form(inner.object("format"), "output_config.format", true);
   }
-  if (const Json* format = fields.object("output_format")) {  // its name before output_config
+  if (const Json* format = fields.object("output_format")) {  // the older name of output_config's field
     if (chat.form) fields.refuse("output_format", "An answer has one form, and output_config.format says another one.");
     chat.form = read_form(format, "output_format", true);
   }

@@ -1,12 +1,12 @@
-// A request of Anthropic's Messages as chat fields.
+// Reads a request of Anthropic's Messages API as chat fields.
 #pragma once
 
 #include "chat_fields.hpp"
 
 namespace server {
 
-// messages, system, tools, tool_choice, thinking, output_config: what the model reads, which is what count_tokens counts. With an
-// assistant's message as the last one, the answer goes on with it.
+// Reads messages, system, tools, tool_choice, thinking and output_config: all that the model reads and count_tokens counts. If the
+// last message is an assistant's, the answer continues it.
 [[nodiscard]] ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits, Notes& notes);
 
 }  // namespace server

@@ -16,7 +16,7 @@ void add(std::vector<std::string>& texts, const std::string& text) {
   if (texts.size() < kMostNames && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
 }
 
-// As a header's value. `kept_out`: what stands between two texts, and in none of them.
+// Joins the texts to the value of a header. `kept_out`: a character of `between`, which is replaced within the texts.
 std::string joined(const std::vector<std::string>& texts, std::string_view between, char kept_out) {
   std::string all;
   for (const std::string& text : texts) {

@@ -1,4 +1,4 @@
-// Notes of what a request asks for and does not get: told in headers of the answer and in the log.
+// Notes about what a request asks for and does not get, told in headers of the answer and in the log.
 #pragma once
 
 #include <string>
@@ -10,24 +10,25 @@ namespace server {
 inline constexpr const char* kIgnoredHeader = "X-Tessera-Ignored";
 inline constexpr const char* kWarningHeader = "X-Tessera-Warning";
 
-// Used by the thread that reads the request; read by others only after that.
+// Used by the thread that reads the request; other threads may read it only after that.
 class Notes {
  public:
-  // With `strict` everything that would be ignored is an ApiError of status 400 instead.
+  // `strict`: ignore() and leave_out() throw ApiError of status 400.
   explicit Notes(bool strict = false) : strict_(strict) {}
 
-  // `where` is the place in this request ("tools[1].x"), `what` its name for the header ("tools[].x"), `why` a sentence.
+  // Notes a field without effect. `where`: the place in this request ("tools[1].x"); `what`: its name for the header ("tools[].x");
+  // `why`: a sentence.
   void ignore(const std::string& where, const std::string& what, std::string_view why);
-  // A thing that is left out, such as a tool of a service: "tools[1] (web_search)".
+  // Notes a thing that is left out, like a tool of a service: "tools[1] (web_search)".
   void leave_out(const std::string& where, std::string_view kind, std::string_view why);
 
-  // A sentence about what has less effect than the request asks for, such as a tool whose schema is not held whole.
+  // Notes a sentence about a thing that has less effect than the request asks for, like a tool whose schema is not held whole.
   void warn(const std::string& sentence);
 
   [[nodiscard]] bool empty() const noexcept { return names_.empty(); }
-  // The names, joined by commas: printable ASCII alone, and 1,000 bytes at most.
+  // Returns the names, joined by commas: printable ASCII only, at most 1,000 bytes.
   [[nodiscard]] std::string text() const;
-  // The sentences, in the same way; empty: there are none.
+  // Returns the sentences in the same form; empty if there are none.
   [[nodiscard]] std::string warnings() const;
 
  private:

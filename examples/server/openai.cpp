@@ -11,7 +11,7 @@ using tessera::Json;
 
 std::string shown_token(const tessera::Tokenizer& tokenizer, tessera::Token token) {
   if (tokenizer.is_control(token)) return std::string(tokenizer.text(token));
-  return std::string(tokenizer.piece(token));  // Json::dump() sees to what is no UTF-8
+  return std::string(tokenizer.piece(token));  // Json::dump() replaces bytes that are not UTF-8
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// What OpenAI's APIs have in common: log-probabilities, usage, reasons, the fields of streams.
+// Shared parts of OpenAI's APIs: log-probabilities, usage, finish reasons, the fields of streams.
 #pragma once
 
 #include <tessera/generation.hpp>
@@ -10,13 +10,13 @@
 
 namespace server {
 
-// A token as it stands in texts. Bytes that are not UTF-8 by themselves are U+FFFD; `bytes` has them as they are.
+// Returns a token's text. Bytes that are not UTF-8 by themselves become U+FFFD; the field `bytes` has the bytes themselves.
 [[nodiscard]] std::string shown_token(const tessera::Tokenizer& tokenizer, tessera::Token token);
 [[nodiscard]] tessera::Json chat_logprob(const tessera::Tokenizer& tokenizer, const tessera::Piece& piece, std::size_t top);
 
 [[nodiscard]] tessera::Json openai_usage(const Usage& usage);
 [[nodiscard]] const char* openai_reason(const Finish& finish);
-// The last events of a stream of chunks.
+// Write the last events of a stream of chunks.
 void end_openai_stream(HttpReply& reply);
 void fail_openai_stream(HttpReply& reply, const ApiError& error);
 // Further content of a stream, beside the answer.

@@ -32,7 +32,7 @@ The page at / talks with the model, /status shows how busy the server is. Client
 http://HOST:PORT/v1 and http://HOST:PORT as base URL. SIGTERM and Ctrl-C end the server after the answers that run; a second one
 ends it at once. docs/server.md says more.)";
 
-// A number; an error says which there may be.
+// Parses a number. The error names the allowed range.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, T least, T most, const std::string& description) {
   const std::string name = names.substr(names.rfind(',') + 1);

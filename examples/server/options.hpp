@@ -15,8 +15,8 @@
 namespace server {
 
 struct Options {
-  std::optional<std::string> model{};  // a file; none: the model in the program
-  std::string model_id{};              // as clients name it; empty: the file's
+  std::optional<std::string> model{};  // a file; none: the model inside the program
+  std::string model_id{};              // the name for clients; empty: the file's name
   std::optional<std::string> chat_template{};
   tessera::EngineOptions engine{};
   tessera::SchedulerOptions scheduler{};
@@ -26,7 +26,7 @@ struct Options {
   std::chrono::seconds drain_time{30};
 };
 
-// nullopt: it was asked for help or the version, and has it. Throws UsageError.
+// Reads the command line. nullopt: help or the version was asked for and has been printed. Throws UsageError.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
 
 }  // namespace server

@@ -1,4 +1,4 @@
-// The files of the page, as they were when the program was built.
+// The files of the page, built into the program.
 #pragma once
 
 #include <string_view>

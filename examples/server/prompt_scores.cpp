@@ -16,7 +16,7 @@ using tessera::TokenLogprob;
 
 namespace {
 
-// The natural logarithm of the sum of exp(logits).
+// Returns the natural logarithm of the sum of exp(logits).
 double log_sum(std::span<const float> logits) {
   const double most = *std::ranges::max_element(logits);
   double sum = 0.0;
@@ -46,7 +46,7 @@ bool PromptScoring::advance() {
   using tessera::Want;
   if (prompt_ == prompts_.size()) return true;
   const std::vector<Token>& tokens = prompts_[prompt_];
-  const std::size_t rows = tokens.empty() ? 0 : tokens.size() - 1;  // the last token's row says what follows the prompt
+  const std::size_t rows = tokens.empty() ? 0 : tokens.size() - 1;  // the last token's row would predict the token after the prompt
   if (rows == 0) {
     end_prompt();
     return prompt_ == prompts_.size();

@@ -1,4 +1,4 @@
-// The log-probabilities of prompts' own tokens, as `echo` with `logprobs` asks for them.
+// Computes the log-probabilities of a prompt's own tokens, for `echo` with `logprobs`.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 namespace server {
 
 struct PromptScores {
-  // Log-probabilities of the tokens but the first, each given those before it: [tokens - 1].
+  // ln p of each token but the first, given the tokens before it: [tokens - 1].
   std::vector<float> logprobs{};
-  std::vector<std::vector<tessera::TokenLogprob>> top{};  // the likeliest tokens there, most likely first
+  std::vector<std::vector<tessera::TokenLogprob>> top{};  // [tokens - 1]: the likeliest tokens at each place, the most likely first
 };
 
-// Scores prompts a few rows at a time, so that others come in between.
+// Scores prompts a few rows at a time, so that other requests come in between.
 class PromptScoring {
  public:
   PromptScoring(const ServedModel& model, Slices& slices, std::string tenant, std::vector<std::vector<tessera::Token>> prompts, std::size_t top);
   ~PromptScoring();
 
-  // Does a part of the work. True: all of it is done. Throws ApiError.
+  // Does a part of the work. Returns true when all is done. Throws ApiError.
   bool advance();
   [[nodiscard]] std::vector<PromptScores> take() { return std::move(scores_); }
 
@@ -39,8 +39,8 @@ class PromptScoring {
   std::vector<std::vector<tessera::Token>> prompts_;
   std::size_t top_;
   std::vector<PromptScores> scores_;
-  std::size_t prompt_ = 0, token_ = 0;  // where it is
-  std::optional<tessera::Session> session_;  // of this prompt
+  std::size_t prompt_ = 0, token_ = 0;  // the next token to compute
+  std::optional<tessera::Session> session_;  // session of the present prompt
 };
 
 }  // namespace server

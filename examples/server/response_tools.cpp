@@ -17,7 +17,7 @@ std::string ResponseTools::function_of(std::string_view space, std::string_view 
 }
 
 std::string ResponseTools::function_named(std::string_view space, std::string_view name) const {
-  if (space.empty()) {  // a choice may leave the namespace out
+  if (space.empty()) {  // tool_choice may leave the namespace out
     const auto found = std::ranges::find(tools_, name, &Tool::name);
     if (found != tools_.end()) return found->function;
   }

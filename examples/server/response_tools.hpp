@@ -1,4 +1,4 @@
-// The tools of OpenAI's Responses as functions that a template can tell of, and their calls under the names that they came with.
+// Turns the tools of OpenAI's Responses into functions for templates, and finds the tool of a function that the model calls.
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@ namespace server {
 class ResponseTools {
  public:
   struct Tool {
-    std::string function{};  // as the model knows it
-    std::string name{};    // as the client does
-    std::string space{};   // the namespace it is of
-    bool is_custom = false;  // it takes a text, not arguments
+    std::string function{};  // the model's name for the tool
+    std::string name{};    // the client's name for the tool
+    std::string space{};   // its namespace
+    bool is_custom = false;  // takes a text, not arguments
   };
 
-  // Reads a list of tools: functions, custom tools, namespaces of both. Others are a service's: left out, and noted.
+  // Reads a list of tools: functions, custom tools, namespaces of both. Other tools, which a service runs, are left out and noted.
   void read(const tessera::Json::Array& list, const std::string& path, Notes& notes);
 
-  // Moves out what read() has found: functions, and the patterns that custom tools are held to.
+  // Move out the results of read(): the functions, and the patterns of custom tools.
   [[nodiscard]] std::vector<tessera::Json> take_functions() { return std::move(functions_); }
   [[nodiscard]] std::vector<ToolPattern> take_patterns() { return std::move(patterns_); }
-  // As the response repeats them.
+  // Moves out the tools in the form in which the response repeats them.
   [[nodiscard]] tessera::Json::Array take_repeated() { return std::move(repeated_); }
-  // The name that the model knows a tool by.
+  // Return the model's name for a tool.
   [[nodiscard]] static std::string function_of(std::string_view space, std::string_view name);
   [[nodiscard]] std::string function_named(std::string_view space, std::string_view name) const;
-  // nullptr: there is no such function.
+  // Returns the tool of a function; nullptr if there is none.
   [[nodiscard]] const Tool* find(std::string_view function) const;
   [[nodiscard]] std::size_t size() const noexcept { return tools_.size(); }
 

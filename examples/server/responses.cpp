@@ -29,7 +29,7 @@ Json usage_of(const Usage& usage) {
 struct Item {
   enum class Kind { message, reasoning, call, custom_call } kind;
   std::string id{};
-  std::string text{};  // of a call: its arguments; of a custom one, when it has ended, its input
+  std::string text{};  // a call: its arguments; an ended custom call: its input
   std::string call_id{}, name{}, space{};
   Json::Array logprobs{};
   std::string status = "in_progress";
@@ -43,7 +43,7 @@ Json part_of(const Item& item) {
   return Object().set("type", "output_text").set("text", item.text).set("annotations", Json::array()).set("logprobs", item.logprobs);
 }
 
-// `has_part`: a message and reasoning have the part that is their content.
+// Returns the item as JSON. `has_part`: a message or reasoning has its content part.
 Json to_json(const Item& item, bool has_part) {
   Json::Array content;
   if (has_part) content.push_back(part_of(item));
@@ -80,7 +80,7 @@ class ResponseWriter final : public AnswerWriter {
     emit("response.in_progress", Object().set("response", response("in_progress")));
   }
   [[nodiscard]] bool wants_progress() const override { return streams_; }
-  void progress(const PromptProgress& progress) override {  // the client's types know no event of its own for it
+  void progress(const PromptProgress& progress) override {  // as comments, because the API has no event for it
     if (shows_progress_) emit("response.in_progress", Object().set("response", response("in_progress")).set("prompt_progress", to_json(progress)));
     else reply_->write(comments_.next(progress));
   }
@@ -99,7 +99,7 @@ class ResponseWriter final : public AnswerWriter {
   }
   void finish(std::size_t, const Finish& finish) override {
     is_cut_ = finish.reason == FinishReason::max_tokens;
-    if (items_.empty()) open({.kind = Item::Kind::message, .id = new_id("msg_")});  // which says nothing
+    if (items_.empty()) open({.kind = Item::Kind::message, .id = new_id("msg_")});  // an empty message
     close(is_cut_ ? "incomplete" : "completed");
   }
   void end(const Usage& usage) override {
@@ -179,7 +179,7 @@ class ResponseWriter final : public AnswerWriter {
         return emit("response.output_text.delta", at_part().set("delta", text).set("logprobs", std::move(logprobs)));
       }
       case Item::Kind::reasoning: logprobs_.clear(); return emit("response.reasoning_text.delta", at_part().set("delta", text));
-      case Item::Kind::custom_call: logprobs_.clear(); return;  // told when it is whole: its input is within JSON
+      case Item::Kind::custom_call: logprobs_.clear(); return;  // told when it is whole, because its input is within JSON
       case Item::Kind::call: logprobs_.clear(); return emit("response.function_call_arguments.delta", at_item().set("delta", text));
     }
   }
@@ -210,15 +210,15 @@ class ResponseWriter final : public AnswerWriter {
   std::int64_t created_;
   bool streams_, shows_progress_;
   ProgressComments comments_;
-  std::size_t top_;  // likeliest tokens beside each
+  std::size_t top_;  // likeliest tokens told with each token
   Object repeated_;
   ResponseTools tools_;
   const tessera::Tokenizer& tokenizer_;
   HttpReplyPtr reply_;
   std::vector<Item> items_;
-  bool open_ = false;  // the last of them is not at its end
-  Json::Array logprobs_;  // of tokens whose text has not come yet
-  bool is_cut_ = false;   // by max_output_tokens
+  bool open_ = false;  // the last item has not ended
+  Json::Array logprobs_;  // tokens whose text has not come yet
+  bool is_cut_ = false;   // the answer was cut by max_output_tokens
   Json usage_, error_;
   std::int64_t sequence_ = 0;
 };

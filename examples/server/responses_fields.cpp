@@ -11,7 +11,7 @@ namespace {
 
 Json text_or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
 
-// Items as messages. What the assistant thought, said and called in a row is one message of its own.
+// Turns items into messages. Reasoning, texts and calls of the assistant in a row become one message.
 class Items {
  public:
   Items(std::vector<Message>& messages, ResponseTools& tools, Notes& notes) : messages_(messages), tools_(tools), notes_(notes) {}
@@ -38,7 +38,7 @@ class Items {
     std::string role = item.need(item.choice("role", {"user", "assistant", "system", "developer"}), "role");
     if (role == "developer") role = "system";
     const Json* content = item.any("content");
-    if (content == nullptr) return;  // it says nothing
+    if (content == nullptr) return;  // no content
     std::string text = text_of_parts(*content, item.path_of("content"), notes_);
     if (role == "assistant") {
       Message& turn = assistant();
@@ -58,7 +58,7 @@ class Items {
         text += part.need(part.text("text"), "text");
       }
     }
-    if (!text.empty()) messages_.push_back({.role = "assistant", .reasoning = std::move(text)});  // else it is encrypted, and says nothing here
+    if (!text.empty()) messages_.push_back({.role = "assistant", .reasoning = std::move(text)});  // otherwise encrypted
   }
   void call(Fields& item, Json arguments) {
     const std::string name = item.need(item.text("name"), "name");
@@ -97,19 +97,19 @@ void read_input(Fields& fields, std::vector<Message>& messages, ResponseTools& t
   if (input.elements() == nullptr) fields.refuse("input", "This must be a text or a list of items.");
   Items items(messages, tools, notes);
   for (std::size_t i = 0; i < input.elements()->size(); ++i) items.read((*input.elements())[i], fmt::format("input[{}]", i));
-  // A probe, [], says nothing: as a user would who says nothing, for templates that want one.
+  // A probe, [], has no items: becomes an empty message of a user, for templates that need one.
   if (input.elements()->empty()) messages.push_back({.role = "user"});
 }
 
 void read_include(Fields& fields, AnswerFields& answer, Notes& notes) {
   for (const std::string& each : fields.texts("include", 16)) {
     if (each == "message.output_text.logprobs") answer.shows_logprobs = true;
-    else if (each != "reasoning.encrypted_content") notes.leave_out("include", each, "this server has nothing of it.");  // reasoning comes as it is
+    else if (each != "reasoning.encrypted_content") notes.leave_out("include", each, "this server has nothing of it.");  // it comes in clear
   }
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, 20).value_or(0));
 }
 
-// A choice by the names that the model knows.
+// Returns the choice with the names that the model knows.
 ToolChoice by_function(ToolChoice choice, const ResponseTools& tools) {
   if (!choice.name.empty()) choice.name = tools.function_named(choice.space, choice.name);
   for (std::string& name : choice.allowed) name = tools.function_named("", name);

@@ -1,4 +1,4 @@
-// A request of OpenAI's Responses as chat fields, and what of it the response repeats.
+// Reads a request of OpenAI's Responses API as chat fields, and keeps the fields that the response repeats.
 #pragma once
 
 #include "answer_fields.hpp"
@@ -13,10 +13,10 @@ struct ResponseFields {
   ResponseTools tools{};
   AnswerFields answer;
   bool streams = false, shows_progress = false;
-  Object repeated{};  // as the response has them: "instructions", "tools", "temperature", ...
+  Object repeated{};  // fields that the response repeats: "instructions", "tools", "temperature", ...
 };
 
-// Nothing is stored: what would need an earlier response is refused.
+// Reads the request. Refuses fields that need an earlier response, because nothing is stored.
 [[nodiscard]] ResponseFields read_response(Fields& fields, const ServedModel& model, const RequestLimits& limits, Notes& notes);
 
 }  // namespace server

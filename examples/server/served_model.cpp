@@ -37,12 +37,12 @@ tessera::LocalTime local_time() {
   return {t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec};
 }
 
-// A conversation without messages knows which template and which output format go with a model.
+// Makes a conversation without messages, which finds the template and the output format of the model.
 tessera::Conversation empty_conversation(const tessera::Engine& engine, std::optional<ChatTemplate> chat_template) {
   return value(tessera::Conversation::create(engine, {}, {.chat_template = std::move(chat_template)}));
 }
 
-// The assistant's message that an answer goes on from: what it thought stands in the format's markers.
+// Returns the text of the assistant's message that an answer continues, with its reasoning in the format's markers.
 std::string begun_text(const OutputFormat& format, const tessera::Message& message) {
   const auto region = std::ranges::find(format.regions, RegionKind::reasoning, &OutputRegion::kind);
   if (message.reasoning.empty() || region == format.regions.end() || region->close.empty()) return message.content;
@@ -65,8 +65,8 @@ bool shows(const ChatTemplate& chat_template, std::vector<tessera::Message> mess
   return true;
 }
 
-// The rule for system messages (docs/server.md): those in front are one. A later one stays where the template shows it there,
-// and is the user's words where not, as is the one in front of a template that has none.
+// Applies the rule for system messages (docs/server.md): system messages at the beginning become one. A later system message stays if
+// the template shows it there. A system message that the template does not show becomes words of the user.
 void settle_system_messages(std::vector<tessera::Message>& messages, bool takes_system, bool takes_later) {
   std::vector<tessera::Message> settled;
   const auto join = [&](const tessera::Message& message) {
@@ -74,7 +74,7 @@ void settle_system_messages(std::vector<tessera::Message>& messages, bool takes_
     if (!text.empty() && !message.content.empty()) text += "\n\n";
     text += message.content;
   };
-  bool in_front = true, joins_next = false;  // the next message, if it is the user's, belongs to the one before it
+  bool in_front = true, joins_next = false;  // joins_next: a next message of the user belongs to the message before it
   for (tessera::Message& message : messages) {
     const bool is_system = message.role == "system", is_front = is_system && in_front;
     in_front = in_front && is_system;
@@ -101,7 +101,7 @@ std::vector<std::string> markers(const OutputFormat& format, RegionKind kind, st
   return found;
 }
 
-// An answer whose text the grammar allows, with the format's reasoning in front and its markers around.
+// Returns a grammar of answers whose text the given grammar allows, with the format's reasoning in front and its markers around.
 Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reasoning, bool may_reason) {
   if (format.recipients) return value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::literal(format.recipients->text)), text}));
   const auto opens = markers(format, RegionKind::text, &OutputRegion::open);
@@ -133,7 +133,7 @@ std::vector<Json> with_closed_parameters(std::vector<Json> tools) {
     if (function == nullptr) continue;
     const Json* parameters = function->find("parameters");
     Json closed = *function;
-    // Without parameters, which are written as null and {} too, a function takes none.
+    // A function without parameters, which may also be written as null or {}, takes none.
     const bool takes_none = parameters == nullptr || parameters->is_null() || *parameters == Json::object();
     closed.set("parameters", takes_none ? Json(Object().set("type", "object").set("properties", Json::object()).set("additionalProperties", false))
                                         : closed_schema(*parameters));
@@ -150,7 +150,7 @@ Matcher begin(const StoredGrammar& stored, Notes& notes) {
 
 }  // namespace
 
-// Vocabularies take some 100 ms, so they are made when the first grammar is.
+// Making a vocabulary takes some 100 ms, so it is made with the first grammar.
 struct ServedModel::Grammars {
   GrammarStore store;
   std::mutex mutex;
@@ -186,7 +186,7 @@ ServedModel::~ServedModel() = default;
 
 bool ServedModel::reasons() const noexcept {
   if (std::ranges::none_of(format_.regions, [](const OutputRegion& region) { return region.kind == RegionKind::reasoning; })) return false;
-  // Every model is read for <think>, also one that never writes it: only the template tells them apart.
+  // Answers of every model are read for <think>, also of models that never write it; only the template tells them apart.
   return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source().find(word) != std::string_view::npos; });
 }
 

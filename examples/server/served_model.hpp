@@ -1,4 +1,4 @@
-// The model that is served: prompts from messages, and grammars, compiled once for all requests that state the same.
+// The served model: makes prompts of messages, and compiles grammars, each once for all requests that ask for the same.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@
 
 namespace server {
 
-// What a model reads for a conversation.
+// The prompt of a conversation.
 struct ChatPrompt {
   std::vector<tessera::Token> tokens{};
   std::string text{};
-  bool in_reasoning = false;  // it ends within it
+  bool in_reasoning = false;  // the prompt ends within reasoning
 };
 
-// A chat request, and whether its last message, the assistant's own, is to be gone on with rather than answered.
+// A chat request. `continues`: the answer continues the last message, which is the assistant's.
 struct ChatWish {
   tessera::ChatRequest request;
   bool continues = false;
@@ -39,7 +39,7 @@ struct ChatWish {
 // Any thread may call.
 class ServedModel {
  public:
-  // Throws Failure: a template that is none.
+  // Throws Failure if the template is not valid.
   ServedModel(tessera::Engine engine, std::string id, std::optional<tessera::ChatTemplate> chat_template);
   ~ServedModel();
 
@@ -50,38 +50,39 @@ class ServedModel {
   [[nodiscard]] std::size_t context() const noexcept { return engine_.plan().context; }
   [[nodiscard]] bool has_template() const noexcept { return has_template_; }
 
-  // The template's text; empty: the model has none.
+  // Returns the template's text; empty if the model has no template.
   [[nodiscard]] std::string_view template_source() const noexcept { return has_template_ ? template_.source() : std::string_view(); }
-  // Returns whether the template knows of reasoning, and answers are read with it.
+  // Returns whether the template knows reasoning, so that answers are read with reasoning.
   [[nodiscard]] bool reasons() const noexcept;
 
-  // What the model was made for, in Ollama's words: "completion"; "tools" where the template shows tools; "thinking" where it has
-  // the markers of reasoning.
+  // Returns the model's capabilities in Ollama's words: "completion"; "tools" if the template shows tools; "thinking" if it has
+  // markers of reasoning.
   [[nodiscard]] std::vector<std::string> capabilities() const;
-  // A sentence where the template writes calls in a form that answers are not read in; else empty.
+  // Returns a sentence if the template writes calls in a form that is not the one in which answers are read; else empty.
   [[nodiscard]] std::string calls_warning() const;
 
-  // How answers are read. To models whose template knows no tools, they are told in words, and their calls are Hermes'.
+  // Returns the format in which answers are read. A model whose template knows no tools is told of tools in words, and its calls have
+  // the format of Hermes.
   [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
 
-  // What GenerateOptions::shown_control and stop_free are for an answer of such a format.
+  // Return GenerateOptions::shown_control and stop_free for an answer of this format.
   [[nodiscard]] const std::vector<tessera::Token>& marker_tokens(bool has_tools) const noexcept;
   [[nodiscard]] tessera::StopFree stop_free(bool has_tools, bool in_reasoning) const;
 
-  // Errors of these are ApiError.
+  // These two throw ApiError.
   [[nodiscard]] ChatPrompt prompt(const ChatWish& wish) const;
   [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
-  // Of a text without messages.
+  // Returns a matcher for a text without messages.
   [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
-  // Of an answer in a conversation: what it says beside its reasoning is the source's.
-  // With tools the answer may be calls instead. Tools whose schemas are not held whole are noted.
+  // Returns a matcher for an answer in a conversation: its text beside the reasoning must match the source.
+  // With tools the answer may be calls instead. Notes tools whose schemas are not held whole.
   [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
                                                 const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes);
-  // Of an answer that calls tools. nullopt with ToolUse::automatic, if they cannot be held to a grammar.
+  // Returns a matcher for an answer that may call tools. nullopt: no grammar can hold the calls, with ToolUse::automatic.
   [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
                                                              const tessera::ToolGrammarOptions& options, Notes& notes);
 
-  // nullopt: the format has no reasoning.
+  // Returns a limit for the reasoning; nullopt if the format has no reasoning.
   [[nodiscard]] std::optional<tessera::ReasoningBudget> reasoning_budget(const tessera::ReasoningBudgetOptions& options, bool has_tools) const;
 
  private:
@@ -93,7 +94,7 @@ class ServedModel {
   std::string id_;
   std::int64_t created_;
   bool has_template_, knows_tools_;
-  bool takes_system_ = true, takes_later_system_ = true;  // in front; behind other messages
+  bool takes_system_ = true, takes_later_system_ = true;  // the template takes system messages at the beginning; and after other messages
   tessera::ChatTemplate template_;
   tessera::OutputFormat format_, told_format_;
   std::vector<tessera::Token> marker_tokens_, told_marker_tokens_;

@@ -13,8 +13,7 @@ namespace server {
 
 using tessera::Json;
 
-// What becomes of a request's answer, whoever gives it: a reply that also counts, logs and adds the headers for pages of other
-// origins.
+// A request and its answer on their way through the server.
 struct Server::Exchange {
   HttpRequest request;
   HttpReplyPtr reply;
@@ -27,14 +26,15 @@ struct Server::Exchange {
 
 struct Server::Route {
   std::string_view method, path;
-  // answer: by the model, which takes its time; quick: what needs no model's step; control: probes and figures.
+  // answer: the model computes the answer; quick: needs a worker, but no step of the model; control: probes and figures.
   enum class Kind { answer, quick, control, page } kind;
-  // The function that answers on a worker. Exception: where there is `tell`, the server answers by itself.
+  // The function that answers on a worker. Exception: if `tell` is set, the server answers by itself.
   void (*answer)(const Api&, const Call&);
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;
 
-  // A path that ends with '/' stands for those with one more part, the name of something. Exception: "/" is itself alone.
+  // Returns whether the route serves this path. A route whose path ends with '/' serves all paths with one more part. Exception: "/"
+  // serves only itself.
   [[nodiscard]] bool is_at(std::string_view where) const {
     return path.size() > 1 && path.ends_with('/') ? where.size() > path.size() && where.starts_with(path) : where == path;
   }
@@ -84,8 +84,8 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Returns whether a Host header names this machine, and nothing else could: a page whose own name is made to lead here (DNS rebinding)
-// comes with that name.
+// Returns whether a Host header names this machine. A web page whose own name was made to lead here (DNS rebinding) comes with its
+// own name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
   const std::string_view name = host.substr(0, colon);
@@ -93,7 +93,7 @@ bool is_this_machine(std::string_view host) {
   return is_v4 || name == "localhost" || name == "[::1]";
 }
 
-// A media type, in whatever case, with whatever parameters.
+// Returns whether the media type is JSON, in any case and with any parameters.
 bool is_json(std::string_view content_type) {
   constexpr std::string_view kJson = "application/json";
   const std::string_view type = content_type.substr(0, content_type.find_first_of("; \t"));
@@ -103,11 +103,11 @@ bool is_json(std::string_view content_type) {
 // Returns whether a client asks for a page, as browsers do: its Accept names text/html.
 bool asks_for_page(const HttpRequest& request) { return request.header("accept").find("text/html") != std::string_view::npos; }
 
-// The type that curl's -d states by itself, as Ollama's examples are written. A page's form cannot send JSON as such a body, and a script
-// of another origin says its Origin.
+// Returns whether the media type is the one that curl's -d states by itself, as in Ollama's examples. Accepting it is safe: a page's
+// form cannot send JSON in a body of this type, and a script of another origin sends its Origin.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
 
-// What the pages of other origins may see is added to what an endpoint answers; and all answers are seen once by `told`.
+// A reply that adds the headers for pages of other origins to each answer, and calls `told` once for each answer.
 class ToldReply final : public HttpReply {
  public:
   ToldReply(HttpReplyPtr to, Headers headers, std::shared_ptr<const Notes> notes, std::function<void(unsigned)> told)
@@ -143,7 +143,7 @@ class ToldReply final : public HttpReply {
   std::function<void(unsigned)> told_;
 };
 
-// Scripts from here alone, nothing from elsewhere, and in no other page's frame.
+// Returns headers that allow scripts only from this server, nothing from elsewhere, and no frame of another page.
 Headers page_headers() {
   return {{"Content-Security-Policy",
            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action "
@@ -160,7 +160,7 @@ std::string clock_text() {
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
 }
 
-// A path is the client's: what is no plain letter does not reach the terminal.
+// Returns a client's text for the terminal: at most 100 characters, all printable ASCII.
 std::string shown(std::string_view text) {
   std::string result;
   for (const char c : text.substr(0, 100)) result += c > ' ' && c < 0x7f ? c : '?';
@@ -182,7 +182,7 @@ HttpResponse Server::health() const {
   if (draining_) throw ApiError(503, "The server is shutting down.", {}, "shutting_down");
   return live();
 }
-// Ollama's clients look for this text.
+// Returns the text for which Ollama's clients look.
 HttpResponse Server::greeting() const { return {.body = "Ollama is running", .type = "text/plain; charset=utf-8"}; }
 HttpResponse Server::no_store() const {
   throw ApiError(501, fmt::format("This server serves \"{}\", the model that it was started with: it pulls, pushes, creates, copies and deletes none.", api_.job.model.id()));
@@ -212,7 +212,7 @@ Headers Server::cors_headers(const HttpRequest& request) const {
   headers.emplace_back("Access-Control-Expose-Headers", kIgnoredHeader);
   if (request.method != "OPTIONS") return headers;
   headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-  // Those that the page is about to send: clients have a dozen of their own (x-stainless-...).
+  // Allows all headers that the page is about to send, because clients have a dozen of their own (x-stainless-...).
   const std::string_view wanted = request.header("access-control-request-headers");
   headers.emplace_back("Access-Control-Allow-Headers", wanted.empty() ? "authorization, content-type, x-api-key" : std::string(wanted));
   return headers;
@@ -244,14 +244,14 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   const std::string endpoint = exchange->route != nullptr ? std::string(exchange->route->path) : "other";
   const auto kind = exchange->route != nullptr ? std::optional(exchange->route->kind) : std::nullopt;
   const bool is_quick = kind == Route::Kind::quick, is_worked_on = is_quick || kind == Route::Kind::answer;
-  const bool logs_failure = !kind || is_worked_on;  // its end is logged when it comes
-  // The exchange without its reply: the one that it holds must not hold itself.
+  const bool logs_failure = !kind || is_worked_on;  // its end is logged later, when it comes
+  // The reply has only a weak pointer to the exchange, because the exchange holds the reply.
   exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), exchange->notes, [this, weak = std::weak_ptr(exchange), endpoint, is_quick, logs_failure](unsigned status) {
     figures_.count_request(endpoint, status);
     const auto told = weak.lock();
     if (told != nullptr && (is_quick || (logs_failure && status >= 400))) log(*told, status, nullptr);
   });
-  // Probes are answered although the workers are busy.
+  // Answers probes here, also while the workers are busy.
   if (kind && !is_worked_on) return answer(exchange);
   api_.job.workers.post([this, exchange] { answer(exchange); });
 }
@@ -268,7 +268,7 @@ void Server::answer(const std::shared_ptr<Exchange>& exchange) {
   } catch (const std::exception& error) {
     exchange->reply->send(to_response(ApiError(500, error.what()), kind));
   }
-  exchange->reply.reset();  // what goes on has its own hold of it
+  exchange->reply.reset();  // a job that goes on holds the reply itself
 }
 
 void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
@@ -278,14 +278,14 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     exchange->reply->send({.status = allows_origin(origin) ? 204u : 403u, .body = {}, .type = "text/plain"});
     return;
   }
-  // A page of another origin asks in its visitor's name: it must be one of those that may.
+  // A web page of another origin asks in its visitor's name, so its origin must be allowed.
   if (!origin.empty() && !allows_origin(origin)) {
     const std::string_view host = request.header("host");
     const bool is_own = origin.ends_with(fmt::format("://{}", host)) && (!options_.is_private || is_this_machine(host));
     if (!is_own) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  // A page that reads from its own host sends no Origin: only Host tells of a name that was made to lead here.
+  // A page that reads from its own host sends no Origin, so only Host shows a name that was made to lead here.
   if (origin.empty() && reads && options_.is_private && !is_probe(exchange->route) && !is_named_here(request.header("host"))) {
     throw ApiError(403, "This server is for this machine alone: ask it as localhost or 127.0.0.1, or allow the page's origin by --cors.", "Host");
   }

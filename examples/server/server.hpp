@@ -1,4 +1,4 @@
-// The server as a whole: who may ask for what, which endpoint answers, what is counted and logged.
+// The server as a whole: checks who may ask, chooses the endpoint, counts and logs.
 #pragma once
 
 #include <atomic>
@@ -16,28 +16,28 @@ namespace server {
 struct ServerOptions {
   RequestLimits limits;
   bool strict_fields = false;  // a field without effect is an error
-  bool strict_model = false;   // so is another model's name
+  bool strict_model = false;   // another model's name is an error
   Keys keys;
-  double rate = 0.0;                // requests a minute of a key; 0: any number
-  std::vector<std::string> cors{};  // origins of pages that may ask; "*": any
+  double rate = 0.0;                // the most requests a minute of a key; 0: no limit
+  std::vector<std::string> cors{};  // origins of web pages that may use the API; "*": any
   bool logs_requests = true;
   bool serves_page = true;
-  bool is_private = false;  // it asks for no key, and nobody but this machine reaches it
+  bool is_private = false;  // needs no key, and only this machine reaches the server
   std::uint32_t max_running = 64;
 };
 
 class Server {
  public:
-  // All of these outlive it.
+  // All references must outlive the server.
   Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Slices& slices, Workers& workers);
 
-  // The handler of the HTTP server.
+  // Handles a request of the HTTP server.
   void handle(HttpRequest request, HttpReplyPtr reply);
-  // From now on /health says 503, and new requests are refused; those that run go on.
+  // Refuses new requests from now on, and makes /health answer 503. Running requests go on.
   void drain() noexcept;
-  // What still runs is about to be cut, by the server and not by its clients: so the log and the figures say.
+  // Says that the server is about to cut running requests, so that log and figures do not blame the clients.
   void cut() noexcept { cutting_ = true; }
-  // For /metrics: how many connections there are.
+  // Sets the function that counts the connections, for /metrics.
   void set_connections(std::function<std::size_t()> count) { connections_ = std::move(count); }
 
  private:
@@ -47,7 +47,7 @@ class Server {
   void answer(const std::shared_ptr<Exchange>& exchange);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
-  // Answers of routes that need no worker. health() throws ApiError while the server ends, no_store() always.
+  // Return answers of routes that need no worker. health() throws ApiError while the server ends, no_store() always.
   [[nodiscard]] HttpResponse health() const;
   [[nodiscard]] HttpResponse live() const;
   [[nodiscard]] HttpResponse greeting() const;
@@ -55,7 +55,7 @@ class Server {
   [[nodiscard]] HttpResponse metrics() const;
   [[nodiscard]] HttpResponse status() const;
   [[nodiscard]] static bool is_probe(const Route* route);
-  // Returns whether a Host header names this machine, or the host of an origin that may ask.
+  // Returns whether a Host header names this machine, or the host of an allowed origin.
   [[nodiscard]] bool is_named_here(std::string_view host) const;
   [[nodiscard]] bool allows_origin(std::string_view origin) const;
   [[nodiscard]] Headers cors_headers(const HttpRequest& request) const;

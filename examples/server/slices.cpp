@@ -11,9 +11,9 @@ namespace server {
 namespace {
 
 constexpr std::size_t kMostRows = 256;
-// Up to so many rows the time is mostly that of reading the weights, which one row takes too.
+// Up to this many rows the time is mostly the time of reading the weights, which one row takes too.
 constexpr std::size_t kLeastRows = 16;
-// Of --step-ms, for slices beside steps that take all of it.
+// The share of --step-ms that a slice gets if the steps take all of it.
 constexpr double kLeastShare = 0.25;
 
 tessera::StepLoad load_of(const Slices::Rows& rows, std::size_t n) {
@@ -22,7 +22,7 @@ tessera::StepLoad load_of(const Slices::Rows& rows, std::size_t n) {
 
 }  // namespace
 
-// Returns what the scheduler's newest steps leave of --step-ms.
+// Returns the seconds that the scheduler's newest steps leave of --step-ms.
 double Slices::seconds_left() {
   const tessera::Histogram steps = scheduler_.figures().step;
   const std::uint64_t count = steps.count() - std::exchange(steps_, steps.count());
@@ -35,7 +35,7 @@ std::size_t Slices::next(const Rows& rows) {
   const std::size_t most = std::min(rows.wanted, kMostRows), least = std::min(most, kLeastRows);
   if (scheduler_.idle()) return most;
   const double seconds = seconds_left();
-  // Twice the widest slice at most: nothing wider was measured.
+  // At most twice the widest slice so far, because no wider slice was measured.
   std::size_t low = least, high = std::max(least, std::min(most, 2 * widest_));
   while (low < high) {
     const std::size_t middle = (low + high + 1) / 2;
@@ -56,7 +56,7 @@ tessera::Outputs Slices::compute(const tessera::Engine& engine, const tessera::S
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   }));
   tessera::Outputs taken = value_or_refuse(*std::move(outputs));
-  if (session.reused() == reused) {  // else some of the rows were there already, and the time says nothing of them
+  if (session.reused() == reused) {  // otherwise some rows were not computed, and the time is no measure
     costs_.observe(load_of(rows, n), seconds);
     widest_ = std::max(widest_, n);
   }

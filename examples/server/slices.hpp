@@ -1,6 +1,6 @@
-// What the engine computes beside the scheduler's requests: texts to embed, prompts to score. It is computed in slices, each between two
-// steps of the scheduler. While there are requests, a slice and the step before it take about --step-ms together: a slice has as
-// many rows as fit by the measured times of the slices before. Without requests a slice has all the rows that are wanted.
+// Computes texts to embed and prompts to score beside the scheduler's requests: in slices, each between two
+// steps of the scheduler. While there are requests, a slice and the step before it take about --step-ms together: a slice has
+// as many rows as fit, by the measured times of earlier slices. Without requests a slice has all wanted rows.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,15 @@ class Slices {
   // `step_seconds`: --step-ms.
   Slices(tessera::Scheduler& scheduler, double step_seconds) : scheduler_(scheduler), step_seconds_(step_seconds) {}
 
-  // Rows of one sequence.
+  // The rows of one sequence.
   struct Rows {
     std::size_t position = 0;  // tokens of the sequence that are computed
-    std::size_t wanted = 0;    // rows that are left, 1 at least
-    bool draws = false;        // the logits of each are wanted
+    std::size_t wanted = 0;    // rows still to compute, at least 1
+    bool draws = false;        // the logits of each row are wanted
   };
-  // Returns how many of these rows the next slice is to have: 1 at least.
+  // Returns how many of these rows to put into the next slice: at least 1.
   [[nodiscard]] std::size_t next(const Rows& rows);
-  // Computes a batch of the next of these rows, all of `session`, between two steps. Throws ApiError.
+  // Computes a batch of the next rows, all of `session`, between two steps. Throws ApiError.
   [[nodiscard]] tessera::Outputs compute(const tessera::Engine& engine, const tessera::Session& session, const tessera::Batch& batch, const Rows& rows);
 
   [[nodiscard]] std::uint64_t slices() const noexcept { return slices_; }
@@ -39,10 +39,10 @@ class Slices {
 
   tessera::Scheduler& scheduler_;
   double step_seconds_;
-  tessera::CostModel costs_;     // of slices
-  std::size_t widest_ = 0;       // rows of a slice so far
-  std::uint64_t steps_ = 0;      // of the scheduler, when it was looked at last
-  double steps_seconds_ = 0.0;   // what they took
+  tessera::CostModel costs_;     // costs of slices
+  std::size_t widest_ = 0;       // the most rows of a slice so far
+  std::uint64_t steps_ = 0;      // steps of the scheduler at the last look
+  double steps_seconds_ = 0.0;   // seconds of these steps
   std::atomic<std::uint64_t> slices_ = 0, rows_ = 0;
 };
 

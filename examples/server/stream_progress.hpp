@@ -1,4 +1,4 @@
-// How far the prompt of a stream is computed, for clients that wait for its answer.
+// Tells how far the prompt of a stream is computed, for clients that wait for the answer.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace server {
 
-// {"total", "cache", "processed", "time_ms"}, as llama.cpp's server has them: tokens of the prompt, of them those that were there
-// already, those that are computed ("cache" among them), and milliseconds since its first step began.
+// Returns {"total", "cache", "processed", "time_ms"}, as llama.cpp's server does: tokens of the prompt, tokens that were there
+// already, computed tokens (those of "cache" included), and milliseconds since the prompt's first step began.
 [[nodiscard]] tessera::Json to_json(const PromptProgress& progress);
 
-// The comments of a stream whose client has not asked for events: `: prompt_progress {...}`, which clients of server-sent events
-// pass over.
+// Makes the comments of a stream whose client has not asked for events: `: prompt_progress {...}`, which clients of server-sent
+// events skip.
 class ProgressComments {
  public:
-  // The comment that is due, or "": at most four a second, and none for a prompt that is computed.
+  // Returns the comment that is due, or "": at most four a second, and none for a prompt that is computed.
   [[nodiscard]] std::string next(const PromptProgress& progress);
 
  private:

@@ -18,7 +18,7 @@ Json ids(const std::vector<tessera::Token>& tokens) {
 
 }  // namespace
 
-// {"prompt" or "content": TEXT} or {"messages": [...]}, as vLLM and llama.cpp have it.
+// Reads {"prompt" or "content": TEXT} or {"messages": [...]}, as vLLM and llama.cpp do.
 void tokenize(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kTokenize);
@@ -62,7 +62,7 @@ void detokenize(const Api& api, const Call& call) {
   call.reply->send({.body = Object().set("prompt", text).set("content", text).dump()});
 }
 
-// What clients that count tokens by /tokenize ask first, in vLLM's fields. null: the model has none.
+// Returns the tokenizer's properties in vLLM's fields, for clients that count tokens by /tokenize. null: the model has none.
 HttpResponse tokenizer_info(const Api& api) {
   const ServedModel& model = api.job.model;
   const tessera::Tokenizer& tokenizer = model.tokenizer();
@@ -78,7 +78,7 @@ HttpResponse tokenizer_info(const Api& api) {
                       .dump()};
 }
 
-// What the model would read for these messages.
+// Answers with the prompt that the model would read for these messages.
 void apply_template(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kTemplate);

@@ -1,4 +1,4 @@
-// Threads that do what would keep connections waiting: templates, grammars, tokens to JSON.
+// Threads for work that would keep connections waiting: templates, grammars, tokens to JSON.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ class Workers {
   explicit Workers(std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
-  // What was posted is done first.
+  // Does all posted work first.
   ~Workers() {
     {
       const std::lock_guard lock(mutex_);
@@ -33,8 +33,8 @@ class Workers {
     }
     changed_.notify_one();
   }
-  // Long work, of which `slice` does a part: it is called until it says true, one such work after the other, and what is
-  // posted meanwhile comes in between.
+  // Posts long work. `slice` does a part of it, and is called until it returns true. One long work runs after the other; tasks of
+  // post() come in between.
   void post_long(std::function<bool()> slice) {
     {
       const std::lock_guard lock(mutex_);
@@ -49,7 +49,7 @@ class Workers {
     std::function<bool()>* first = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      first = &long_.front();  // which stays where it is while others come behind it
+      first = &long_.front();  // its address stays valid while others are added behind it
     }
     bool over = true;
     try {
@@ -80,7 +80,7 @@ class Workers {
       }
       try {
         task();
-      } catch (const std::exception& error) {  // no memory even for the refusal: the client's connection ends, the others go on
+      } catch (const std::exception& error) {  // no memory even for the refusal: this client's connection ends, other connections go on
         std::fprintf(stderr, "a request was given up: %s\n", error.what());
       }
     }
@@ -89,7 +89,7 @@ class Workers {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
-  std::deque<std::function<bool()>> long_;  // the first is at work
+  std::deque<std::function<bool()>> long_;  // the first one is running
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,5 +1,5 @@
-// What a host's callback throws, with the callback's name. Code that has no place for an error calls it by call_host();
-// the next guard() makes an error of it that does not look like a defect of the library.
+// Exceptions of the host's callbacks, with the callback's name. Code that cannot return an error calls a callback by call_host();
+// the next guard() makes an error of the exception that names the callback, so it does not look like a defect of the library.
 #pragma once
 
 #include <exception>
@@ -22,7 +22,8 @@ class CallbackFailed : public std::exception {
   std::string text_;
 };
 
-// Runs a callback of the host's. `name`: as the host knows it, "SchedulerOptions::clock".
+// Runs a callback of the host. `name`: the name by which the host knows it, "SchedulerOptions::clock". Throws CallbackFailed if the
+// callback throws. Exception: bad_alloc is passed on.
 template <class Fn>
 decltype(auto) call_host(std::string_view name, Fn&& fn) {
   try {

@@ -1,4 +1,4 @@
-// What functions of an empty handle give. A handle is empty when it was default-constructed, when it was moved from, and when
+// Results of functions of an empty handle. A handle is empty when it was default-constructed, when it was moved from, and when
 // it is the value of a failed Result (docs/headers.md).
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-// The error of functions that return a Result, on an empty handle of this class or with one as an argument.
+// Returns the error of functions that return a Result, for an empty handle of class `name`, also as an argument.
 inline Error empty_handle(const char* name) noexcept {
   return make_error(ErrorCode::invalid_state,
                     "this {} is empty: it was default-constructed or moved from, or it is the value of a failed Result; test the "
@@ -18,12 +18,12 @@ inline Error empty_handle(const char* name) noexcept {
                     name);
 }
 
-// The same of an empty Tokenizer, which an engine without a vocabulary has too.
+// Returns the same for an empty Tokenizer, which an engine without a vocabulary has too.
 inline Error no_tokenizer_error() noexcept {
   return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give token ids");
 }
 
-// The T{} of functions that return a reference. It is made at the first use, by whichever thread, and never destroyed.
+// Returns the T{} of functions that return a reference. It is made at the first use, on any thread, and never destroyed.
 template <class T>
 const T& empty_value() noexcept {
   static_assert(std::is_nothrow_default_constructible_v<T>);

@@ -1,4 +1,4 @@
-// Makes errors with fmt. Formatting may run out of memory: then the error says that instead.
+// Makes errors with fmt. If formatting runs out of memory, the result is out_of_memory_error().
 #pragma once
 
 #include <fmt/format.h>
@@ -21,12 +21,12 @@ Error make_error(ErrorCode code, fmt::format_string<Args...> format, Args&&... a
   return error_at(code, {}, format, std::forward<Args>(args)...);
 }
 
-// Of a sequence whose keys and values are in a file.
+// Returns the error for a session whose keys and values are in a file.
 inline Error suspended_error() noexcept {
   return make_error(ErrorCode::invalid_state, "the session is suspended: resume() it first");
 }
 
-// Of Memory that the processor cannot address.
+// Returns the error for a device, or its Memory, that failed. `what`: the operation that failed.
 inline Error device_error(const char* what) noexcept {
   return make_error(ErrorCode::device_error,
                     "the device failed at {}; if it goes on failing, end what uses it and load the model again", what);

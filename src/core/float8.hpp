@@ -1,5 +1,5 @@
 // FP8 of four bits of exponent and three of fraction, E4M3 (Micikevicius et al. 2022; the OCP's 8-bit formats): numbers up to 448,
-// no infinity. Rounding is to nearest, ties to even; what is larger than 448 becomes 448 with its sign.
+// no infinity. Rounding is to nearest, ties to even; a larger number becomes 448 with its sign.
 #pragma once
 
 #include <bit>
@@ -11,13 +11,13 @@ namespace tessera {
 
 inline constexpr float kLargestE4M3 = 448.0f;
 
-// E4M3's bits are those of an F16 of 1/256 of its size, less seven of fraction.
+// Returns the bits of the F16 of 1/256 of the value: the same bits with seven more bits of fraction.
 [[nodiscard]] constexpr std::uint16_t e4m3_as_f16(std::uint8_t value) noexcept {
   return static_cast<std::uint16_t>((value & 0x80u) << 8 | (value & 0x7fu) << 7);
 }
 [[nodiscard]] constexpr float e4m3_to_f32(std::uint8_t value) noexcept { return f16_to_f32(e4m3_as_f16(value)) * 256.0f; }
 
-// Not of a NaN.
+// Precondition: the value is not NaN.
 [[nodiscard]] constexpr std::uint8_t f32_to_e4m3(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffu;

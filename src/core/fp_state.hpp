@@ -1,6 +1,6 @@
-// The floating-point control state belongs to the host: a fast-math start-up file may have set flush-to-zero, another
-// library the rounding mode. Results must not depend on it, so every task sets the default state and restores the
-// host's.
+// Sets the default floating-point state, and restores the host's in the destructor. The host's state may differ: a fast-math
+// start-up file may have set flush-to-zero, another library the rounding mode. Results must not depend on that, so every task sets
+// the default state.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The one place where exceptions become errors. Public functions run their bodies inside guard(): what the standard
-// library throws (bad_alloc, length_error, system_error) and what a caller's callback throws comes back as a Result.
+// Turns exceptions into errors. Public functions run their bodies inside guard(): exceptions of the standard library (bad_alloc,
+// length_error, system_error) and of a caller's callback come back as a Result.
 #pragma once
 
 #include <exception>
@@ -13,10 +13,11 @@
 
 namespace tessera::detail {
 
-// Needs no memory: Error has this message ready for when there is none.
+// Returns an error without using memory: Error has this message ready.
 inline Error out_of_memory_error() noexcept { return {ErrorCode::out_of_memory, "out of memory"}; }
 
-// The exception being handled, as an error. Call inside a catch block.
+// Returns the exception being handled as an error: bad_alloc and length_error as out_of_memory, CallbackFailed as callback_failed,
+// others with `code`. Call it inside a catch block.
 Error current_exception_error(ErrorCode code) noexcept;
 
 template <class Fn>
@@ -30,7 +31,7 @@ auto guard(Fn&& fn, ErrorCode code = ErrorCode::internal) noexcept -> std::invok
 
 }  // namespace tessera::detail
 
-// Propagate an error. TRY(auto x, expression) binds the value; TRY_STATUS(expression) drops it.
+// Return an error to the caller. TESSERA_TRY(auto x, expression) binds the value; TESSERA_TRY_STATUS(expression) drops it.
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 #define TESSERA_TRY_(result, declaration, expression)          \

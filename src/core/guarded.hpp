@@ -1,4 +1,4 @@
-// A value together with the lock that guards it: nobody reaches the value without the lock.
+// A value and the lock that guards it. The value can be reached only while the lock is held.
 #pragma once
 
 #include <mutex>
@@ -14,7 +14,7 @@ class Guarded {
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
-  // Runs fn(value) while the lock is held. `fn` takes no other lock.
+  // Runs fn(value) while the lock is held. `fn` must take no other lock.
   template <class Fn>
   decltype(auto) with(Fn&& fn) {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -1,4 +1,4 @@
-// XXH3 over a stream of bytes (xxHash, XXH3 specification). XXH_INLINE_ALL: nothing to link, no symbol to clash.
+// XXH3 over a stream of bytes (xxHash, XXH3 specification). With XXH_INLINE_ALL there is nothing to link and no symbol to clash.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Logits that no token can be drawn from, whoever draws.
+// The errors for logits from which no token can be drawn, for samplers on the host and for backends.
 #pragma once
 
 #include <cstdint>

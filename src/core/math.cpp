@@ -34,7 +34,7 @@ Pair fast_two_sum(double a, double b) noexcept {  // |a| >= |b|, or a = 0
   return {sum, b - (sum - a)};
 }
 
-// Veltkamp's split and Dekker's product: a * b without an error, no FMA needed (T. J. Dekker, "A floating-point
+// Returns a * b exactly, without FMA, by Veltkamp's split and Dekker's product (T. J. Dekker, "A floating-point
 // technique for extending the available precision", 1971).
 Pair two_product(double a, double b) noexcept {
   constexpr double kSplit = 0x1p27 + 1.0;
@@ -67,14 +67,14 @@ Split split(double x) noexcept {
   return {mantissa, static_cast<double>(exponent)};
 }
 
-// 2 (atanh(s) - s) / s as a series in z = s^2 <= 0.0295: 2 z / 3 + 2 z^2 / 5 + ...
+// Returns 2 (atanh(s) - s) / s as a series in z = s^2 <= 0.0295: 2 z / 3 + 2 z^2 / 5 + ...
 double atanh_tail(double z) noexcept {
   double r = 2.0 / 23.0;
   for (double k = 21.0; k >= 3.0; k -= 2.0) r = r * z + 2.0 / k;
   return r * z;
 }
 
-// ln x with about 60 correct bits.
+// Returns ln x with about 60 correct bits.
 Pair log_pair(double x) noexcept {
   const Split parts = split(x);
   const double f = parts.mantissa - 1.0;
@@ -93,8 +93,8 @@ struct Reduced {
   std::uint64_t quadrant;
 };
 
-// x - n pi/2 as a pair, |x| <= 1e9: pi/2 in parts of 33 bits, whose products with n (up to 20 bits: |x| up to 1.6e6)
-// are exact (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
+// Returns x - n pi/2 as a pair, |x| <= 1e9. pi/2 is split into parts of 33 bits, whose products with n are exact while n has up to
+// 20 bits (|x| up to 1.6e6) (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
 Reduced reduce(double x) noexcept {
   const double shifted = x * 0x1.45f306dc9c883p-1 + kRound;
   const double n = shifted - kRound;
@@ -106,7 +106,7 @@ Reduced reduce(double x) noexcept {
   return {sum.high, sum.low, std::bit_cast<std::uint64_t>(shifted) & 3u};
 }
 
-// Taylor series to x^17 and x^18, |x| <= pi/4; the low part enters to first order.
+// Return sin and cos of x + low, |x| <= pi/4, by Taylor series to x^17 and x^18; `low` enters to first order.
 double sin_kernel(double x, double low) noexcept {
   const double z = x * x;
   double p = 1.0 / 355687428096000.0;

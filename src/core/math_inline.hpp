@@ -1,15 +1,15 @@
-// The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them
-// at -O3, and every instruction set gives the scalar's bits. V is float, or vectors that have its operators and the
-// functions that are here for float (cpu/kernels/simd/wide.hpp). To be included only by files compiled with
-// -ffp-contract=off (all of ours). Static, and without std::bit_cast, so that objects built for different instruction
-// sets share no symbol; constexpr, so that nvcc lets kernels of its own call them.
+// The f32 functions of core/math.hpp for loops in kernels: without branches and calls, so that compilers vectorise over them
+// at -O3, and every instruction set gives the scalar's bits. V is float, or a vector type with float's operators and with
+// overloads of the functions below (cpu/kernels/simd/wide.hpp). Include this only in files compiled with -ffp-contract=off (all of
+// ours). The functions are static and without std::bit_cast, so that objects built for different instruction sets share no symbol,
+// and constexpr, so that CUDA kernels can call them.
 #pragma once
 
 #include <cstdint>
 
 namespace tessera::math::inlined {
 
-// condition ? a : b in bit operations: the operator would become a branch, as compilers must assume that float
+// Returns condition ? a : b by bit operations. The operator ?: would become a branch, since compilers must assume that float
 // arithmetic traps, and branches keep g++ from vectorising.
 [[nodiscard, gnu::always_inline]] static constexpr float select(bool condition, float a, float b) noexcept {
   const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
@@ -17,7 +17,7 @@ namespace tessera::math::inlined {
                                        (__builtin_bit_cast(std::uint32_t, b) & ~mask));
 }
 
-// c > x ? c : x and c < x ? c : x: a NaN stays.
+// Return c > x ? c : x and c < x ? c : x. If x is NaN, the result is NaN.
 [[nodiscard, gnu::always_inline]] static constexpr float at_least(float x, float c) noexcept { return select(c > x, c, x); }
 [[nodiscard, gnu::always_inline]] static constexpr float at_most(float x, float c) noexcept { return select(c < x, c, x); }
 [[nodiscard, gnu::always_inline]] static constexpr float if_less(float x, float c, float yes, float no) noexcept {
@@ -33,7 +33,7 @@ namespace tessera::math::inlined {
 
 constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is then in the low bits
 
-// p * 2^n, n = shifted - kRound.
+// Returns p * 2^n, n = shifted - kRound.
 [[nodiscard, gnu::always_inline]] static constexpr float times_power_of_two(float p, float, float shifted) noexcept {
   const std::uint32_t exponent = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, kRound);
   // 2^n in two factors, as 2^128 is not a float. Unsigned halves of a two's complement number: bias first.

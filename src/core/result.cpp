@@ -16,12 +16,12 @@ Error::Error(ErrorCode code, std::string_view message, std::string_view place) n
     body_ = body;
   } catch (...) {
     body_ = std::shared_ptr<const Body>(std::shared_ptr<const Body>(),
-                                        &without_texts(code));  // owned by nobody: allocates nothing
+                                        &without_texts(code));  // without an owner, so nothing is allocated
   }
 }
 
-// The statics are made at their first use and never destroyed. All their texts fit into std::string's inline buffer, so
-// that making them allocates nothing.
+// The statics are made at their first use and never destroyed. Their texts fit into std::string's inline buffer, so making them
+// allocates nothing.
 const std::string& Error::no_text() noexcept {
   alignas(std::string) static std::byte storage[sizeof(std::string)];
   static const std::string* const text = new (storage) std::string();

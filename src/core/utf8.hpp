@@ -1,4 +1,4 @@
-// UTF-8: well-formed sequences (Unicode 15, table 3-7), runs of them, and what stands for bytes that are none.
+// UTF-8: well-formed sequences (Unicode 15, table 3-7), runs of them, and the replacement for malformed bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@ namespace tessera::detail {
 enum class Utf8Kind : std::uint8_t { valid, invalid, incomplete };
 
 struct Utf8Step {
-  std::size_t size;  // bytes of the character, or of the maximal part of one that cannot be completed; at least 1
-  Utf8Kind kind;     // incomplete: well-formed so far, and the text ends
+  std::size_t size;  // bytes of the character, or of the longest beginning of a malformed one; at least 1
+  Utf8Kind kind;     // incomplete: well-formed up to the text's end
 };
 
-// The sequence at the start of `text`, which is not empty.
+// Reads the sequence at the start of `text`, which must not be empty.
 [[nodiscard]] constexpr Utf8Step utf8_step(std::string_view text) noexcept {
   const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
   if (lead < 0x80) return {1, Utf8Kind::valid};
   if (lead < 0xC2 || lead > 0xF4) return {1, Utf8Kind::invalid};
   const std::size_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF.
+  // The second byte's range excludes overlong forms, surrogates and numbers beyond U+10FFFF.
   const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (std::size_t i = 1; i < size; ++i) {
@@ -33,7 +33,7 @@ struct Utf8Step {
   return {size, Utf8Kind::valid};
 }
 
-// How many bytes at the start of `text` are valid, or, if none is, how many are not (the sign says which).
+// A run of bytes at the start of a text that are all in valid sequences, or all in malformed ones.
 struct Utf8Run {
   std::size_t size;
   bool valid;
@@ -51,7 +51,7 @@ struct Utf8Run {
 
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Appends a character; half of a surrogate pair, or what lies beyond U+10FFFF, becomes U+FFFD.
+// Appends a character. Half of a surrogate pair, or a number beyond U+10FFFF, becomes U+FFFD.
 inline void append_utf8(std::string& out, std::uint32_t character) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
   if ((character >= 0xD800 && character < 0xE000) || character > 0x10FFFF) character = 0xFFFD;

@@ -1,4 +1,4 @@
-// The CPU backend's computing half: how the operations' rows and panels are spread over the executor.
+// The CPU backend's operations: spread their rows and panels over the executor.
 #include "cpu/cpu_backend.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace tessera::cpu {
 
 namespace {
 
-// Each slot has a scratch, so that a host's executor must not say any number of them.
+// Each slot has a scratch, so the concurrency of a host's executor is bounded.
 constexpr std::size_t kMaxSlots = 1024;
 
 void multiply_by(float factor, std::span<float> values) noexcept {
@@ -32,9 +32,9 @@ CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, N
       slots_(std::clamp<std::size_t>(executor.concurrency(), 1, kMaxSlots)), stretches_(slots_) {}
 
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) {
-  std::array<float, kMaxHeadDim> table;  // no allocation: the session has been marked as edited already
+  std::array<float, kMaxHeadDim> table;  // an allocation must not fail here: the session is marked as edited already
   for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
-    if (!kv.layout->is_first_at_its_place(layer)) continue;  // moved with the layer that it shares with
+    if (!kv.layout->is_first_at_its_place(layer)) continue;  // it shares the keys of a layer that has been moved
     const backend::RopeTable& rope = ropes[layer];
     const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
     backend::turn_back(rope, move.from - move.to, turn);
@@ -71,7 +71,7 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
     return detail::make_error(ErrorCode::internal, "rope tables of {} numbers in a workspace for {}", floats, rope_floats_);
   }
   if (pairs == 0) return {};
-  for_each_row(64 * pairs, [&](std::size_t row, std::byte*) {  // sines and cosines take their time
+  for_each_row(64 * pairs, [&](std::size_t row, std::byte*) {  // a sine and cosine cost about as much as 64 values
     for (std::size_t i = 0; i < turns_.size(); ++i) rope_factors(tables.ropes[i], rows_[row].position, turns_[i].row(row));
   });
   return {};

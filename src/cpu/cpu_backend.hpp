@@ -1,5 +1,5 @@
-// The CPU backend: an instruction set's kernels over an Executor. Activations are f32; a product reads them in its
-// family's form (prepared_rows.hpp), made once for all products of the same input.
+// The CPU backend: runs an instruction set's kernels on an Executor. Activations are f32. A product reads its input in its
+// family's form (prepared_rows.hpp), which is made once for all products of the same input.
 #pragma once
 
 #include <deque>
@@ -27,8 +27,8 @@ class CpuBackend final : public backend::Backend {
   using MatrixShape = backend::MatrixShape;
   using Vector = backend::Vector;
 
-  // Executor and memory must outlive the backend; the machine must run `set`, which is not automatic.
-  // `refused`: why a better set that the CPU has was not taken; empty if none was.
+  // `executor` and `memory` must outlive the backend; `set` must not be automatic, and the machine must run it.
+  // `refused`: the reason why a better set of the CPU was not taken; empty if there is none.
   CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused = {});
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
@@ -94,11 +94,11 @@ class CpuBackend final : public backend::Backend {
  private:
   struct Activation {
     float* data = nullptr;       // [rows, columns]
-    std::size_t capacity = 0;    // columns that fit
-    std::size_t columns = 0;     // of the last operation that wrote it
+    std::size_t capacity = 0;    // the most columns
+    std::size_t columns = 0;     // columns that the last operation wrote
   };
 
-  // The rotations of a rope table by the positions of the step's rows.
+  // The rotations by a rope table at the positions of the step's rows.
   struct Turns {
     float* factors = nullptr;  // [rows][4 * pairs]: rope_factors()
     std::size_t pairs = 0;
@@ -107,21 +107,21 @@ class CpuBackend final : public backend::Backend {
     [[nodiscard]] float* row(std::size_t i) const noexcept { return factors + i * 4 * pairs; }
   };
 
-  // Calls fn(item, scratch) for each item in [0, n) on any threads, each with a scratch of its own.
+  // Calls fn(item, scratch) for each item in [0, n), on any threads, each thread with its own scratch.
   template <class Fn>
   void for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept;
-  // Calls fn(row, scratch) for each row of the step, in parallel if they are enough work, of so many columns.
+  // Calls fn(row, scratch) for each row of the step, in parallel if rows of `columns` columns are enough work.
   template <class Fn>
   void for_each_row(std::size_t columns, Fn&& fn) noexcept;
 
-  // What an operation reads, and what one writes: the prepared form of that is then out of date.
+  // Return an activation: act() for reading; written() for writing, which makes its prepared form void.
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
   Activation& written(Act id) noexcept {
     if (prepared_act_ == id) prepared_kind_ = {};
     return act(id);
   }
 
-  // How a kernel's products read an activation, and an activation made so.
+  // The form in which a kernel's products read an activation, and an activation in this form.
   struct InputKind {
     InputForm form = InputForm::count;  // none
     std::size_t group = 1;              // rows
@@ -134,21 +134,21 @@ class CpuBackend final : public backend::Backend {
   };
   [[nodiscard]] InputKind input_of(PackedForm form) const noexcept;
   Input prepare(Act in, const InputKind& kind) noexcept;
-  // The same of rows that are computed on the way: values(row, scratch) gives one.
+  // Prepares rows that are computed on the way: values(row, scratch) returns a row.
   template <class Values>
   Input prepare_rows(std::size_t columns, const InputKind& kind, Values values) noexcept;
   [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
   [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
-  [[nodiscard]] bool as_tiles() const noexcept;  // 16-bit weights, keys and values
-  [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the step's rows
-  // The products of parts that read an input of one kind, as one piece of parallel work.
+  [[nodiscard]] bool as_tiles() const noexcept;  // true: 16-bit weights, keys and values are computed as tiles do
+  [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the number of rows of the step
+  // Computes the products of parts that read one kind of input, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // The products of all parts; prepare(kind) gives their input of a kind.
+  // Computes the products of all parts. prepare(kind) returns their input in this kind.
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
-  // The product of an activated input, set in `out` or, if `residual` is one, added to it.
+  // Computes the product of an activated input, and adds it to `residual` if that is an activation.
   Status activated_product(const backend::Activated& of, const backend::LinearPart& part, Act residual);
   [[nodiscard]] bool all_prepared(std::span<const backend::LinearPart> parts) const noexcept;
   void norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept;
@@ -164,25 +164,25 @@ class CpuBackend final : public backend::Backend {
   void attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept;
   [[nodiscard]] AttendJob attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
                                         std::size_t head, std::byte* scratch) const noexcept;
-  // cpu_votes.cpp: what the step's voters leave while attention is computed, and what becomes of it.
+  // cpu_votes.cpp: room for the scores that the step's voters leave during attention, and counting them.
   [[nodiscard]] static std::uint64_t vote_bytes(const backend::WorkspaceShape& shape) noexcept;
   Status begin_votes(std::span<const backend::RowVotes> votes);
   void count_votes(const backend::AttentionShape& shape) noexcept;
   [[nodiscard]] const Attend& attend_kernel(const KvView& kv, std::uint32_t layer) const noexcept;
   [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
-  // Who else gets the row's key and value.
+  // Returns the other sequences that get the row's key and value too.
   [[nodiscard]] std::span<const KvView> branches_of(const backend::RowTable& row) const noexcept {
     return std::span<const KvView>(sequences_).subspan(row.also, row.n_also);
   }
-  [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // of a task of head_linear()
+  [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // scratch of a task of head_linear()
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // experts(): who goes where, and the products of all experts' matrices of one or two kinds.
+  // experts(): deals the rows to the experts, and computes the products of all experts' matrices of one or two roles.
   void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
   struct SlotsPart {
     const Matrix* weight;
-    const Vector* bias;  // of all experts, or none
+    const Vector* bias;  // biases of all experts, or nullptr
     float* out;
   };
   enum class Biases : std::uint8_t { added, left_out };
@@ -192,16 +192,17 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::uint64_t expert_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // Recurrent layers: where the step's rows find and leave the state, and one head's recurrence over the rows of a sequence.
+  // Recurrent layers: find_states() finds where the step's rows read and leave the state; recur() computes the recurrence of all heads
+  // along each sequence.
   void find_states(std::uint32_t layer, std::uint64_t offset) noexcept;
-  struct HeadColumns {  // of an activation's row
+  struct HeadColumns {  // a head's first columns in an activation's row
     std::size_t key, query, value;
   };
   template <class Columns>
   void recur(const backend::Recurrence& how, const Activation& rows, const Activation& decays, const Activation& rates, Activation& out,
              StateFn step, Columns columns) noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
-  Status populate_weights(const std::byte* end) noexcept;  // up to there, and some of what follows
+  Status populate_weights(const std::byte* end) noexcept;  // up to `end`, and some pages behind it
 
   Executor& executor_;
   Memory& memory_;
@@ -209,7 +210,7 @@ class CpuBackend final : public backend::Backend {
   std::string refused_;
   Numerics numerics_;
   Kernels kernels_;
-  std::size_t slots_;  // tasks at once, each with a scratch
+  std::size_t slots_;  // tasks that run at once, each with its own scratch
   Stretches stretches_;
 
   Buffer weights_;
@@ -223,27 +224,27 @@ class CpuBackend final : public backend::Backend {
   Activation acts_[backend::kActs];
   float* rope_ = nullptr;     // the factors of turns_, rope_floats_
   std::size_t rope_floats_ = 0;
-  std::byte* prepared_ = nullptr;  // groups of rows of row_layout(form).bytes; of prepared_act_, if prepared_kind_ is set
+  std::byte* prepared_ = nullptr;  // groups of rows of row_layout(form).bytes: those of prepared_act_, if prepared_kind_ is set
   Act prepared_act_ = Act::count;
   InputKind prepared_kind_;
-  float* states_ = nullptr;       // of attention: [rows][n_heads][maximum, sum], while phases merge chunks
-  float* partials_ = nullptr;     // likewise: split_floats
+  float* states_ = nullptr;       // attention: [rows][n_heads][maximum, sum], while phases merge chunks
+  float* partials_ = nullptr;     // attention: split_floats() floats
   std::byte* scratch_ = nullptr;  // [slots][scratch_size_]
   std::size_t scratch_size_ = 0;
   std::size_t max_rows_ = 0;
 
-  // What experts() works with. A slot is a row at one of its experts; an expert's slots lie side by side.
+  // The working memory of experts(). A slot is a row at one of its experts; an expert's slots lie side by side.
   struct Slots {
-    float* gate = nullptr;       // [slots, ffn_dim], then what experts give [slots, width]
+    float* gate = nullptr;       // [slots, ffn_dim], then the experts' outputs [slots, width]
     float* up = nullptr;         // [slots, ffn_dim]
-    std::byte* rows = nullptr;   // prepared, each expert's from at[expert] on
+    std::byte* rows = nullptr;   // prepared rows, each expert's from at[expert] on
     std::uint32_t* chosen = nullptr;     // [rows, n_used], ascending
     float* weights = nullptr;            // [rows, n_used]
     std::uint32_t* slot_of = nullptr;    // [rows, n_used]
     std::uint32_t* row_of = nullptr;     // [slots]
     std::uint32_t* expert_of = nullptr;  // [slots]
-    std::uint64_t* first = nullptr;      // [n_experts]: an expert's first slot; the next one's is behind its last
-    std::uint64_t* at = nullptr;         // [n_experts]
+    std::uint64_t* first = nullptr;      // [n_experts]: an expert's first slot; its last is before the next expert's first
+    std::uint64_t* at = nullptr;         // [n_experts]: offset into `rows`
     std::vector<InputKind> kinds;        // [n_experts]
     std::vector<Product> products;
     std::uint32_t n_experts = 0, n_slots = 0;
@@ -253,14 +254,14 @@ class CpuBackend final : public backend::Backend {
     }
   } experts_;
 
-  // Rows that vote: the scores of a layer, then weights  [voters][heads][keys].
+  // Rows that vote: their scores in a layer, which become weights  [voters][heads][keys].
   struct Voting {
     float* scores = nullptr;
-    std::size_t most = 0;    // voters
-    std::size_t stride = 0;  // of the next head
+    std::size_t most = 0;    // the most voters
+    std::size_t stride = 0;  // floats from a head to the next
     std::size_t heads = 0;
-    std::vector<backend::RowVotes> rows;  // of the step
-    std::vector<float*> at;               // [rows of the step]: where each leaves its scores, or null; empty: nobody votes
+    std::vector<backend::RowVotes> rows;  // the step's voters
+    std::vector<float*> at;               // [rows of the step]: place of the row's scores, or nullptr; empty: no row votes
   } voting_;
 
   // The present step.
@@ -270,7 +271,7 @@ class CpuBackend final : public backend::Backend {
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
-  // Of the recurrent layer that is being computed: rows that follow each other in a sequence, and each row's state.
+  // The recurrent layer that is being computed: runs of rows that follow each other in a sequence, and each row's state.
   struct SequenceRows {
     std::size_t first, count;
     const float* before;  // the state before the first row; nullptr: zeros

@@ -1,4 +1,4 @@
-// What the CPU backend says of itself: the kernel and the family of every operation.
+// CpuBackend::explain(): the kernel and the family of every operation.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ constexpr std::string_view to_string(Family family) noexcept {
   return "?";
 }
 
-// Kernels by the number of rows that they start at.
+// Returns the kernels as a text, each with the number of rows from which on it is used.
 std::string kernel_text(std::vector<std::pair<std::size_t, std::string_view>> kernels) {
   std::string text;
   for (const auto& [from, name] : kernels) {

@@ -1,5 +1,6 @@
-// Which family computes what (docs/numerics.md). Quantised weights have one on every machine; for 16-bit weights and for
-// keys and values below 32 bits it is what the machine is fast at, unless every machine shall give the same: then as tiles do.
+// Chooses the family of each product (docs/numerics.md). Quantised weights have the same family on every machine. 16-bit weights,
+// and keys and values below 32 bits, get the family that is fast on this machine. Exception: if all machines shall give the same
+// bits, they get the family of machines with tiles.
 #include "cpu/cpu_backend.hpp"
 
 namespace tessera::cpu {
@@ -22,7 +23,7 @@ Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
   } else if (numerics_ == Numerics::bf16) {
     family = Family::bf16;
   } else if (numerics_ == Numerics::fastest && kernels_.has_tiles && rows >= kFastestRows &&
-             !formats::keeps_blocks(form)) {  // whose tiles are of integers
+             !formats::keeps_blocks(form)) {  // tiles of kept forms multiply integers
     family = Family::bf16;
   }
   return has(family) ? family : Family::reference;
@@ -34,7 +35,7 @@ Family CpuBackend::attention_family_of(KvType type) const noexcept {
   const auto has = [&](Family family) { return kernels_.attend(family, type).run != nullptr; };
   const Family bf16 = has(Family::bf16_pairs) && !as_tiles() ? Family::bf16_pairs : Family::bf16;
   if (type != KvType::f16) return bf16;
-  // What bf16 does not hold of F16 is a tenth of the error of products in 8 bits, but far more than that of f32's or bf16x3's.
+  // Rounding F16 keys to bf16 costs a tenth of the error of 8-bit products, but far more than f32 or bf16x3 products would.
   if (numerics_ == Numerics::fastest && all_quantised_ && has(bf16)) return bf16;
   return as_tiles() ? Family::bf16x3 : Family::f32;
 }

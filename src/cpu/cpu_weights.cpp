@@ -1,4 +1,4 @@
-// The CPU backend's loading half: sizes, buffers, packing.
+// The CPU backend's loading: sizes, buffers, packing.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,14 +15,14 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-// A thread populates so many bytes at a time: whole pages, huge ones too.
+// Bytes that a thread populates at a time: whole pages, also huge ones.
 constexpr std::uint64_t kPopulatedBytes = 16 << 20;
-// So many threads populate at once, however many the executor says it has.
+// The most threads that populate at once.
 constexpr std::size_t kMostPieces = 64;
-// So many bytes of a file are read and packed at a time, or one panel if that is more.
+// Bytes of a file that are read and packed at a time, or one panel if a panel has more.
 constexpr std::uint64_t kStagingBytes = 2 << 20;
 
-// The activations before the logits are what products read.
+// The activations that products read: all that come before the logits in the enum.
 constexpr std::size_t kInputActs = static_cast<std::size_t>(backend::Act::logits);
 
 std::uint64_t widest_input(const backend::WorkspaceShape& shape) noexcept {
@@ -36,7 +36,7 @@ std::uint64_t state_floats(const backend::WorkspaceShape& shape) noexcept {
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Rows of the largest group that one of its products reads.
+// Returns the rows of the largest group that a product of these kernels reads.
 std::size_t most_tile_rows(const Kernels& kernels) noexcept {
   std::size_t most = 1;
   for (const auto& family : kernels.linear) {
@@ -74,7 +74,8 @@ Result<std::byte*> CpuBackend::take_weights(std::uint64_t bytes) noexcept {
   return at;
 }
 
-// Clearing pages is half of loading: by all threads, and in pieces of milliseconds, between which loading can be stopped.
+// Populates the pages up to `end`. Clearing them takes half of the time of loading. So all threads do it, in pieces of milliseconds,
+// between which loading can be stopped.
 Status CpuBackend::populate_weights(const std::byte* end) noexcept {
   const std::size_t pieces = std::min(slots_, kMostPieces);
   while (weights_.data() + weights_populated_ < end) {
@@ -98,7 +99,7 @@ Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, 
   const std::uint64_t bytes = row_bytes(shape), outputs = panel_outputs(form);
   const std::uint64_t rows_at_once = staging_.size() / (outputs * bytes) * outputs;
   if (rows_at_once == 0) return detail::make_error(ErrorCode::internal, "the staging buffer is smaller than a panel");
-  const auto pack = [&](std::uint64_t first_row, std::byte* to) -> Status {  // one matrix
+  const auto pack = [&](std::uint64_t first_row, std::byte* to) -> Status {  // packs one matrix
     for (std::uint64_t first = 0; first < shape.outputs; first += rows_at_once) {
       const std::uint64_t count = std::min(rows_at_once, shape.outputs - first);
       TESSERA_TRY_STATUS(read(first_row + first, count, staging_.bytes().first(count * bytes)));
@@ -151,7 +152,7 @@ std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) cons
   }
   bytes = std::max(bytes, of_kernels);
   if (shape.head_inputs != 0) bytes = std::max(bytes, head_rows_bytes(shape.head_inputs) + of_kernels);
-  return aligned(std::max<std::size_t>(bytes, widest_input(shape) * sizeof(float)));  // a row on its way into prepared_
+  return aligned(std::max<std::size_t>(bytes, widest_input(shape) * sizeof(float)));  // a row before it is written to prepared_
 }
 
 std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) const noexcept {
@@ -161,10 +162,10 @@ std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) c
     if (static_cast<InputForm>(form) == InputForm::f32) continue;  // read as they are
     bytes = std::max<std::uint64_t>(bytes, row_layout(static_cast<InputForm>(form), columns).bytes);
   }
-  return numerics_ == Numerics::reference ? 0 : (shape.rows + most_tile_rows(kernels_) - 1) * bytes;  // whole groups
+  return numerics_ == Numerics::reference ? 0 : (shape.rows + most_tile_rows(kernels_) - 1) * bytes;  // rounded up to whole groups
 }
 
-// Experts' rows in groups of tiles: each expert may leave one that is not full.
+// Returns the bytes of the experts' rows in groups of tiles. Each expert may have a last group that is not full.
 std::uint64_t CpuBackend::slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept {
   const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;
   const std::uint64_t rows = slots + std::min<std::uint64_t>(slots, shape.n_experts) * (most_tile_rows(kernels_) - 1);

@@ -1,4 +1,4 @@
-// How the backend's operations spread their work over the executor. Included by its sources only.
+// Spreads the work of the backend's operations over the executor. Included only by the backend's sources.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void CpuBackend::for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {
     std::size_t scratch_size;
     Stretches& stretches;
   } job{fn, grain, scratch_, scratch_size_, stretches_};
-  // One task per slot. Which slot does an item never matters to its result.
+  // One task for each slot. An item's result does not depend on the slot that computes the item.
   const auto task = [](void* context, std::size_t slot) {
     const detail::FpState fp_state;
     auto& work = *static_cast<Job*>(context);
@@ -37,7 +37,7 @@ void CpuBackend::for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {
   }
 }
 
-// Fewer values cost less than waking a thread: 1 to 2 microseconds.
+// Fewer values than this cost less than waking a thread, which takes 1 to 2 microseconds.
 inline constexpr std::size_t kValuesWorthSharing = 8192;
 
 template <class Fn>

@@ -49,7 +49,7 @@ Leaf cpuid(std::uint32_t leaf, std::uint32_t subleaf) noexcept {
 
 constexpr bool bit(std::uint32_t word, unsigned i) noexcept { return (word >> i & 1u) != 0; }
 
-// Which register states the system saves (XCR0; Intel SDM volume 1, 13.3).
+// Returns the register states that the system saves (XCR0; Intel SDM volume 1, 13.3).
 std::uint64_t saved_states() noexcept {
   if (!bit(cpuid(1, 0).c, 27)) return 0;  // OSXSAVE
   std::uint32_t low = 0, high = 0;
@@ -57,7 +57,7 @@ std::uint64_t saved_states() noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
-// The family of an AMD CPU, else 0.
+// Returns the family of an AMD CPU; 0 for others.
 std::uint32_t amd_family() noexcept {
   const Leaf vendor = cpuid(0, 0);
   const bool is_amd = vendor.b == 0x68747541 && vendor.d == 0x69746e65 && vendor.c == 0x444d4163;  // AuthenticAMD
@@ -66,22 +66,23 @@ std::uint32_t amd_family() noexcept {
 }
 constexpr std::uint32_t kZen5 = 0x1a;
 
-// Server and desktop parts; some mobile parts of that family have one a cycle, not measured.
+// Returns whether the CPU computes two 512-bit products a cycle: true for server and desktop CPUs of Zen 5. Some mobile CPUs of that
+// family compute one (not measured).
 bool two_wide_products_here() noexcept { return amd_family() >= kZen5; }
 
-// What few rows ask for. Measured by bench/by_turns (docs/kernels.md, "Reading weights").
+// Returns how far ahead few rows ask for weights. Measured by bench/by_turns (docs/kernels.md, "Reading weights").
 Ahead ahead_of_this_cpu() noexcept {
   const std::uint32_t family = amd_family();
   if (family == 0) return {.bytes = 2048, .all_lines = true};  // measured on Intel with AMX: 3 KB took 1.01 to 1.07 of the time
-  // Zen 4's own prefetchers read weights at nearly the speed of memory and are disturbed by being told of each line: one
-  // row of Q8_0 took 0.7 of the time without. Being told of every fourth or so keeps them further ahead. Those of Zen 5
-  // lose their way in superblocks: one row of Q4_K took twice as long when told of every fourth line only.
+  // Zen 4's own prefetchers read weights at nearly the speed of memory. Asking for each line disturbs them (without, one row of Q8_0
+  // took 0.7 of the time), but asking for about every fourth line keeps them further ahead. The prefetchers of Zen 5 lose their way
+  // in superblocks: with every fourth line alone, one row of Q4_K took twice as long.
   return family < kZen5 ? Ahead{.bytes = 4096, .all_lines = false} : Ahead{.bytes = 6144, .all_lines = true};
 }
 
 constexpr unsigned kTileData = 18;  // XFEATURE_XTILEDATA
 
-// Whether this system gives tile registers to a process that asks.
+// Returns whether this system gives tile registers to a process that asks.
 bool tiles_known() noexcept {
   constexpr long kSupported = 0x1021;  // ARCH_GET_XCOMP_SUPP
   std::uint64_t states = 0;
@@ -157,7 +158,7 @@ Result<ClaimedSet> claim_among(std::span<const Support> sets, InstructionSet wan
   ClaimedSet claimed{InstructionSet::automatic, ""};
   std::string why_not = "it is of another kind of CPU";
   std::vector<std::string_view> usable;
-  for (auto support = sets.rbegin(); support != sets.rend(); ++support) {  // best first; the last needs nothing
+  for (auto support = sets.rbegin(); support != sets.rend(); ++support) {  // best first; the last one runs on every CPU
     std::string why = support->why_not;
     const bool is_candidate = wanted == InstructionSet::automatic ? claimed.set == wanted : support->set == wanted;
     if (is_candidate && why.empty() && support->set == InstructionSet::amx && !ask()) {

@@ -1,6 +1,6 @@
-// What an instruction set provides: a table of functions that the backend calls without knowing which set it is. The
-// kernels' sources are in src/cpu/kernels, compiled once for each set; this header and those it includes are all that
-// they share with the rest: constants and plain structs, so that objects of different sets share no code.
+// The kernels of an instruction set: a table of functions, which the backend calls without knowing the set. The
+// kernels' sources are in src/cpu/kernels, compiled once for each set. They share with the rest only this header and the headers
+// that it includes: constants and plain structs, so that objects of different sets share no code.
 #pragma once
 
 #include <cstddef>
@@ -19,23 +19,23 @@ inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count)
 // Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers, where there are tiles.
 inline constexpr std::size_t kFastestRows = 64;
 
-// From so many rows of a task on, outputs are stored past the caches, but for those of weights that stream.
+// From this many rows of a task on, outputs are stored past the caches. Exception: kernels whose weights stream.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
-// What few rows ask for while weights stream past them.
+// The prefetching of kernels whose weights stream past few rows.
 struct Ahead {
-  std::size_t bytes = 3072;  // from what is read to what is asked for
-  bool all_lines = true;     // or only the first of a step's, of steps that have four and more
+  std::size_t bytes = 3072;  // distance from the weights being read to the ones asked for
+  bool all_lines = true;     // false: asks only for the first line of each step that has four or more
 };
 
 // One task of a product: some panels of outputs for some rows.
 struct LinearJob {
-  const std::byte* weights = nullptr;  // of the first panel
-  std::size_t panel_bytes = 0;         // from panel to panel
+  const std::byte* weights = nullptr;  // weights of the first panel
+  std::size_t panel_bytes = 0;         // bytes from panel to panel
   std::size_t panels = 0;
   std::size_t inputs = 0;              // k
-  std::size_t outputs = 0;             // to write, from the first panel's first on: all panels' or, at the end, fewer
-  const std::byte* x = nullptr;        // prepared rows of x_stride bytes, in groups of `group` from a group's first on
+  std::size_t outputs = 0;             // outputs to write, from the first panel's first on: all, or fewer at the matrix's end
+  const std::byte* x = nullptr;        // prepared rows of x_stride bytes, in groups of `group`, from a group's first row on
   std::size_t x_stride = 0;
   std::size_t group = 1;
   std::size_t rows = 0;                // rows, panels and inputs: at least 1
@@ -44,9 +44,9 @@ struct LinearJob {
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
   Ahead ahead = {};
 
-  // Whether outputs are to be stored past the caches, with a fence before the job ends. Many rows are more than the
-  // caches keep until they are read, and a store that misses waits for its line, tens of ns each: that was a fifth of
-  // the time of a product in 8-bit tiles and a third of one in bf16. Few rows stay in the caches.
+  // Returns whether to store outputs past the caches, with a fence before the job ends. The outputs of many rows do not stay in the
+  // caches until they are read, and a store that misses waits tens of ns for its line: this was a fifth of the time of a product in
+  // 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
   [[nodiscard, gnu::always_inline]] bool past_caches() const noexcept {
     return rows >= kRowsPastCaches && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
   }
@@ -54,17 +54,17 @@ struct LinearJob {
 
 using LinearFn = void (*)(const LinearJob& job) noexcept;
 
-// A kernel and the size of the tasks that suit it. Results do not depend on that size.
+// A kernel and the task sizes that suit it. Results do not depend on the sizes.
 struct Linear {
   LinearFn run = nullptr;
   const char* name = "";          // for explain()
-  std::size_t max_rows = 0;       // of a task
-  std::size_t panels = 1;         // of a task, at least, where there are as many
+  std::size_t max_rows = 0;       // the most rows of a task
+  std::size_t panels = 1;         // the fewest panels of a task, if there are that many
   std::size_t scratch_bytes = 0;
-  std::size_t tile_rows = 1;      // it reads rows in groups of up to so many (prepared_rows.hpp)
+  std::size_t tile_rows = 1;      // the most rows of a group (prepared_rows.hpp)
 };
 
-// How rows become groups and tasks: groups of one size, tasks of whole groups and of about one size.
+// Cuts rows into groups of one size, and into tasks of whole groups and about one size.
 struct RowCut {
   std::size_t group, task;
 
@@ -81,7 +81,8 @@ struct RowCut {
   }
 };
 
-// Few rows stream the weights, many rows multiply by tiles of them; or all rows are few.
+// The kernels of a family and form: `few` streams the weights, `many` multiplies by tiles. Without `many`, `few` is used for any
+// number of rows.
 struct LinearPair {
   Linear few, many;
   std::size_t many_from = SIZE_MAX;  // rows
@@ -89,37 +90,37 @@ struct LinearPair {
   [[nodiscard]] const Linear& of(std::size_t rows) const noexcept { return rows < many_from ? few : many; }
 };
 
-// One row of `n` activations into its form, in a group of `group` rows (f32: of one); `out` is aligned to 64.
+// Turns one row of `n` activations into its form, in a group of `group` rows (f32: 1). `out` is aligned to 64 bytes.
 using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept;
 
-// What is neither a product nor attention, a row or a head at a time, in one order on every set (docs/numerics.md).
-// `out` may be what an operation reads.
+// Operations that are neither products nor attention, on a row or a head at a time, in the same order on every set
+// (docs/numerics.md). `out` may be the input.
 struct Elementwise {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,
                      float* out) noexcept = nullptr;
   void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/attention/rope.hpp
-  // By backend::ActivationKind.
+  // Index: backend::ActivationKind.
   void (*activate[6])(const float* x, std::size_t n, float* out) noexcept = {};
   void (*activate_gated[6])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
   void (*add)(const float* x, std::size_t n, float* out) noexcept = nullptr;             // out += x
   void (*multiply)(const float* x, std::size_t n, float* out) noexcept = nullptr;        // out *= x
-  // x / sqrt(sum(x^2) + eps), times `scale`.
+  // out = scale * x / sqrt(sum(x^2) + eps).
   void (*l2_norm)(const float* x, float eps, float scale, std::size_t n, float* out) noexcept = nullptr;
 };
 
 // Some columns of one row of a convolution.
 struct ConvolutionJob {
-  const float* const* inputs = nullptr;  // [width]: the columns of the rows that it sees, its own last
-  const float* weight = nullptr;         // of the first column, [width][stride]
+  const float* const* inputs = nullptr;  // [width]: the columns of the rows that the row sees, its own last
+  const float* weight = nullptr;         // weights from the first column on, [width][stride]
   std::size_t stride = 0;                // floats
-  const float* bias = nullptr;           // or none
+  const float* bias = nullptr;           // nullptr: none
   float* out = nullptr;                  // may be an input
   std::size_t width = 0, n = 0;
   bool silu = false;
 };
 
-// A stripe of a head's state, up to 16 of its values by all its keys, and one row (backend/recurrent_state.hpp).
+// One row and a stripe of a head's state: up to 16 of its values by all its keys (backend/recurrent_state.hpp).
 struct StateJob {
   const float* before = nullptr;  // [keys][16]
   float* after = nullptr;         // may be `before`
@@ -127,8 +128,8 @@ struct StateJob {
   const float* value = nullptr;                  // [n]
   float* out = nullptr;                          // [n]
   std::size_t keys = 0, n = 0;
-  float decay = 0.0f, rate = 0.0f;  // what the state is multiplied by, and what is added to it
-  float skip = 0.0f;                // of a scan
+  float decay = 0.0f, rate = 0.0f;  // factors of the old state and of the addition to it
+  float skip = 0.0f;                // scan: factor of the value in the output
 };
 using StateFn = void (*)(const StateJob& job) noexcept;
 
@@ -144,10 +145,10 @@ struct Kernels {
   PrepareFn prepare[kInputForms] = {};
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
-  // Of this CPU. Where products take longer than memory, kernels ask for what comes next whatever this is
-  // (kernels/upcoming.hpp).
+  // The best prefetching on this CPU. Kernels whose products take longer than memory do not depend on it: they always ask for the
+  // next weights (kernels/upcoming.hpp).
   Ahead ahead = {};
-  bool two_wide_products = false;  // likewise: two of 512 bits a cycle, so that unpacking weighs more
+  bool two_wide_products = false;  // this CPU computes two 512-bit products a cycle, so unpacking is a larger share of the time
 
   [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
@@ -164,7 +165,7 @@ struct Kernels {
   [[nodiscard]] PrepareFn preparation(InputForm form) const noexcept { return prepare[static_cast<std::size_t>(form)]; }
 };
 
-// The form of the activations that a product of `family` reads.
+// Returns the form of the activations that a product of `family` reads.
 [[nodiscard]] constexpr InputForm input_form(Family family, PackedForm form) noexcept {
   switch (family) {
     case Family::reference:

@@ -15,8 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a thread looks before it parks. Waking a parked one costs 5 to 50 microseconds, so this covers the gap
-// between two operations of a step and that between two tokens (sampling).
+// The time that a thread looks before it parks. Waking a parked thread takes 5 to 50 microseconds, so this time covers the gap
+// between two operations of a step, and the gap between two tokens (sampling).
 constexpr std::chrono::microseconds kSpinTime{100};
 
 void relax() noexcept {
@@ -29,7 +29,7 @@ void relax() noexcept {
 
 // Waits until `value` is no longer `old`.
 void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-  constexpr int kLooks = 16;  // a pause takes 10 to 60 ns, depending on the processor; the clock 25
+  constexpr int kLooks = 16;  // looks between two readings of the clock: a pause takes 10 to 60 ns, the clock 25 ns
   const auto end = Clock::now() + kSpinTime;
   do {
     for (int i = 0; i < kLooks; ++i) {
@@ -40,8 +40,8 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noex
   value.wait(old, std::memory_order_acquire);
 }
 
-// Attributes of a thread that leaves the host's signals to the host's threads. Those that a thread raises by a fault of
-// its own stay as they are, and so does the profiler's.
+// Attributes of a thread that leaves the host's signals to the host's threads. Signals that a thread raises by its own fault, and
+// the profiler's signal, are not blocked.
 class WorkerAttributes {
  public:
   WorkerAttributes() noexcept : made_(pthread_attr_init(&attributes_) == 0) {
@@ -73,7 +73,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads) noex
   return detail::guard([&]() -> Result<std::unique_ptr<ThreadPool>> {
     if (threads == 0) threads = usable_threads();
     std::unique_ptr<ThreadPool> pool(new ThreadPool);
-    TESSERA_TRY_STATUS(pool->start(threads - 1));  // on error the destructor stops those that were started
+    TESSERA_TRY_STATUS(pool->start(threads - 1));  // on error the destructor stops the started workers
     return pool;
   });
 }
@@ -112,7 +112,7 @@ bool ThreadPool::join() noexcept {
 }
 
 void ThreadPool::leave() noexcept {
-  if (members_.fetch_sub(1, std::memory_order_acq_rel) == 1) members_.notify_one();  // the last one of a closed job
+  if (members_.fetch_sub(1, std::memory_order_acq_rel) == 1) members_.notify_one();  // this was the last worker of a closed job
 }
 
 void ThreadPool::run_tasks() noexcept {
@@ -145,7 +145,7 @@ void ThreadPool::parallel_for(std::size_t n, void (*task)(void*, std::size_t), v
   context_ = context;
   next_.store(0, std::memory_order_relaxed);
   members_.store(kOpen, std::memory_order_release);
-  generation_.fetch_add(1);  // in the one order with a worker's parking: notify_all() sees it parked, or it sees this
+  generation_.fetch_add(1);  // sequentially consistent: either notify_all() sees a worker parked, or the worker sees this
   generation_.notify_all();
   run_tasks();
   for (std::uint32_t left = members_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen; left != 0;

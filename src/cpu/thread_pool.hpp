@@ -1,7 +1,7 @@
-// The engine's own executor: the calling thread and n - 1 workers. A worker looks for the next piece of work for a short
-// time, since a decode step is a chain of short ones, then parks on a futex.
+// The engine's own executor: the calling thread and n - 1 workers. A worker looks for the next job for a short
+// time, since a decode step is a chain of short jobs, then parks on a futex.
 //
-// The caller takes tasks too, and waits for those workers only that have joined: one that is parked, or that the system
+// The caller takes tasks too, and waits only for workers that have joined the job. A worker that is parked, or that the system
 // has taken off its core, delays nothing.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace tessera::cpu {
 
 class ThreadPool final : public Executor {
  public:
-  // `threads` >= 1 threads in all; 0 means usable_threads().
+  // Makes a pool of `threads` threads, the caller included; 0: usable_threads().
   [[nodiscard]] static Result<std::unique_ptr<ThreadPool>> create(std::size_t threads) noexcept;
   ~ThreadPool() override;
 
@@ -38,14 +38,14 @@ class ThreadPool final : public Executor {
   std::vector<pthread_t> workers_;
   std::atomic<bool> stopping_{false};
 
-  // Raised with each job. Workers look at it without pause, so nothing else is in its cache line.
+  // Counts the jobs. Workers look at this counter without pause, so nothing else is in its cache line.
   alignas(64) std::atomic<std::uint32_t> generation_{0};
 
-  // The job, one at a time: in one cache line, since who joins takes a task next. What is not atomic is written while
-  // the job is closed and has no members.
+  // The present job, in one cache line, since a worker that joins takes a task next. Members that are not atomic are written only
+  // while the job is closed and has no workers.
   static constexpr std::uint32_t kOpen = std::uint32_t{1} << 31;
-  alignas(64) std::atomic<std::uint32_t> members_{0};  // workers in the job; kOpen while others may join
-  std::atomic<std::size_t> next_{0};                   // task
+  alignas(64) std::atomic<std::uint32_t> members_{0};  // workers in the job; plus kOpen while more may join
+  std::atomic<std::size_t> next_{0};                   // index of the next task
   std::size_t n_ = 0;
   void (*task_)(void*, std::size_t) = nullptr;
   void* context_ = nullptr;

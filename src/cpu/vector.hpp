@@ -1,4 +1,4 @@
-// Four floats at a time, in the compilers' own vector extension: SSE on x86-64, NEON on ARM, the same bits on both.
+// Four floats at a time, by the compilers' vector extension: SSE on x86-64, NEON on ARM, with the same bits on both.
 // Lanes are independent; multiplication and addition round separately (-ffp-contract=off).
 #pragma once
 
@@ -17,7 +17,7 @@ inline Vec4 load4(const float* from) noexcept {
 
 inline void store4(float* to, Vec4 value) noexcept { std::memcpy(to, &value, sizeof value); }
 
-// The one tree by which 16 partial sums become one: 8 + 8, 4 + 4, 2 + 2, 1 + 1.
+// Adds 16 partial sums by a fixed tree: 8 + 8, 4 + 4, 2 + 2, 1 + 1.
 inline float tree_sum(float (&lanes)[16]) noexcept {
   for (std::size_t width = 8; width > 0; width /= 2) {
     for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];

@@ -1,5 +1,6 @@
-// Beam search as transformers' generate() has it (5.24, GenerationMixin._beam_search): of all continuations of the beams
-// by one token, the best `beams` that go on are followed; those of the best `beams` that have ended are finished.
+// Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search): all continuations of the beams by one token are
+// ranked. The best `beams` continuations that have not ended are followed; of the best `beams` continuations the ended ones are
+// finished.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -79,12 +80,12 @@ Status BeamSearch::State::begin_with(Session first) {
     const bool is_end = options_.end_of_generation == EndOfGeneration::stop && shared_->tokenizer.is_end_of_generation(token);
     if (is_stop || is_end) end_tokens_.push_back(token);
   }
-  // Of one beam no more than these can be among the step's candidates: the best `beams`, and as many that do not end.
+  // A beam can give the step at most this many candidates: `beams` that do not end, all that end, and suppressed ones between them.
   const std::size_t likeliest = options_.beams + end_tokens_.size() + shared_->tokenizer.suppressed().size();
   samplers_.reserve(options_.beams);  // they stay where they are
   for (std::uint32_t i = 0; i < options_.beams; ++i) {
     samplers_.push_back(sampling::chain().greedy().build());
-    if (!samplers_.back().status()) return detail::out_of_memory_error();  // nothing else can be wrong with it
+    if (!samplers_.back().status()) return detail::out_of_memory_error();  // a greedy chain has no other error
     draws_.push_back({.sampler = &samplers_.back(), .logprobs = static_cast<std::uint32_t>(std::min(likeliest, vocab))});
   }
   TESSERA_TRY_STATUS(Run(*shared_, detail::all_layers(*shared_)).check_range(session));
@@ -124,7 +125,7 @@ Status BeamSearch::State::take(Run& run) {
   }
   for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) run.commit(part);
   rows_ += parts_;
-  if (parts_ == 0) {  // the first one's logits are known
+  if (parts_ == 0) {  // the first beam's logits are known
     const Session::State& session = *running_.front().session.state_;
     detail::draw_from(draws_.front(), session.last_logits(), session.tokens, session.stream_position(), shared_->tokenizer.suppressed());
     TESSERA_TRY_STATUS(draws_.front().status);
@@ -145,7 +146,7 @@ Status BeamSearch::State::step() {
   return take(run);
 }
 
-// The likeliest continuations of the beams.
+// Collects the likeliest continuations of the beams.
 void BeamSearch::State::collect() {
   candidates_.clear();
   const std::span<const Token> suppressed = shared_->tokenizer.suppressed();
@@ -168,7 +169,7 @@ FinishReason BeamSearch::State::finish_of(Token token, std::size_t tokens) const
   return tokens == most_ ? FinishReason::max_tokens : FinishReason::none;
 }
 
-// Only the best `beams` candidates can finish. Those beyond them are there to be followed.
+// Finishes the ended ones of the best `beams` candidates. Candidates beyond these can only be followed.
 void BeamSearch::State::finish_ended(std::size_t tokens) {
   for (const Candidate& candidate : std::span(candidates_).first(std::min<std::size_t>(options_.beams, candidates_.size()))) {
     const FinishReason finish = finish_of(candidate.token, tokens);
@@ -184,7 +185,7 @@ void BeamSearch::State::finish_ended(std::size_t tokens) {
   }
 }
 
-// The best candidates that have not ended are the beams now: forks of their parents, whose last child takes the parent's
+// Makes beams of the best candidates that have not ended. Each gets a fork of its parent; a parent's last child gets the parent's
 // session itself.
 Status BeamSearch::State::follow() {
   std::vector<const Candidate*> next;
@@ -213,7 +214,7 @@ Status BeamSearch::State::follow() {
   return {};
 }
 
-// Whether what is unfinished can still be among the best.
+// Ends the search if no unfinished beam can still be among the best.
 void BeamSearch::State::look_whether_done(std::size_t tokens) noexcept {
   if (running_.empty()) has_ended_ = true;
   if (has_ended_ || finished_.size() < options_.beams) return;
@@ -246,12 +247,12 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
   return results;
 }
 
-// Pages are told apart by where they are.
+// Pages are told apart by their addresses.
 BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
   Pages pages;
   const KvLayout& layout = base.kv().layout();
   const std::uint64_t page_tokens = layout.page_tokens;
-  std::uint64_t first = base.kv().length();  // from its page on beams may have others than the base
+  std::uint64_t first = base.kv().length();  // the first page at which beams may differ from the base
   for (const Running& beam : running_) first = std::min(first, beam.session.kv().length());
   first /= page_tokens;
   std::vector<const std::byte*> own, last;
@@ -273,7 +274,7 @@ BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
         if (at != nullptr && at != page_of(base, page)) own.push_back(at);
       }
       ++taken;
-      // Of those who share their last page all but one copy it; if it is the base's too, all of them.
+      // Beams that share their last page copy it, all but one. If the base has the page too, all copy it.
       const std::byte* const at = length % page_tokens != 0 ? page_of(beam.session, length / page_tokens) : nullptr;
       if (at != nullptr && at != page_of(base, length / page_tokens)) last.push_back(at);
     }

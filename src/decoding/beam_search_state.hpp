@@ -1,13 +1,13 @@
-// A beam search, a step at a time. Whoever drives it (BeamSearch::step() one alone, a scheduler many requests) has its rows
-// computed together with others':
+// A beam search, a step at a time. The caller (BeamSearch::step() for one search, a scheduler for many requests) computes its rows
+// together with the rows of other sequences:
 //
 //   Run run(engine, all_layers(engine));
 //   TESSERA_TRY_STATUS(search.offer(run));
 //   run.compute();
 //   TESSERA_TRY_STATUS(search.take(run));
 //
-// After an error of take() the search cannot go on, and none of its beams has a part in the run. A search that begins anew finds
-// the same, since nothing is drawn.
+// After an error of take() the search cannot go on, and none of its beams has a part in the run. A new search finds the same
+// beams, since nothing is drawn.
 #pragma once
 
 #include <cstddef>
@@ -25,57 +25,57 @@
 namespace tessera {
 
 struct [[gnu::visibility("hidden")]] BeamSearch::State {
-  // Errors: what no search can be made of.
+  // Checks the options. Error: invalid_argument.
   [[nodiscard]] static Status check(const BeamOptions& options);
-  // Tokens of a sequence at most, behind `tokens` of a session. cache_full: there is no room for max_tokens.
+  // Returns how many tokens a beam can have after `tokens` tokens of a session. Error: cache_full, no room for max_tokens.
   [[nodiscard]] static Result<std::size_t> most_tokens(const BeamOptions& options, std::size_t tokens, std::size_t capacity) noexcept;
-  // From a fork of the session that the beams are to follow, which is paged.
+  // Begins a search. `first`: a fork of the session that the beams follow, which must be paged.
   [[nodiscard]] static Result<std::unique_ptr<State>> begin(Session first, const BeamOptions& options);
 
-  // A part of the run for each beam, made ready; none if the logits are known. On error none of them is left.
+  // Adds a part of the run for each beam and makes it ready; adds none if the logits are known. After an error no part is left.
   Status offer(detail::Run& run);
   [[nodiscard]] std::size_t first_part() const noexcept { return first_part_; }
   [[nodiscard]] std::size_t parts() const noexcept { return parts_; }
-  // What came of them: all beams go on by a token, and those that end are finished.
+  // Takes the results of the run: each beam goes on by a token or is finished.
   Status take(detail::Run& run);
-  // All of this, alone.
+  // Does all of this, in a run of its own.
   Status step();
 
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
-  // No further step; what has finished stays.
+  // Ends the search. Finished beams stay.
   void end() noexcept {
     has_ended_ = true;
     running_.clear();
   }
-  // Tokens of each running beam.
+  // Returns the number of tokens of each running beam.
   [[nodiscard]] std::size_t length() const noexcept { return length_; }
-  // That all steps have computed.
+  // Returns the rows that all steps have computed.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::vector<const Session*> running() const;
   [[nodiscard]] Result<std::vector<Beam>> results() const;
 
-  // Bytes of pages beside those of `base`, the session that the first beam was forked from.
+  // Bytes of pages that `base`, the session that the first beam was forked from, does not have.
   struct Pages {
-    std::uint64_t held = 0;  // by all beams together
-    std::uint64_t next = 0;  // that the next step takes
+    std::uint64_t held = 0;  // bytes that all beams hold together
+    std::uint64_t next = 0;  // bytes that the next step takes
   };
   [[nodiscard]] Pages pages(const Session& base) const;
 
  private:
   struct Hypothesis {
     std::vector<Token> tokens;
-    double logprob = 0.0;  // of the tokens, added up
-    double score = 0.0;    // of a finished one
+    double logprob = 0.0;  // sum over the tokens
+    double score = 0.0;    // set when finished
     FinishReason finish = FinishReason::none;
   };
   struct Running {
-    Session session;  // its last token is pending, but for the first one's
+    Session session;  // its last token is pending. Exception: the first beam before the first step
     Hypothesis path;
   };
   struct Candidate {
-    std::size_t parent;  // of the running beams
+    std::size_t parent;  // index into the running beams
     Token token;
-    double logprob;      // the parent's and the token's
+    double logprob;      // sum of the parent's and the token's
   };
 
   Status begin_with(Session first);
@@ -88,18 +88,18 @@ struct [[gnu::visibility("hidden")]] BeamSearch::State {
 
   std::shared_ptr<const Engine::State> shared_;
   BeamOptions options_;
-  std::size_t most_ = 0;               // tokens of a sequence
+  std::size_t most_ = 0;               // the most tokens of a beam
   TextStart text_start_ = TextStart::sequence;
   std::vector<Token> end_tokens_;
   std::size_t length_ = 0;
   std::uint64_t rows_ = 0;
   std::vector<Running> running_;       // the likeliest first
   std::vector<Hypothesis> finished_;   // the best first, at most as many as beams
-  // Of each running beam: its likeliest continuations, where a draw says log-probabilities. The drawn token is nobody's.
+  // The likeliest continuations of each running beam, as the log-probabilities of a draw. The drawn token is not used.
   std::vector<detail::Draw> draws_;    // [beams]
-  std::vector<Sampler> samplers_;      // [beams]; one each, so that threads share the draws
+  std::vector<Sampler> samplers_;      // [beams]; one for each, so that threads can draw at the same time
   std::size_t first_part_ = 0, parts_ = 0;
-  std::vector<Candidate> candidates_;  // of the step, the best first
+  std::vector<Candidate> candidates_;  // candidates of the step, the best first
   bool has_ended_ = false;
 };
 

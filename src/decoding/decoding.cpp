@@ -12,7 +12,7 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::size_t kTokensAtOnce = 4096;  // room made for tokens at the beginning
+constexpr std::size_t kTokensAtOnce = 4096;  // the most tokens for which room is made at the beginning
 
 }  // namespace
 
@@ -27,13 +27,13 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
       prompt_(std::move(prompt)),
       draw_{.sampler = &sampler, .logprobs = options.logprobs},
       text_(session, options, prompt_) {
-  // So that no step needs to; a very long generation grows its list by doubling.
+  // Room for the tokens, so that no step allocates. A very long generation grows its list by doubling.
   const std::size_t most = static_cast<std::size_t>(session.kv.capacity()) + 1;
   const std::size_t tokens = std::min(options.max_tokens, kTokensAtOnce) + prompt_.size() + 1;
   session.reserve_tokens(std::min(session.tokens.size() + tokens, most));
   session.next_logits.drop();  // steps that draw leave none
   sampler.begin_answer(session.stream_position() + prompt_.size());
-  (void)sampler.begin_text(session.tokens, prompt_);  // fails only for an empty sampler, which has been seen
+  (void)sampler.begin_text(session.tokens, prompt_);  // fails only for an empty sampler, and the caller has checked
 }
 
 Status Decoding::start_drafting(DraftsChosen chosen) {
@@ -58,7 +58,7 @@ std::size_t Decoding::rows_wanted() const noexcept {
   return rows == 0 && !session_.knows_logits() ? 1 : rows;
 }
 
-// Behind all of the sequence's rows: within the context, and no more than tokens that are still wanted.
+// Returns how many drafts fit behind the sequence's rows: within the context, and no more than the tokens still wanted.
 std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
   const std::uint64_t end = session_.tokens.size(), capacity = end_of_drafts(session_);
   std::size_t room = std::min<std::size_t>(most, capacity - std::min(end, capacity));
@@ -123,14 +123,14 @@ Status Decoding::make_ready(Run& run) noexcept {
   return {};
 }
 
-// Of those that are not computed yet: so many may come from the prefix index, the next one votes.
+// Returns how many of the tokens not yet computed may come from the prefix index: the ones before the first row that votes.
 std::size_t Decoding::rows_before_votes() const noexcept {
   const std::uint64_t length = session_.kv.length();
   const std::uint64_t end = session_.tokens.size() + (prompt_.size() - prompt_done_);
   return static_cast<std::size_t>(Voters(session_, end).first_from(length) - length);
 }
 
-// The last token is computed: its logits are wanted.
+// Takes pages for the pending tokens. The last token of all is computed in any case, because its logits are wanted.
 std::size_t Decoding::reuse_pending() noexcept {
   const auto pending = session_.pending();
   const std::size_t most = pending.size() - (prompt_done_ == prompt_.size() ? 1 : 0);
@@ -159,7 +159,7 @@ void Decoding::hand_prompt_over() noexcept {
   prompt_done_ = prompt_.size();
 }
 
-// What can fail of a piece whose token has been drawn.
+// Does everything that can fail for a piece whose token has been drawn.
 Status Decoding::accept(Piece& piece) {
   session_.reserve_tokens(session_.tokens.size() + 1);
   TESSERA_TRY_STATUS(sampler_.accept(piece.token));
@@ -188,7 +188,7 @@ void Decoding::drop_drafts() noexcept {
 
 void Decoding::leave() noexcept {
   if (!speculation_) return;
-  commit_left(session_, session_.kv.length(), Reserved::give_back);  // of a drafter too, that works in the session's pages
+  commit_left(session_, session_.kv.length(), Reserved::give_back);  // also for rows of a drafter that works in the session's pages
   drop_drafts();
   speculation_->tell();
 }

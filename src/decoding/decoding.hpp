@@ -1,17 +1,16 @@
-// One request's way from its prompt to its end, a step at a time. Whoever drives it (Session::generate() one alone, a
-// scheduler many) asks what it would put into the next run, computes that together with others', and hands the results
-// back:
+// Decodes one request from its prompt to its end, a step at a time. The caller (Session::generate() for one, a scheduler for many)
+// lets it put rows into a run, computes them together with the rows of others, and hands the results back:
 //
 //   Run run(engine, all_layers(engine));
 //   TESSERA_TRY(const bool in_run, decoding.offer_ready(run, room));  // false: the logits are known, no step is needed
 //   run.compute();
-//   TESSERA_TRY(std::optional<Piece> piece, decoding.next(run));      // none: there is more of the prompt
+//   TESSERA_TRY(std::optional<Piece> piece, decoding.next(run));      // none: the prompt is not done
 //
 // After an error the session is as it was before the offer, and the decoding may be asked again.
 //
-// With a drafter, drafts follow the pending token in the run, and what branches off them are parts right behind its own.
+// With a drafter, drafts follow the pending token in the run, and each branch is a part right behind the decoding's own part.
 // next() then commits the request's own rows alone; the drafts' keys and values stay behind the session's length, and
-// draw() takes them over one by one. So between two pieces the session is what it is without drafts.
+// draw() takes them over one by one. So between two pieces the session is as it would be without drafts.
 #pragma once
 
 #include <cstddef>
@@ -33,30 +32,29 @@ namespace tessera::detail {
 
 class Decoding {
  public:
-  // `prompt` follows what the session has. Session and sampler outlive the decoding. Begins the sampler's answer, and its text, or goes on
-  // with that (Sampler::begin_answer(), begin_text()).
+  // `prompt` follows the session's tokens. Session and sampler must outlive the decoding. Begins the sampler's answer and text
+  // (Sampler::begin_answer(), begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
-  // Drafts from now on, as the options say. By the caller: `most` of an offer says how many.
+  // Makes the drafter that the options name; later offers have drafts. With DraftsChosen::by_caller, `most` of an offer limits them.
   Status start_drafting(DraftsChosen chosen = DraftsChosen::here);
 
-  // Rows that it has for the next run, drafts not counted. 0: the logits after the last token are known.
+  // Returns the rows for the next run, without drafts. 0: the logits after the last token are known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
-  // Takes what the prefix index has of the pending tokens and the rest of the prompt, so that it need not be computed; how
-  // many tokens.
+  // Takes the pages that the prefix index has for the pending tokens and the rest of the prompt, and returns their tokens' number.
   std::size_t reuse_prefix() noexcept;
-  // Adds a part of at most `most` rows, and makes it ready before anything else is put into the run; false if none is needed. With
-  // the last of the prompt, or of the pending tokens, it wants the next token drawn. Drafts are a chain, and at most so many others
-  // that branch off it. Where there are no pages for drafts, the part has none.
+  // Adds a part of at most `most` rows to the run, and makes it ready. Returns false if no part is needed. A part with the last row
+  // of the prompt, or of the pending tokens, asks for the next token. Its drafts are a chain with at most `branches` other chains
+  // that branch off. Without pages for drafts, the part has no drafts.
   Result<bool> offer_ready(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
-  // Parts of the run that are its own, part() being the first.
+  // Returns how many parts of the run belong to this decoding; part() is the first.
   [[nodiscard]] std::size_t parts() const noexcept { return 1 + branches_; }
-  // What came of the offer, once the run is computed: commits the part and gives the next piece, or undoes it. Without a part the
-  // piece is drawn from the logits that are known. None: there is more of the prompt, or the drafts were in the way and the next
-  // offer has none.
+  // Call it when the run is computed. Commits the part and returns the next piece; without a part, draws the piece from the known
+  // logits. Returns none if the prompt is not done, or if the run failed with drafts: the next offer then has no drafts. After an
+  // error the part is undone.
   Result<std::optional<Piece>> next(Run& run);
-  // Gives sink(Piece) the next piece, and those behind it that are known without a step because drafts were right.
+  // Calls sink(Piece) with the next piece, and with the pieces of accepted drafts behind it, which need no step.
   template <class Sink>
   Status take_all(Run& run, Sink&& sink) {
     TESSERA_TRY(std::optional<Piece> piece, next(run));
@@ -68,27 +66,27 @@ class Decoding {
     }
     return {};
   }
-  // Drafts were right: draw() gives the next piece without a step.
+  // Returns whether a draft was accepted, so that draw() gives the next piece without a step.
   [[nodiscard]] bool is_ahead() const noexcept { return speculation_ && speculation_->is_ahead(); }
-  // No piece will be asked for any more: what is computed ahead goes.
+  // Drops the rows computed ahead. Call it if no further piece will be asked for.
   void leave() noexcept;
-  // What the next offer may have beside its own rows, if the caller chooses how many.
+  // The drafts that the next offer may have, for a caller that chooses their number.
   struct DraftWish {
     std::uint32_t most = 0;
-    std::uint32_t branches = 0;  // chains that may branch off the first one
-    double chance = 0.0;   // that a draft is right if those before it were; infinite: all are wanted
-    double seconds = 0.0;  // that one takes to make
+    std::uint32_t branches = 0;  // chains that may branch off the first chain
+    double chance = 0.0;   // probability that a draft is accepted if the ones before it were; infinite: all drafts are wanted
+    double seconds = 0.0;  // time to make one draft
   };
   [[nodiscard]] DraftWish draft_wish() noexcept;
-  // Seconds that the drafts of the last offer took to make.
+  // Returns the seconds that making the drafts of the last offer took.
   [[nodiscard]] double drafting_seconds() const noexcept { return speculation_ ? speculation_->drafting_seconds() : 0.0; }
-  // The error that ended drafting.
+  // Returns the error that ended drafting.
   [[nodiscard]] Status drafting() const noexcept { return speculation_ ? speculation_->status() : Status(); }
 
-  // What of the prompt is not the session's yet: of one that is done but for its last token, that token.
+  // Returns the tokens of the prompt that the session does not have yet.
   [[nodiscard]] std::span<const Token> rest_of_prompt() const noexcept { return std::span(prompt_).subspan(prompt_done_); }
 
-  // That becomes the session's, pending: who goes on from the session otherwise has the whole sequence.
+  // Appends rest_of_prompt() to the session, as pending tokens, for a caller that goes on from the session in another way.
   void hand_prompt_over() noexcept;
 
   [[nodiscard]] FinishReason finish_reason() const noexcept { return text_.finish_reason(); }
@@ -99,7 +97,7 @@ class Decoding {
   Status make_ready(Run& run) noexcept;
   Result<std::optional<Piece>> take(Run& run);
   Result<Piece> draw();
-  // A run failed for this reason. true: there were drafts in it; the next offer has none, and may do.
+  // Call it with the error of a run. Returns true if the run had drafts: the next offer has none, and may succeed.
   bool retries_without_drafts(const Error& error) noexcept;
   std::size_t reuse_pending() noexcept;
   [[nodiscard]] std::size_t rows_before_votes() const noexcept;
@@ -111,16 +109,16 @@ class Decoding {
   Session::State& session_;
   Sampler& sampler_;
   std::vector<Token> prompt_;
-  std::size_t prompt_done_ = 0;  // of it: tokens that are the session's
-  std::size_t offered_ = 0;      // of it, in the present run
+  std::size_t prompt_done_ = 0;  // tokens of prompt_ that the session has
+  std::size_t offered_ = 0;      // tokens of prompt_ in the present run
   bool in_run_ = false;          // the last offer has a part
   std::size_t part_ = 0;
-  std::size_t drafts_ = 0;       // in the part; 0: there are none in the run
-  std::size_t branches_ = 0;     // parts behind it
-  bool no_drafts_ = false;       // in the next offer
+  std::size_t drafts_ = 0;       // drafts in the part; 0: the run has none
+  std::size_t branches_ = 0;     // parts of branches, behind part_
+  bool no_drafts_ = false;       // the next offer has no drafts
   Draw draw_;
   TextState text_;
-  std::unique_ptr<Speculation> speculation_;  // or none
+  std::unique_ptr<Speculation> speculation_;  // nullptr: no drafter
 };
 
 }  // namespace tessera::detail

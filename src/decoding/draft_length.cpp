@@ -5,15 +5,15 @@
 namespace tessera::detail {
 namespace {
 
-constexpr double kMemory = 0.985;         // of what was seen, at each step with drafts: half is gone after 46
-constexpr double kTried = 2.0, kRight = 1.4;  // what is assumed in the beginning
-constexpr double kAlike = 4.0;            // tries of a position that count as much as what is known of all together
-constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginning: what speculation is measured by
+constexpr double kMemory = 0.985;         // weight that earlier drafts keep at each step with drafts: half after 46
+constexpr double kTried = 2.0, kRight = 1.4;  // drafts tried and accepted that are assumed in the beginning
+constexpr double kAlike = 4.0;            // tries of one position that count as much as the rate of all positions
+constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginning, which speculation is compared with
 constexpr std::uint64_t kPlainAgain = 48;
-constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps without drafts until they are tried again
-constexpr std::size_t kProbed = 4;        // drafts then
-constexpr std::size_t kTrusted = 1;       // drafts of the first step that has one
-constexpr double kMayLose = 0.01;         // of the time, beside the first step with drafts
+constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps without drafts until drafts are tried again
+constexpr std::size_t kProbed = 4;        // drafts of that try
+constexpr std::size_t kTrusted = 1;       // drafts of the first step with drafts
+constexpr double kMayLose = 0.01;         // share of the time that drafts may lose, beside the first step with drafts
 
 }  // namespace
 
@@ -24,8 +24,8 @@ void DraftLengths::observe_step(std::size_t rows, double seconds) noexcept {
   steps_.observe(rows, seconds);
   cycle_ += steps_.at(rows);
   spent_ += cycle_;
-  if (rows > 1) return;  // what it gave is known later
-  lost_ += cycle_ - steps_.at(1);  // in vain
+  if (rows > 1) return;  // observe_accepted() counts its tokens
+  lost_ += cycle_ - steps_.at(1);  // drafts were made, and none was in the step
   cycle_ = 0.0;
 }
 
@@ -49,12 +49,12 @@ double DraftLengths::chance() noexcept {
 }
 
 void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) noexcept {
-  // What is known of a position that is not tried any more fades, so that it is tried again.
+  // The record of a position that is not tried any more fades, so that the position is tried again.
   const auto note = [](Position& at, double tried, double right) {
     at.tried = kMemory * at.tried + tried;
     at.right = kMemory * at.right + right;
   };
-  // Those after the first that was wrong say nothing.
+  // Drafts after the first wrong one tell nothing.
   const std::size_t tried = std::min(drafts, accepted + 1);
   for (std::size_t i = 0; i < positions_.size(); ++i) note(positions_[i], i < tried ? 1.0 : 0.0, i < accepted ? 1.0 : 0.0);
   note(all_, static_cast<double>(tried), static_cast<double>(accepted));

@@ -5,7 +5,7 @@
 
 namespace tessera::detail {
 
-// Index of the draft that there is now, or none.
+// Returns the index of the draft, which may have been there before; kNone if it is left out.
 std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits) {
   if (token < 0 || static_cast<std::size_t>(token) >= limits.vocab || drafts_.size() == drafts_.capacity()) return kNone;
   if (const std::size_t same = child(parent, token); same != kNone) return same;
@@ -22,7 +22,7 @@ std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits
   return drafts_.size() - 1;
 }
 
-// Behind a chain come those that branch off it, the last to do so first, each with its own.
+// Puts behind each chain the chains that branch off it, the deepest first, each followed by its own branches.
 void DraftTree::sort_chains() {
   if (chains_.size() < 2) return;
   std::vector<std::size_t> order, place(chains_.size()), to_place;

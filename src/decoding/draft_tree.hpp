@@ -1,12 +1,12 @@
-// Drafts as rows of a step. A tree is cut into chains, each of which is a sequence: the first child of a draft goes on with its
-// chain, every other one begins a chain of its own, which branches off there.
+// Drafts as rows of a step. A tree is cut into chains, each of which is a sequence: the first child of a draft continues the
+// draft's chain, every other child begins a new chain, which branches off there.
 //
 //   the - cat - sat - on        chain 0, the trunk: rows of the session itself
 //    |     '- - ran             chain 1: in a fork of chain 0's cache
-//    '- - dog - is              chain 2: likewise
+//    '- - dog - is              chain 2: in another fork
 //
-// Chains lie in such an order that those that branch off behind a draft come right behind its own: the key and value of `cat` are chain
-// 1's too, those of `the` chain 1's and chain 2's.
+// The chains that branch off behind a draft come right behind the draft's own chain: the key and value of `cat` belong to chain 1
+// too, the key and value of `the` to chains 1 and 2.
 #pragma once
 
 #include <cstddef>
@@ -24,27 +24,28 @@ class DraftTree {
   static constexpr std::size_t kNone = ~std::size_t{0};
   struct Draft {
     Token token = 0;
-    std::size_t parent = kNone;  // none: the sequence's last token
+    std::size_t parent = kNone;  // kNone: the sequence's last token
     std::size_t chain = 0;
-    std::size_t depth = 0;       // tokens between the sequence's and it
+    std::size_t depth = 0;       // drafts between the sequence's last token and this one
   };
   struct Chain {
-    std::size_t depth = 0;         // of its first draft
+    std::size_t depth = 0;         // depth of its first draft
     std::size_t of = 0;            // the chain that it branches off
     bool is_left_out = false;      // there are no pages for it, or its rows failed
-    std::optional<KvCache> cache = {};  // of a branch whose rows are in a run
-    std::size_t part = 0;               // of the run
+    std::optional<KvCache> cache = {};  // cache of a branch whose rows are in a run
+    std::size_t part = 0;               // the branch's part of the run
   };
   struct Limits {
     std::size_t vocab = 0;
-    std::size_t chains = 1;         // at most
-    std::uint64_t page_tokens = 0;  // a branch ends with the page that it begins in,
-    std::uint64_t position = 0;     // counted from that of drafts of depth 0
+    std::size_t chains = 1;         // the most chains
+    std::uint64_t page_tokens = 0;  // tokens of a page: a branch ends with the page in which it begins
+    std::uint64_t position = 0;     // position of drafts of depth 0
   };
 
   explicit DraftTree(std::size_t most_drafts) { drafts_.reserve(most_drafts); }
 
-  // What is no tree, or beyond the limits, is left out with all that follows it. `ends(token)`: nothing follows it.
+  // Makes the tree. Leaves out drafts that are no tree or beyond the limits, and all that follow them. `ends(token)`: returns
+  // whether no draft may follow the token.
   template <class Ends>
   void grow(std::span<const TreeDraft> from, const Limits& limits, const Ends& ends) {
     clear();
@@ -62,18 +63,18 @@ class DraftTree {
 
   [[nodiscard]] const std::vector<Draft>& drafts() const noexcept { return drafts_; }
   [[nodiscard]] std::vector<Chain>& chains() noexcept { return chains_; }
-  // Of those that are not left out.
+  // Returns how many drafts are not left out.
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] std::size_t length(std::size_t chain) const noexcept;
-  // The draft of this token behind another one, or behind the sequence; none if there is no such.
+  // Returns the draft of this token that follows `draft` (kNone: the sequence); kNone if there is none.
   [[nodiscard]] std::size_t child(std::size_t draft, Token token) const noexcept;
-  // How many chains branch off behind it: the next ones behind its own. Of none: all but the trunk.
+  // Returns how many chains branch off behind the draft: the ones right behind its own chain. kNone: all chains but the trunk.
   [[nodiscard]] std::size_t branches_behind(std::size_t draft) const noexcept;
-  // Drafts of the longest path.
+  // Returns the drafts of the longest path.
   [[nodiscard]] std::size_t depth() const noexcept;
-  // The chain is not there any more, nor are those that branch off it.
+  // Leaves out the chain and all that branch off it.
   void leave_out(std::size_t chain) noexcept;
-  // The sequence has gone as far as this draft: of the other chains, those that do not lead on from it are not there any more.
+  // Call it when the sequence has gone as far as this draft. Leaves out all chains that neither have the draft nor lead on from it.
   void follow(std::size_t draft) noexcept;
 
  private:
@@ -83,7 +84,7 @@ class DraftTree {
 
   std::vector<Draft> drafts_;        // a parent before its children
   std::vector<Chain> chains_;
-  std::vector<std::size_t> kept_;    // of those that were given: index into drafts_
+  std::vector<std::size_t> kept_;    // [given drafts]: index into drafts_, or kNone
 };
 
 }  // namespace tessera::detail

@@ -51,7 +51,7 @@ struct [[gnu::visibility("hidden")]] Generation::State {
   std::optional<Result<Piece>> next() noexcept {
     if (ended_) return std::nullopt;
     const Changing use(*use_, this);
-    if (!use.status()) {  // then the other caller's next call finds it ended
+    if (!use.status()) {  // the next call, by any caller, finds the generation ended
       refused_ = ended_ = true;
       return Result<Piece>(use.status().error());
     }
@@ -80,7 +80,7 @@ struct [[gnu::visibility("hidden")]] Generation::State {
   std::shared_ptr<detail::SessionUse> use_;
   std::stop_token stop_;
   detail::Decoding decoding_;
-  FinishReason error_ = FinishReason::none;  // that ended it
+  FinishReason error_ = FinishReason::none;  // error or cancelled, if an error ended the generation
   std::atomic<bool> ended_ = false, refused_ = false;
 };
 
@@ -139,7 +139,7 @@ Generation Session::generate(Sampler& sampler, const GenerateOptions& options) n
     auto state = std::make_unique<Generation::State>(*state_, sampler, options);
     Status ready = state->start();
     if (ready) ready = state_->use->claim(state.get());
-    if (!ready) {  // the prompt's figures are for the generation that there will be
+    if (!ready) {  // gives the prompt's figures back, for a later generation
       const Figures figures = state->figures();
       state_->prompt_tokens = figures.prompt_tokens;
       state_->prompt_seconds = figures.prompt_seconds;

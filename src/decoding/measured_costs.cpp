@@ -5,10 +5,10 @@
 namespace tessera {
 namespace {
 
-// How far a new time moves the cost. What else the machine does makes some times much too long and none too short: so
-// the cost is nearer to the shorter ones.
+// The share by which a new time moves the cost. Other work of the machine makes some times much too long and none too short, so a
+// shorter time moves the cost further.
 constexpr double kFaster = 0.3, kSlower = 0.05;
-constexpr double kOutlier = 2.0;  // times the cost: what is longer counts as this
+constexpr double kOutlier = 2.0;  // times the cost: a longer time counts as this
 
 }  // namespace
 

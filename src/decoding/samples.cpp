@@ -29,10 +29,10 @@ constexpr std::uint32_t kMostSamples = 1024;
 struct [[gnu::visibility("hidden")]] Samples::State {
   State(std::shared_ptr<const Engine::State> engine, const SamplesOptions& how) : shared(std::move(engine)), options(how) {
     strips_top = options.best_by != BestBy::nothing && options.generate.logprobs == 0;
-    if (strips_top) options.generate.logprobs = 1;  // the drawn token's own comes with them
+    if (strips_top) options.generate.logprobs = 1;  // asks for the drawn token's log-probability
   }
 
-  // Members go from the last to the first: a decoding before the session and the sampler that it refers to.
+  // The order of members matters: the decoding is destroyed before the session and the sampler that it refers to.
   struct Sample {
     std::optional<Session> session;
     std::optional<Sampler> sampler;
@@ -56,9 +56,9 @@ struct [[gnu::visibility("hidden")]] Samples::State {
   SamplesOptions options;
   bool strips_top = false;
   std::vector<Sample> samples;
-  std::deque<SamplePiece> pieces;  // drawn, and not given yet
-  std::optional<Error> error;      // that has ended all of them
-  FinishReason ends_with = FinishReason::none;  // of those that have not finished
+  std::deque<SamplePiece> pieces;  // pieces drawn and not yet returned
+  std::optional<Error> error;      // the error that has ended all samples
+  FinishReason ends_with = FinishReason::none;  // finish reason of the samples that `error` ended
 };
 
 Samples::Samples(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -114,7 +114,7 @@ Status Samples::State::step() {
     members.push_back(i);
   }
   run.compute();
-  // Each gets all that is known of its tokens, whatever comes of the others.
+  // Each sample takes all its pieces, also if another one fails.
   Status status;
   for (const std::uint32_t i : members) {
     const Status taken = guard([&] { return samples[i].decoding->take_all(run, [&](Piece piece) { give(i, std::move(piece)); }); });

@@ -74,7 +74,7 @@ double Speculation::seconds_per_draft() const noexcept {
   return (lengths_.knows_drafting() ? lengths_.drafting(most) : std::max(drafter_->cost(most), 0.0)) / static_cast<double>(most);
 }
 
-// Where a cache can be forked, and the backend writes a row into several.
+// Branches need a cache that can be forked, and a backend that writes a row into several caches.
 std::size_t Speculation::most_branches() const noexcept {
   const Engine::State& engine = *session_.shared;
   const bool forks = session_.kv.kind() == KvKind::paged && !session_.kv.layout().has_state() && session_.kv_options.budget.tokens == 0;
@@ -100,13 +100,13 @@ void Speculation::propose_none() noexcept {
   step_begins_ = Clock::now();
 }
 
-// What follows such a token is never wanted.
+// Returns whether the token ends the generation, so that nothing is drafted behind it.
 bool Speculation::ends(Token token) const noexcept {
   return std::ranges::find(stop_tokens_, token) != stop_tokens_.end() ||
          (end_of_generation_ == EndOfGeneration::stop && session_.shared->tokenizer.is_end_of_generation(token));
 }
 
-// What the drafter says, into proposed_; how many.
+// Writes the drafter's drafts to proposed_, and returns their number.
 Result<std::size_t> Speculation::proposals(std::size_t wanted, std::size_t branches) {
   const DraftContext context{.history = session_.tokens,
                              .position = session_.stream_position(),
@@ -178,7 +178,7 @@ void Speculation::add_rows(Run& run) {
   }
 }
 
-// A cache for its rows, which begin at `position`.
+// Makes the cache of a chain whose rows begin at `position`.
 Status Speculation::fork(std::size_t chain, std::uint64_t position) {
   DraftTree::Chain& branch = tree_.chains()[chain];
   const KvCache& from = branch.of == 0 ? session_.kv : *tree_.chains()[branch.of].cache;
@@ -199,7 +199,7 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
     if (chains[chain].is_left_out) continue;
     if (!has_room || !guard([&] { return fork(chain, position_ + chains[chain].depth); })) tree_.leave_out(chain);
   }
-  // Nothing fails from here on.
+  // From here on nothing can fail.
   const auto add_also = [&](std::size_t to, std::size_t first_row, std::size_t chain) {
     for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
       if (tree_.drafts()[i].chain == chain) run.rows(to)[first_row++].also = static_cast<std::uint32_t>(tree_.branches_behind(i));
@@ -208,7 +208,7 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   std::size_t branches = tree_.branches_behind(DraftTree::kNone);
   const std::size_t all = branches;
   run.set_branches(part, branches);
-  // Of the rows before the drafts those on the page where these begin: branches have copies of it.
+  // Rows before the drafts, on the page where the drafts begin, are written to the branches' copies of that page too.
   const std::size_t page = position_ % session_.kv.layout().page_tokens;
   for (std::size_t row = own - std::min(own, page); row < own; ++row) run.rows(part)[row].also = static_cast<std::uint32_t>(all);
   add_also(part, own, 0);
@@ -238,7 +238,7 @@ void Speculation::step_ends(std::size_t rows) noexcept {
   if (drafter_->wants_guesses() && tree_.chains().size() == 1) guess();
 }
 
-// There is room for them.
+// Fills guesses_, which has room.
 void Speculation::guess() noexcept {
   guesses_.clear();
   for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
@@ -254,7 +254,7 @@ void Speculation::guess() noexcept {
 bool Speculation::follow(Token token) noexcept {
   if (const std::size_t next = tree_.child(current_, token); next != DraftTree::kNone) {
     const std::size_t chain = tree_.drafts()[next].chain;
-    if (std::optional<KvCache>& cache = tree_.chains()[chain].cache; cache) {  // another chain's than the session is in
+    if (std::optional<KvCache>& cache = tree_.chains()[chain].cache; cache) {  // the sequence goes on in another chain
       cache->commit(session_.kv.length(), session_.tokens, Reserved::keep);
       session_.kv = *std::move(cache);
       cache.reset();

@@ -1,7 +1,7 @@
-// The drafts of one request: proposed before a step, computed in it behind the request's own rows, and then drawn from
-// one at a time, as long as the sampler draws what was drafted. So each token is drawn from the same logits, with the
-// sampler in the same state, as without drafts. Of a tree of drafts the branches are computed in forks of the session's cache; if what is
-// drawn leads into one, its cache becomes the session's.
+// The drafts of one request: proposed before a step, computed in the step behind the request's own rows, and then drawn from
+// one at a time, as long as the sampler draws the drafted token. So each token is drawn from the same logits, with the
+// sampler in the same state, as without drafts. The branches of a tree are computed in forks of the session's cache; if the drawn
+// tokens lead into a branch, its cache becomes the session's.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,10 @@
 
 namespace tessera::detail {
 
-// Who chooses how many drafts a step has, where the request leaves it to goodput.
+// Says who chooses the number of drafts of a step, if the request leaves it to goodput.
 enum class DraftsChosen : std::uint8_t {
-  here,       // by what this request has measured of steps
-  by_caller,  // who has several requests in a step, and knows what its rows cost
+  here,       // the Speculation, by the step times that this request has measured
+  by_caller,  // the caller, who has several requests in a step and knows the cost of its rows
 };
 
 class Speculation {
@@ -31,7 +31,7 @@ class Speculation {
   static Result<std::unique_ptr<Speculation>> make(const GenerateOptions& options, Session::State& session, Sampler& sampler,
                                                    DraftsChosen chosen = DraftsChosen::here);
 
-  // For a caller that chooses: as Decoding::DraftWish says.
+  // The values of Decoding::DraftWish, for a caller that chooses.
   [[nodiscard]] std::size_t most() const noexcept {
     return options_.length == DraftLength::longest ? options_.max_drafts : lengths_.trusted();
   }
@@ -39,29 +39,30 @@ class Speculation {
   [[nodiscard]] double seconds_per_draft() const noexcept;
   [[nodiscard]] double drafting_seconds() const noexcept { return drafting_seconds_; }
 
-  // Chains that drafts may have beside the first one.
+  // Returns how many chains drafts may have beside the first one.
   [[nodiscard]] std::size_t most_branches() const noexcept;
 
-  // Drafts for the next step, at most `room`, in a chain and so many that branch off it; how long that chain is. A drafter's error ends
-  // drafting, and is status().
+  // Asks for drafts for the next step, at most `room`: a chain, and at most `branches` chains that branch off. Returns the first
+  // chain's length. An error of the drafter ends drafting, and is status().
   std::size_t propose(std::size_t room, std::size_t branches) noexcept;
-  // The next step has none.
+  // Begins a step without drafts.
   void propose_none() noexcept;
-  // The first chain's, behind the rows of the run's last part; the step begins.
+  // Adds the first chain's rows behind the rows of the run's last part.
   void add_rows(Run& run);
-  // The branches, behind that part, which is ready; how many. What there are no pages for is left out.
+  // Adds the branches behind `part`, which must be ready, and returns their number. Leaves out branches for which there are no pages.
   std::size_t add_branches(Run& run, std::size_t part) noexcept;
-  // That part's drafts have been computed. Branches that were not are left out.
+  // Call it when the drafts of the part have been computed. Leaves out branches that were not computed.
   void look_at(const Run& run) noexcept;
-  // The step has been computed with `rows` of its session's.
+  // Call it when the step has been computed with `rows` rows of this session.
   void step_ends(std::size_t rows) noexcept;
-  // The step failed, or what is left of the drafts is not wanted: as if there had been none.
+  // Forgets the drafts, after a step that failed or when the remaining drafts are not wanted.
   void drop() noexcept;
 
-  // The token that the sequence has now, pending. true: it was drafted, and the logits after it are known.
+  // Call it with the token that the sequence has now, pending. Returns whether the token was drafted, so that the logits after it are
+  // known.
   bool follow(Token token) noexcept;
   [[nodiscard]] bool is_ahead() const noexcept { return is_ahead_ && !is_stale(); }
-  // The backend has drawn behind the drafts, and the sampler was reseeded since: those draws are not the sampler's any more.
+  // Returns whether the sampler was reseeded since the backend drew behind the drafts, so that these draws are void.
   [[nodiscard]] bool is_stale() const noexcept {
     return on_backend_ && !tree_.drafts().empty() && (sampler_.seed() != seed_ || sampler_.stream() != stream_);
   }
@@ -96,28 +97,28 @@ class Speculation {
   std::unique_ptr<Drafter> drafter_;
   Status status_;
 
-  std::vector<Token> chain_;    // as proposed; room for max_drafts
-  std::vector<TreeDraft> proposed_;  // likewise
-  DraftTree tree_;              // of the present step
-  std::size_t position_ = 0;    // of its first drafts, as the cache counts
+  std::vector<Token> chain_;    // a proposed chain; room for max_drafts
+  std::vector<TreeDraft> proposed_;  // the proposed drafts; room for max_drafts
+  DraftTree tree_;              // drafts of the present step
+  std::size_t position_ = 0;    // position of the first drafts in the cache
   std::size_t current_ = DraftTree::kNone;  // the draft that the sequence's last token was
-  std::size_t accepted_ = 0;    // how many it has gone through
+  std::size_t accepted_ = 0;    // drafts of the tree that were accepted
   bool is_ahead_ = false;
   LogitsBuffer logits_;         // [max_drafts, vocab]: after each draft of the tree, where the host draws
-  std::vector<Draw> draws_;     // [drafts], where the backend does
+  std::vector<Draw> draws_;     // [drafts], where the backend draws
   bool on_backend_ = false;
-  std::uint64_t seed_ = 0;      // that these were drawn with
+  std::uint64_t seed_ = 0;      // seed and stream with which the backend drew
   std::uint32_t stream_ = 0;
 
-  std::vector<Token> guesses_;  // behind the last step's drafts, for a drafter that wants them; room for max_drafts
+  std::vector<Token> guesses_;  // tokens guessed behind the last step's drafts, if the drafter wants them; room for max_drafts
   DraftLengths lengths_;
   bool is_warm_ = false;        // the drafter has read the prompt
   Clock::time_point step_begins_;
-  double drafting_seconds_ = 0.0;  // of the last propose()
-  std::size_t told_drafted_ = 0, told_accepted_ = 0;  // of the last step, for the drafter
-  std::size_t depth_ = 0;       // likewise: of the longest path
+  double drafting_seconds_ = 0.0;  // seconds of the last propose()
+  std::size_t told_drafted_ = 0, told_accepted_ = 0;  // drafts of the last step that tell() reports
+  std::size_t depth_ = 0;       // drafts of the last step's longest path
   std::size_t seen_ = 0;        // tokens that the drafter knows of
-  std::uint64_t removed_ = 0;   // by edits of the session, until then
+  std::uint64_t removed_ = 0;   // Session::State::removed at the last tell()
 };
 
 }  // namespace tessera::detail

@@ -11,7 +11,7 @@ struct At {
   std::int32_t which = -1;
 };
 
-// The first stop string that is complete; of those that begin together the first one of the list.
+// Finds the first complete stop string; if several begin at the same place, the first one of the list.
 At first_stop(std::string_view text, std::span<const std::string> stops) noexcept {
   At first;
   for (std::size_t i = 0; i < stops.size(); ++i) {
@@ -21,8 +21,8 @@ At first_stop(std::string_view text, std::span<const std::string> stops) noexcep
   return first;
 }
 
-// Where, from `begin` and in front of `end`, a stop string may begin that is not known to be one: the text ends within it, or it
-// reaches into what may become a marker. `end`: nowhere.
+// Returns the first place in [begin, end) where a stop string may begin that is not certain yet: the text ends within it, or it
+// reaches into a possible marker. Returns `end` if there is none.
 std::size_t begun_stop(std::string_view text, std::size_t begin, std::size_t end, std::span<const std::string> stops) noexcept {
   for (std::size_t at = begin; at < end; ++at) {
     const std::string_view rest = text.substr(at);
@@ -39,7 +39,7 @@ StopMatcher::Marker StopMatcher::find_open(std::string_view text, std::size_t fr
   for (std::size_t at = from; at < text.size() && !marked_.empty(); ++at) {
     const std::string_view rest = text.substr(at);
     Marker found{.at = at};
-    bool unsure = false;  // whether a longer one may come
+    bool unsure = false;  // a longer marker may come
     for (const MarkedText& stretch : marked_) {
       for (const std::string& open : stretch.open) {
         if (open.empty()) continue;
@@ -71,7 +71,7 @@ StopMatcher::Marker StopMatcher::find_close(std::string_view text, std::size_t f
 StopMatcher::Step StopMatcher::push(std::string text, More more) {
   if (!held_.empty()) text.insert(0, held_);
   const MarkedText* within = within_;
-  std::size_t begin = 0;  // what stands in front of it is let through
+  std::size_t begin = 0;  // text in front of it is let through
   for (;;) {
     if (within_ != nullptr) {
       const Marker close = find_close(text, begin, more);

@@ -11,10 +11,10 @@
 
 namespace tessera::detail {
 
-enum class More : std::uint8_t { no, yes };  // whether text follows
+enum class More : std::uint8_t { no, yes };  // text follows, or not
 
-// Stop strings are not looked for within marked stretches, nor across their borders. What may be the beginning of a marker waits
-// until it is known, so that the outcome does not depend on how the text is cut there.
+// Does not look for stop strings within marked stretches, nor across their borders. Text that may begin a marker is held back until
+// that is certain, so the outcome does not depend on where the text is cut.
 class StopMatcher {
  public:
   // `stops` and `marked` must outlive the matcher; empty strings never match. `begins_marked`: the text begins within the first
@@ -23,16 +23,16 @@ class StopMatcher {
       : stops_(stops), marked_(marked), within_(begins_marked && !marked.empty() ? marked.data() : nullptr) {}
 
   struct Step {
-    std::string text;  // certain now
-    std::int32_t stop; // the stop string that is complete, by its index: `text` ends before it; -1: none is
+    std::string text;  // text that is let through
+    std::int32_t stop; // index of the stop string found, before which `text` ends; -1: none
     [[nodiscard]] bool stopped() const noexcept { return stop >= 0; }
   };
-  // The last text lets everything through that was held back. If it throws, nothing has changed.
+  // Adds text. With More::no, all text that was held back is let through. If push() throws, nothing has changed.
   [[nodiscard]] Step push(std::string text, More more);
 
  private:
   struct Marker {
-    std::size_t at, size = 0;            // size 0: one may begin at `at`, or, at the text's end, there is none
+    std::size_t at, size = 0;            // size 0: a marker may begin at `at`; if `at` is the text's end, there is none
     const MarkedText* opens = nullptr;
   };
   [[nodiscard]] Marker find_open(std::string_view text, std::size_t from, More more) const noexcept;
@@ -41,7 +41,7 @@ class StopMatcher {
   std::span<const std::string> stops_;
   std::span<const MarkedText> marked_;
   const MarkedText* within_;  // the stretch that the text is in; nullptr: none
-  std::string held_;          // what may become a stop string or a marker, or nothing
+  std::string held_;          // text held back, since it may become a stop string or a marker
 };
 
 }  // namespace tessera::detail

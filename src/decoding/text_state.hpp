@@ -1,4 +1,4 @@
-// What a TextStream does, for those inside the library who have one as a member.
+// The work of a TextStream, for classes of the library that have one as a member.
 #pragma once
 
 #include <chrono>
@@ -16,26 +16,26 @@
 
 namespace tessera::detail {
 
-// Whether a text that follows the session's tokens, and the prompt's, begins one.
+// Returns whether text generated after the session's tokens and the prompt begins a new text (so a leading space is dropped).
 [[nodiscard]] TextStart text_start(const Session::State& session, std::span<const Token> prompt = {});
 
 class TextState {
  public:
-  // Takes the figures of the session's prompt over. `prompt`: what is still to be computed of it.
+  // Takes over the figures of the session's prompt. `prompt`: tokens of the prompt that are still to be computed.
   TextState(Session::State& session, const GenerateOptions& options, std::span<const Token> prompt = {});
-  TextState(const TextState&) = delete;  // the matcher looks at the options
+  TextState(const TextState&) = delete;  // matcher_ refers to options_
   TextState& operator=(const TextState&) = delete;
 
-  // Errors: values that no enum has.
+  // Error: invalid_argument, an enum of the options has no valid value.
   [[nodiscard]] static Status check(const GenerateOptions& options);
 
   [[nodiscard]] Status check_goes_on() const;
-  // Fills the piece's text and how it finishes, from its token. On error nothing has changed.
+  // Fills the piece's text and finish, from its token. After an error nothing has changed.
   Status push(Piece& piece);
 
   [[nodiscard]] const GenerateOptions& options() const noexcept { return options_; }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
-  // `kv_tokens`: of the sequence, that the last token was computed over.
+  // Updates Figures::bytes_per_token. `kv_tokens`: tokens whose keys and values the last token's step read.
   void set_kv_tokens(std::uint64_t kv_tokens) noexcept;
   [[nodiscard]] const Figures& figures() const noexcept { return figures_; }
   void count_step(std::size_t drafts) noexcept {
@@ -56,7 +56,7 @@ class TextState {
   StopMatcher matcher_;
   std::uint64_t weights_per_token_, kv_per_token_, kv_tokens_;
   Clock::time_point start_ = Clock::now();
-  Clock::time_point first_;  // when the first token was there
+  Clock::time_point first_;  // time of the first token
   FinishReason finish_ = FinishReason::none;
   Figures figures_;
 };

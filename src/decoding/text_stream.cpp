@@ -18,7 +18,7 @@ using detail::make_error;
 
 namespace detail {
 
-// Control tokens are no text: what follows a lone BOS begins a sequence.
+// Control tokens are no text: text after a lone BOS begins a sequence.
 TextStart text_start(const Session::State& session, std::span<const Token> prompt) {
   const auto is_text = [&](Token token) { return session.shared->tokenizer.type(token) != TokenType::control; };
   const bool has_text = std::ranges::any_of(session.tokens, is_text) || std::ranges::any_of(prompt, is_text);

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// Size checks that every source needs: nothing may be read past the end.
+// Checks that [offset, offset + bytes) lies within the source.
 Status check_range(std::uint64_t size, std::uint64_t offset, std::size_t bytes, const ByteSource& source) {
   if (offset <= size && bytes <= size - offset) return {};
   return detail::error_at(ErrorCode::io, source.name(), "cannot read {} bytes at offset {}: the end is at {}", bytes,
@@ -81,7 +81,7 @@ Result<std::shared_ptr<ByteSource>> open_file(const std::filesystem::path& path)
     if (name.empty() || name.find('\0') != std::string::npos) {
       return Error(ErrorCode::invalid_argument, "a path must not be empty and must not hold a zero byte", "path");
     }
-    // O_NONBLOCK: a pipe nobody writes to must not make us wait. It changes nothing for regular files.
+    // O_NONBLOCK: opening a pipe without a writer must not wait. It changes nothing for regular files.
     int fd = -1;
     do {
       fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

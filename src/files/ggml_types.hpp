@@ -1,4 +1,4 @@
-// The names of types of weights, by the numbers that DType has from ggml.
+// Names of weight types, by ggml's numbers, which DType has too.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tessera::detail {
 
-// The name of a ggml type, also of those that tessera does not read; "unknown" for other ids.
+// Returns the name of a ggml type, also of types that tessera does not read; "unknown" for other ids.
 [[nodiscard]] std::string_view ggml_type_name(std::uint32_t id) noexcept;
 
 }  // namespace tessera::detail

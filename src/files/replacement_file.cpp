@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{256} << 10;  // small pieces are gathered; system calls are not free
+constexpr std::size_t kBufferBytes = std::size_t{256} << 10;  // small pieces are gathered to save system calls
 constexpr int kAttempts = 1000;
 
 std::string directory_of(const std::string& path) {
@@ -31,8 +31,8 @@ Result<ReplacementFile> ReplacementFile::create(const std::filesystem::path& pat
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(kBufferBytes);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string temporary = fmt::format("{}.partial-{}-{}", name, ::getpid(), attempt);
-    std::string target = name;  // now: once the temporary exists, nothing may throw before the object owns it
-    // O_EXCL: never another's file, nor through a planted link. 0666 less the umask, as for any new file.
+    std::string target = name;  // copied now: once the temporary exists, nothing may throw before the object owns it
+    // O_EXCL: never opens a file of others, nor a planted link. 0666 without the umask's bits, as for any new file.
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
     if (fd >= 0) {
       return ReplacementFile(FileDescriptor(fd), std::move(temporary), std::move(target), std::move(buffer));
@@ -74,7 +74,7 @@ Status ReplacementFile::commit() {
   const std::string directory = directory_of(path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return system_error_at(path_, "replace the file", errno);
   file_.close();
-  // So that the new name survives a power cut. Some file systems cannot; the file is written all the same.
+  // Syncs the folder, so that the new name survives a power cut. Some file systems cannot; the file is written all the same.
   if (const FileDescriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); folder) {
     ::fsync(folder.get());
   }

@@ -1,4 +1,4 @@
-// A file that appears whole or not at all: written under a temporary name beside its path, synced, then renamed.
+// A file that appears whole or not at all: it is written under a temporary name beside its path, synced, then renamed.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ class ReplacementFile {
   Status flush();
   Status write_through(std::span<const std::byte> bytes);
 
-  FileDescriptor file_;  // closed after commit() and after a move: then there is nothing to remove
+  FileDescriptor file_;  // closed after commit() and after a move, so that the destructor removes nothing
   std::string temporary_, path_;
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t buffered_ = 0;

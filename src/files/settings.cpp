@@ -36,7 +36,7 @@ Error error_of(const Settings& settings, Setting setting, ErrorCode code, std::s
   return {code, std::move(message), origin.empty() ? settings.place(setting) : origin + ": " + settings.place(setting)};
 }
 
-// The value, if `convert` can make of it what is wanted.
+// Returns the value as converted by `convert`. Errors: not_found; corrupt_file, `convert` returns nothing.
 template <class T, class Convert>
 Result<T> read(const Settings& settings, Setting setting, const char* wanted, const Convert& convert) noexcept {
   return guard([&]() -> Result<T> {

@@ -1,4 +1,4 @@
-// The name of a host's ByteSource, for errors. If name() throws, the next guard() says so.
+// Returns the name of a host's ByteSource, for errors. If name() throws, throws CallbackFailed (core/callback.hpp).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reading elements out of lists.
+// Reads elements of lists.
 #include <tessera/extend/files/settings.hpp>
 
 #include "files/value_types.hpp"

@@ -1,4 +1,4 @@
-// The bytes of values in lists.
+// Sizes of values in lists, and reading them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// Of a value of fixed size; 0 for strings, arrays and ids that are no ValueType.
+// Returns the bytes of a value of fixed size; 0 for strings, arrays and ids that are no ValueType.
 [[nodiscard]] constexpr std::uint64_t value_bytes(ValueType type) noexcept {
   switch (type) {
     case ValueType::u8:
@@ -30,7 +30,7 @@ namespace tessera::detail {
 
 [[nodiscard]] constexpr bool is_known(ValueType type) noexcept { return static_cast<std::uint32_t>(type) <= 12; }
 
-// From any address: values in a file are not aligned.
+// Reads a value from any address, because values in a file are not aligned.
 template <class T>
 [[nodiscard]] T load(const std::byte* at) noexcept {
   T value;

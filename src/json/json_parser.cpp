@@ -1,4 +1,4 @@
-// JSON text to a value (RFC 8259).
+// Parses a JSON text (RFC 8259).
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace detail;
 
-constexpr int kDeepest = 1000;  // whatever the options say: each level takes stack
+constexpr int kDeepest = 1000;  // the limit of JsonParseOptions::deepest, because each level takes stack
 
 class JsonParser {
  public:
@@ -123,11 +123,11 @@ class JsonParser {
   }
 
   struct Key {
-    std::size_t member;  // its index
-    std::size_t at;      // where it stands in the text
+    std::size_t member;  // index of the member
+    std::size_t at;      // offset of the key in the text
   };
 
-  // A repeated key is refused, or keeps its first place and its last value.
+  // Refuses repeated keys, or keeps the first place and the last value of each.
   Status single_keys(Json::Object& members, std::vector<Key>& keys) {
     const auto name = [&](const Key& key) -> const std::string& { return members[key.member].first; };
     const auto same = [&](const Key& a, const Key& b) { return name(a) == name(b); };
@@ -191,7 +191,7 @@ class JsonParser {
       return {};
     }
     double value = 0;
-    if (std::from_chars(from, to, value).ec != std::errc()) {  // beyond what a double holds: infinite or 0
+    if (std::from_chars(from, to, value).ec != std::errc()) {  // out of a double's range: infinite or 0
       const bool small = written.find("e-") != written.npos || written.find("E-") != written.npos;
       value = std::copysign(small ? 0.0 : HUGE_VAL, *from == '-' ? -1.0 : 1.0);
     }

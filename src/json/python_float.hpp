@@ -1,4 +1,4 @@
-// Numbers as Python prints them, which JSON texts of chat templates follow.
+// Prints numbers as Python does, which chat templates expect of JSON texts.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The operating system's memory, populated when it is taken: the kernel may promise pages that it does not have, and
-// would then kill the process at a later write. Here the pages are asked for at once, and a shortage is an error.
+// The operating system's memory, populated when it is taken. The kernel may promise pages that it does not have, and would kill
+// the process at a later write. Here all pages are asked for at once, so that a shortage is an error.
 #include <tessera/extend/core/memory.hpp>
 
 #include <sys/mman.h>
@@ -20,17 +20,17 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kAlignment = 64;             // a cache line, and the widest vector register
-constexpr std::size_t kSmall = std::size_t{64} << 10;  // below it, a mapping's last page would waste too much
+constexpr std::size_t kSmall = std::size_t{64} << 10;  // smaller blocks are not mapped: the last page would waste too much
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-// 0 if the result does not fit.
+// Returns 0 if the result does not fit.
 std::size_t round_up(std::size_t bytes, std::size_t to) noexcept {
   return bytes > SIZE_MAX - (to - 1) ? 0 : (bytes + to - 1) / to * to;
 }
 
-// What MADV_POPULATE_WRITE does, for kernels without it. Writes what is there, so that it also suits used pages.
+// Does the work of MADV_POPULATE_WRITE, for kernels without it. Writes each byte's own value, so that used pages keep their data.
 void touch_pages(std::byte* base, std::size_t bytes) noexcept {
   const std::size_t page = page_size();
   for (std::size_t at = 0; at < bytes; at += page) {
@@ -43,16 +43,16 @@ bool populate_pages(std::byte* base, std::size_t bytes) noexcept {
   for (;;) {
     if (::madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno != EINVAL) return false;  // ENOMEM, EFAULT, EHWPOISON: there are no (good) pages
+    if (errno != EINVAL) return false;  // ENOMEM, EFAULT, EHWPOISON: no pages, or bad ones
     touch_pages(base, bytes);
     return true;
   }
 }
 
-// A mapping whose start is a multiple of a huge page if it is large enough to hold one: elsewhere the kernel could not
-// use huge pages at its ends. Neighbouring address space that this takes is given back at once. Without MAP_NORESERVE,
-// so that the kernel refuses what exceeds the machine, where populating it would wake the OOM killer; PROT_NONE is not
-// counted until mprotect makes it writable.
+// Maps memory. The start is aligned to a huge page if a huge page fits, because otherwise the kernel could not use huge pages at the
+// ends; the address space taken for the alignment is given back at once. Without MAP_NORESERVE, so that the kernel refuses more
+// memory than the machine has, instead of waking the OOM killer when the pages are populated. PROT_NONE is not counted until
+// mprotect() makes it writable.
 std::byte* map(std::size_t bytes, int protection) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
   const std::size_t page = page_size();
@@ -65,7 +65,7 @@ std::byte* map(std::size_t bytes, int protection) noexcept {
   const std::size_t head = (kHugePage - reinterpret_cast<std::uintptr_t>(base) % kHugePage) % kHugePage;
   if (head > 0) ::munmap(base, head);
   if (slack > head) ::munmap(base + head + bytes, slack - head);
-  ::madvise(base + head, bytes, MADV_HUGEPAGE);  // advice: a kernel without huge pages refuses it, and that is fine
+  ::madvise(base + head, bytes, MADV_HUGEPAGE);  // only advice: a kernel without huge pages may refuse it
   return base + head;
 }
 
@@ -137,7 +137,7 @@ bool Memory::populate(void*, std::size_t, std::size_t, std::size_t) noexcept { r
 bool Memory::commit(void*, std::size_t, std::size_t) noexcept { return true; }
 
 void Memory::decommit(void* base, std::size_t offset, std::size_t bytes) noexcept {
-  (void)fill(static_cast<std::byte*>(base) + offset, 0, bytes);  // a device that fails says so when it is next used
+  (void)fill(static_cast<std::byte*>(base) + offset, 0, bytes);  // a device that fails reports it at its next use
 }
 
 bool Memory::read(std::span<const Transfer> parts) noexcept {
@@ -153,7 +153,7 @@ bool Memory::fill(void* at, unsigned char byte, std::size_t bytes) noexcept {
 }
 
 Memory& system_memory() noexcept {
-  // In storage without a destructor: nothing runs at exit, when a host's own static objects may still hold buffers.
+  // In storage without a destructor, because the host's static objects may still hold buffers at exit.
   alignas(SystemMemory) static std::byte storage[sizeof(SystemMemory)];
   static Memory& memory = *::new (static_cast<void*>(storage)) SystemMemory;
   return memory;

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself, and the system's errors as ours.
+// A file descriptor that closes itself, and errors of the system as Errors.
 #pragma once
 
 #include <unistd.h>
@@ -24,7 +24,7 @@ class FileDescriptor {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
-  // Not repeated after EINTR: on Linux the descriptor is gone by then.
+  // Closes the descriptor. Not repeated after EINTR, because on Linux the descriptor is closed by then.
   void close() noexcept {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
@@ -33,7 +33,7 @@ class FileDescriptor {
   int fd_;
 };
 
-// `doing` completes "cannot ...".
+// Makes an Error of errno. `doing` completes the sentence "cannot ...".
 inline Error system_error_at(std::string place, const char* doing, int number) {
   const ErrorCode code = number == ENOENT || number == ENOTDIR ? ErrorCode::not_found
                          : number == ENOMEM                    ? ErrorCode::out_of_memory

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// Whether `word` is in a list with commas between.
+// Returns whether `word` is in a list separated by commas.
 bool lists(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
@@ -31,7 +31,7 @@ bool lists(std::string_view list, std::string_view word) {
   return false;
 }
 
-// The group of this process in a hierarchy: of the v1 controller cpu, or v2's ("0::/path"). Empty: it has none.
+// Returns the control group of this process, of v1's controller cpu or of v2 ("0::/path"). Empty: there is none.
 std::string group_of_process(const std::string& root, bool v2) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -56,9 +56,8 @@ double quota_in(const std::string& folder, bool v2) {
   return quota > 0.0 && period > 0.0 ? quota / period : kNoLimit;
 }
 
-// The least quota of a mounted hierarchy, from the group of this process up to what is mounted. A container often sees
-// its own group as the mount's root, while /proc/self/cgroup tells the path on the host: then only the root is there to
-// look at.
+// Returns the least quota of a mounted hierarchy, from the group of this process up to the mount's root. A container often sees its
+// own group as the mount's root, while /proc/self/cgroup has the path on the host: then only the root can be looked at.
 double quota_of_mount(const std::string& root, const std::string& mount_root, const std::string& mount_point, bool v2) {
   std::string group = group_of_process(root, v2);
   if (mount_root != "/") group = group.starts_with(mount_root) ? group.substr(mount_root.size()) : "";
@@ -75,7 +74,7 @@ double quota_of_mount(const std::string& root, const std::string& mount_root, co
 namespace detail {
 
 std::size_t affine_processors() noexcept {
-  // The mask's size is not known beforehand: the call fails while it is too small.
+  // The size of the mask is not known beforehand; the call fails while the mask is too small.
   for (std::size_t most = 1024; most <= (std::size_t{1} << 20); most *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(most),
                                                                [](cpu_set_t* mask) { CPU_FREE(mask); });

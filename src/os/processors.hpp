@@ -1,4 +1,4 @@
-// How many processors this process may use.
+// The number of processors that this process may use.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace tessera::detail {
 
-// Processors in this thread's affinity mask (taskset, cpusets), at least 1.
+// Returns the number of processors in this thread's affinity mask (taskset, cpusets), at least 1.
 [[nodiscard]] std::size_t affine_processors() noexcept;
 
-// Processors' worth of time that the control groups of this process may take (cgroup v2's cpu.max, v1's
-// cpu.cfs_quota_us): the least of the group and those above it, infinity without a limit or where it cannot be read.
-// `root` stands in front of /proc and /sys, for tests.
+// Returns the processor time that the control groups of this process allow, as a number of processors (cgroup v2's cpu.max, v1's
+// cpu.cfs_quota_us): the least quota of the group and the groups above it. Infinity without a limit, or if it cannot be read.
+// `root` is put in front of /proc and of the mount points, for tests.
 [[nodiscard]] double processor_quota(const std::string& root = {}) noexcept;
 
 }  // namespace tessera::detail

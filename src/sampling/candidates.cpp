@@ -19,7 +19,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int kShift = 52;
 constexpr std::size_t kBuckets = 4096;
 
-// The n-th highest of keys, 1 <= n <= their number. Their order changes.
+// Returns the n-th highest of the keys, 1 <= n <= keys.size(). Changes the order of the keys.
 std::uint64_t nth_of(std::span<std::uint64_t> keys, std::size_t n) noexcept {
   const auto nth = keys.begin() + static_cast<std::ptrdiff_t>(n - 1);
   std::nth_element(keys.begin(), nth, keys.end(), std::greater<>());
@@ -34,22 +34,22 @@ std::uint64_t Candidates::key(std::size_t i) const noexcept {
 
 std::size_t Candidates::best_index() const noexcept {
   std::size_t best = loops::first_highest(workspace_.logits.data(), size_);
-  if (!by_token_) {  // a later one of the same logit may be the lower token
+  if (!by_token_) {  // a later candidate of the same logit may have the lower token id
     for (std::size_t i = best + 1; i < size_; ++i) best = key(i) > key(best) ? i : best;
   }
   return best;
 }
 
-// The n-th highest key, 1 <= n <= size.
+// Returns the n-th highest key, 1 <= n <= size.
 std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
   constexpr std::size_t kBlock = 64;
   const auto keys = workspace_.keys.first(size_);
   const std::size_t blocks = (size_ + kBlock - 1) / kBlock;
   std::size_t count = 0;
   if (n <= blocks / 2) {
-    // n blocks have a candidate as good as the n-th best of the blocks' best ones: what is worse cannot be among the n
-    // best, and few blocks have what is not.
-    const auto best = keys.last(blocks);  // at the end: the keys found below never reach what is still to be read
+    // `bound` is the n-th best of the blocks' best candidates. So at least n candidates are as good as `bound`, and a worse candidate
+    // is not among the n best. Few blocks have a candidate as good as `bound`.
+    const auto best = keys.last(blocks);  // at the end: the keys written below never reach the entries still to be read
     for (std::size_t block = 0; block < blocks; ++block) {
       const std::size_t begin = block * kBlock;
       best[block] = order_of_rank(
@@ -81,10 +81,10 @@ std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
   return nth_of(keys.first(count), n);
 }
 
-// Moves the rows whose key is at least `threshold` to the front; how many they are.
+// Moves the rows whose key is at least `threshold` to the front, and returns their number.
 std::size_t Candidates::move_kept(std::uint64_t threshold) const noexcept {
   const std::uint32_t least = static_cast<std::uint32_t>(threshold >> 32);
-  const std::uint32_t last = static_cast<std::uint32_t>(threshold);  // of that logit
+  const std::uint32_t last = static_cast<std::uint32_t>(threshold);  // the token's half of the key, for logits of order `least`
   constexpr std::size_t kBlock = 64;
   std::size_t kept = 0;
   for (std::size_t begin = 0; begin < rows_; begin += kBlock) {
@@ -100,7 +100,7 @@ std::size_t Candidates::move_kept(std::uint64_t threshold) const noexcept {
   return kept;
 }
 
-// Keeps the candidates whose key is at least `threshold`, which is that of one of them.
+// Keeps the candidates whose key is at least `threshold`, which must be the key of a candidate.
 void Candidates::keep_keys_from(std::uint64_t threshold) noexcept { shrink(move_kept(threshold)); }
 
 void Candidates::remove_now() const noexcept {
@@ -146,8 +146,8 @@ void Candidates::sort_best(std::size_t n) noexcept {
   settle();
   if (n == 0 || size_ == 0) return;
   std::size_t front = size_;
-  const auto index = workspace_.keys;  // the low halves; the high ones are room for a column
-  const auto reorder = [&](auto column, std::size_t count) {  // column[i] = column[index[i]]
+  const auto index = workspace_.keys;  // low halves: indices; high halves: room for a column
+  const auto reorder = [&](auto column, std::size_t count) {  // sets column[i] = column[index[i]] for all i
     using Value = typename decltype(column)::value_type;
     for (std::size_t i = 0; i < count; ++i) {
       const auto from = static_cast<std::uint32_t>(index[i]);
@@ -160,7 +160,7 @@ void Candidates::sort_best(std::size_t n) noexcept {
     reorder(workspace_.logits, count);
     reorder(workspace_.weights, count);
   };
-  if (n < size_) {  // the best ones first, in the order they have, then the others
+  if (n < size_) {  // moves the n best to the front, in their present order, and the others behind them
     const std::uint64_t threshold = nth_key(n);
     front = 0;
     for (std::size_t i = 0; i < size_; ++i) {

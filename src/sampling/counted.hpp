@@ -1,4 +1,4 @@
-// Which tokens penalties count.
+// The tokens that penalties count.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tessera::sampling {
 
-// The last n, or all if there are fewer, of the tokens that are counted.
+// Returns the last n of the tokens that `counted` names, or all if there are fewer.
 [[nodiscard]] inline std::span<const Token> last_counted(const Context& context, Counted counted, std::size_t n) noexcept {
   const std::span<const Token> all = counted == Counted::answer ? context.answer() : context.history;
   return all.last(std::min(n, all.size()));

@@ -7,14 +7,14 @@
 namespace tessera::sampling {
 namespace {
 
-// probability(i) for i in [0, n).
+// Draws among n candidates by `probability(i)`, the rounded probability of candidate i.
 template <class Probability>
 std::size_t draw_rounded(std::size_t n, double uniform, const Probability& probability) noexcept {
   double total = 0.0;
   for (std::size_t i = 0; i < n; ++i) total += static_cast<double>(probability(i));
   const double target = uniform * total;
   double reached = 0.0;
-  std::size_t last = 0;  // for a product that rounds up to the total
+  std::size_t last = 0;  // the answer if `target` rounds up to `total`
   for (std::size_t i = 0; i < n; ++i) {
     if (!(probability(i) > 0.0f)) continue;
     last = i;
@@ -30,13 +30,13 @@ std::size_t draw(std::span<const Candidate> distribution, double uniform) noexce
   return draw_rounded(distribution.size(), uniform, [&](std::size_t i) { return distribution[i].probability; });
 }
 
-// Mostly without computing the probabilities: their weights are added, and only where rounding could decide otherwise
-// the probabilities are.
+// Adds weights, so that no probabilities have to be computed. Exception: where rounding could decide otherwise, draw_rounded() adds
+// the probabilities.
 Token Candidates::draw(double uniform) const noexcept {
   constexpr std::size_t kBlock = 256;
   const auto weights = workspace_.weights.first(rows_);
   const double target = uniform * sum_;
-  // Each probability is rounded by at most a part in 2^24, and so is each sum of them: two sums are compared.
+  // A probability and a sum of probabilities are each rounded by at most a part in 2^24, and two sums are compared.
   const double doubt = target * 0x1.1p-23;
   double reached = 0.0;
   for (std::size_t begin = 0; begin < weights.size(); begin += kBlock) {

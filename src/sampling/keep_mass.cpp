@@ -1,6 +1,6 @@
-// The smallest set of best candidates whose probabilities reach p, without sorting them: they are counted into bins of
-// equal width between a low and a high logit, and only the bin in which p is reached is looked at again. Of many candidates
-// a sample says first between which logits p is reached: what lies outside of them is only added.
+// Candidates::keep_mass(): the smallest set of best candidates whose probabilities reach p, without sorting all. The candidates are
+// counted into bins of equal width between a low and a high logit, and only the bin in which p is reached is looked at again. If
+// there are many candidates, a sample first tells between which logits p is reached: candidates outside of them are only added up.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBins = 1024;
 constexpr std::size_t kFew = 256;    // candidates that are sorted rather than binned
-constexpr float kDeepest = 128.0f;   // exp(-128) adds nothing: what lies deeper shares a bin
+constexpr float kDeepest = 128.0f;   // exp(-128) adds nothing: deeper logits share a bin
 constexpr std::size_t kBlock = 128;  // candidates whose bins are computed together
 
 // Bins of logits: the higher the logit, the higher its bin, or the same.
@@ -27,7 +27,7 @@ class Bins {
     if (high_ - low_ > kDeepest) low_ = high_ - kDeepest;
     scale_ = static_cast<float>(kBins) / (high_ - low_);
   }
-  // Whether logits may differ in their bins: not where all are alike, or where infinities are among them.
+  // Returns whether the bins can tell the logits apart: false if all logits are equal, or some are infinite.
   [[nodiscard]] bool divide() const noexcept { return high_ - low_ > 0.0f && scale_ < 1e30f; }
 
   void of(const float* logits, std::size_t n, std::int32_t* bins) const noexcept {
@@ -39,16 +39,16 @@ class Bins {
     }
   }
 
-  // Where a bin begins, but for rounding.
+  // Returns the lowest logit of a bin, up to rounding.
   [[nodiscard]] float low_edge(std::size_t bin) const noexcept { return low_ + static_cast<float>(bin) / scale_; }
 
  private:
   float low_, high_, scale_;
 };
 
-// A low and a high logit between which the sum of weights from the highest logit on most likely reaches p * sum: guessed from
-// candidates at equal distances, if their weights are alike enough to say. Where a few hold nearly all, it is what can be
-// left out for certain: candidates that weigh less than (1 - p) / n of the sum are less than 1 - p together.
+// Guesses a low and a high logit between which the sum of weights, from the highest logit on, most likely reaches p * sum. The guess
+// is made from candidates at equal distances, if their weights are alike enough. If a few candidates hold nearly all weight, `low`
+// is certain instead, and there is no `high`: all candidates below (1 - p) / n of the sum weigh less than 1 - p together.
 constexpr std::size_t kSample = 4096;
 struct Bracket {
   float low = 0.0f, high = std::numeric_limits<float>::infinity();
@@ -70,7 +70,7 @@ Bracket guess_bracket(const float* logits, const float* weights, std::size_t n, 
   // Weights are exp(logit - the best logit).
   const double share = (1.0 - p) * sum / static_cast<double>(n) / static_cast<double>(weights[heaviest * distance]);
   const Bracket certain{.low = logits[heaviest * distance] + static_cast<float>(math::log(share)) - 0.01f};
-  // As many draws of equal weight would be as good a sample.
+  // The effective size of the sample: a sample of this many equal weights would be as good.
   const double alike = first > 0.0 ? first * first / second : 0.0;
   if (alike < static_cast<double>(count) / 16.0) return certain;
   const double margin = 3.0 * std::sqrt(p * (1.0 - p) / alike);
@@ -91,21 +91,21 @@ Bracket guess_bracket(const float* logits, const float* weights, std::size_t n, 
   return bracket;
 }
 
-// The candidates that find_edge() looks at: at first all of them, then a list of their indices.
+// An "index list" of all candidates. find_edge() looks at all candidates first, later at a list of indices.
 struct Everyone {
   std::size_t operator[](std::size_t j) const noexcept { return j; }
 };
 
 }  // namespace
 
-// Narrows the `count` candidates at[j] to those of one bin, which it lists in `keys`: how many they are, or `count` where
-// nothing divides them. The mass of what lies above that bin is added to `above`.
+// Narrows the `count` candidates at[j] to the candidates of the bin in which `target` is reached. Lists them in `keys`, adds the mass
+// above that bin to `above`, and returns their number. If bins cannot divide the candidates, returns `count`.
 template <class Mass, class At>
 std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept {
   const auto list = workspace_.keys;
   std::array<float, kBlock> logits;
   std::array<std::int32_t, kBlock> bins;
-  const auto for_each_block = [&](const auto& use) {  // use(first, how many), their logits in place
+  const auto for_each_block = [&](const auto& use) {  // calls use(first, number) with the block's logits in `logits`
     for (std::size_t begin = 0; begin < count; begin += kBlock) {
       const std::size_t n = std::min(kBlock, count - begin);
       for (std::size_t j = 0; j < n; ++j) logits[j] = workspace_.logits[at[begin + j]];
@@ -145,7 +145,7 @@ std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, st
   return found;
 }
 
-// The fewest best candidates whose masses reach the target; mass(i) is that of candidate i.
+// Finds the fewest best candidates whose masses reach the target, where mass(i) is the mass of candidate i.
 template <class Mass>
 Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& mass) noexcept {
   const auto list = workspace_.keys;
@@ -187,8 +187,8 @@ Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& 
 void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
   settle();
   if (size_ == 0 || !(sum_ > 0.0)) return;
-  // Probabilities are rounded to float, each by at most a part in 2^24. Where that cannot decide, the weights do as well
-  // and cost no division.
+  // Probabilities are rounded to float, each by at most a part in 2^24. If this rounding cannot change the result, the weights give
+  // the same result without divisions.
   const auto weights = workspace_.weights.first(size_);
   const double target = p * sum_;
   Edge edge = find_edge(target, target * 0x1.1p-24, [&](std::size_t i) { return static_cast<double>(weights[i]); });
@@ -199,7 +199,7 @@ void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
     for (std::size_t i = 0; i < size_; ++i) kept += key(i) >= edge.threshold ? 1 : 0;
     if (kept < min_keep) return keep_best(min_keep);
   }
-  if (!weighed_) return keep_keys_from(edge.threshold);  // ranked by something else for a while (typical-p)
+  if (!weighed_) return keep_keys_from(edge.threshold);  // typical-p ranks by other values than logits for now
   const std::size_t kept = loops::drop_weights(workspace_.logits.data(), workspace_.tokens.data(), size_,
                                                static_cast<std::uint32_t>(edge.threshold >> 32),
                                                static_cast<std::uint32_t>(edge.threshold), weights.data());

@@ -7,7 +7,7 @@
 namespace tessera::sampling::loops {
 namespace {
 
-// math::exp(x) of x <= 0 with the same bits: without the clamp above, and 2^n in one factor, as n >= -126.
+// Returns math::exp(x) for x <= 0, with the same bits, but without the upper clamp, and with 2^n in one factor, as n >= -126.
 [[gnu::always_inline]] inline float exp_below_zero(float x) noexcept {
   using namespace math::inlined;
   const float clamped = at_least(x, -88.0f);
@@ -24,12 +24,12 @@ namespace {
   return if_less(x, -87.25f, 0.0f, p * __builtin_bit_cast(float, power));
 }
 
-// Without FMA, as everywhere: the same bits whatever the vectors.
+// The loops. Without FMA, as everywhere, so that vectors of any width give the same bits.
 struct Loops {
   [[gnu::always_inline]] static std::size_t first_highest(const float* x, std::size_t n) noexcept {
     constexpr std::size_t kBlock = 256;
     std::int32_t highest = std::numeric_limits<std::int32_t>::min();
-    std::size_t best = 0;  // the first of the first block that has it
+    std::size_t best = 0;  // begin of the first block that has the highest rank
     for (std::size_t begin = 0; begin < n; begin += kBlock) {
       const std::int32_t here = highest_rank(x + begin, std::min(kBlock, n - begin));
       if (here <= highest) continue;
@@ -50,7 +50,7 @@ struct Loops {
     return sums.total();
   }
 
-  // The sums wait for each other: block by block they are added while the next block's weights are computed.
+  // Additions wait for each other. So a block's weights are added while the next block's weights are computed.
   [[gnu::always_inline]] static double weigh(const float* x, std::size_t n, float top, float* weights) noexcept {
     constexpr std::size_t kBlock = 64;
     FourSums sums;
@@ -121,7 +121,7 @@ struct Loops {
   }
 };
 
-// The same loop in vectors twice as wide, where the machine has them.
+// Runs the same loop in vectors twice as wide.
 #if defined(__x86_64__)
 template <class Loop>
 [[gnu::target("avx2")]] auto run_avx2(const Loop& loop) noexcept {

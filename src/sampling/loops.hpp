@@ -13,13 +13,13 @@ namespace tessera::sampling::loops {
 
 inline constexpr std::size_t kLanes = 16;
 
-// An integer that orders floats: the two zeros alike, and NaN outside of all others, so that no order is ever undefined.
+// Returns an integer that orders floats: both zeros are equal, and NaNs lie outside of all numbers, so the order is always defined.
 [[nodiscard, gnu::always_inline]] inline std::int32_t rank(float x) noexcept {
   const auto bits = __builtin_bit_cast(std::int32_t, x + 0.0f);
   return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 
-// The highest rank of x[0, n).
+// Returns the highest rank of x[0, n).
 [[nodiscard, gnu::always_inline]] inline std::int32_t highest_rank(const float* x, std::size_t n) noexcept {
   std::array<std::int32_t, kLanes> highest;
   highest.fill(std::numeric_limits<std::int32_t>::min());
@@ -40,7 +40,7 @@ struct Range {
   float low, high;
 };
 
-// The lowest and the highest of x; NaN is neither.
+// Returns the lowest and the highest of x, without NaNs.
 [[nodiscard]] inline Range range(const float* x, std::size_t n) noexcept {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::array<float, kLanes> low, high;
@@ -64,7 +64,7 @@ struct Range {
   return all;
 }
 
-// Copies; says whether every value is above -inf, and so a number.
+// Copies n values, and returns whether every value is above -inf, and so no NaN.
 [[nodiscard]] inline bool copy_numbers(const float* from, float* to, std::size_t n) noexcept {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   std::array<std::uint32_t, kLanes> bad{};
@@ -85,10 +85,10 @@ struct Range {
   return any == 0;
 }
 
-// Four running sums, s[i % 4] += x[i], ascending.
+// Four running sums: s[i % 4] += x[i], in ascending order of i.
 class FourSums {
  public:
-  [[gnu::always_inline]] void add(const float* x, std::size_t n) noexcept {  // n: a multiple of 4, but for the last ones
+  [[gnu::always_inline]] void add(const float* x, std::size_t n) noexcept {  // n: a multiple of 4, except in the last call
     double a = sums_[0], b = sums_[1], c = sums_[2], d = sums_[3];
     std::size_t i = 0;
     for (; i + 4 <= n; i += 4) {
@@ -106,33 +106,33 @@ class FourSums {
   std::array<double, 4> sums_{};
 };
 
-// The loops below are in loops.cpp, for the vectors that the machine has.
+// The functions below are in loops.cpp, compiled for the vectors that the machine has.
 
-// The first index whose rank is the highest; n > 0.
+// Returns the first index of the highest rank; n > 0.
 [[nodiscard]] std::size_t first_highest(const float* x, std::size_t n) noexcept;
 
-// x[i] = (x[i] - shift) / divisor.
+// Sets x[i] = (x[i] - shift) / divisor.
 void divide(float* x, std::size_t n, float shift, float divisor) noexcept;
 
-// The sum of x by FourSums.
+// Returns the sum of x by FourSums.
 [[nodiscard]] double sum(const float* x, std::size_t n) noexcept;
 
-// weights[i] = exp(x[i] - top); gives their sum, by FourSums.
+// Sets weights[i] = exp(x[i] - top), and returns the sum of the weights by FourSums.
 double weigh(const float* x, std::size_t n, float top, float* weights) noexcept;
 
-// The sum of x, in an order of its own, which is faster.
+// Returns the sum of x, in another order, which is faster.
 [[nodiscard]] double total(const float* x, std::size_t n) noexcept;
 
-// Makes the weight 0 where the order (order.hpp) of x is below `least`, or is `least` and the token's below `last`; how many
-// keep theirs.
+// Sets the weight to 0 where the order (order.hpp) of x is below `least`, or equals `least` while the token's order is below `last`.
+// Returns how many weights stay.
 [[nodiscard]] std::size_t drop_weights(const float* x, const std::int32_t* tokens, std::size_t n, std::uint32_t least, std::uint32_t last,
                                        float* weights) noexcept;
 
 struct Split {
-  double above = 0.0;     // the weights of all x >= high
-  std::size_t count = 0;  // how many x lie in [low, high)
+  double above = 0.0;     // sum of the weights of all x >= high
+  std::size_t count = 0;  // number of x in [low, high)
 };
-// Their indices are listed, ascending; `list` has room for n.
+// Computes a Split, and lists the indices of all x in [low, high), ascending. `list` must have room for n.
 [[nodiscard]] Split split(const float* x, const float* weights, std::size_t n, float low, float high, std::uint64_t* list) noexcept;
 
 }  // namespace tessera::sampling::loops

@@ -1,4 +1,4 @@
-// The order of candidates as numbers: the higher logit is better, and of equal logits the lower token id.
+// The order of candidates as numbers: the higher logit is better; with equal logits the lower token id.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tessera::sampling {
 
-// loops::rank() as an unsigned number of the same order.
+// Returns loops::rank() as an unsigned number of the same order.
 [[nodiscard]] inline std::uint32_t order_of_rank(std::int32_t rank) noexcept {
   return static_cast<std::uint32_t>(rank) ^ 0x80000000u;
 }

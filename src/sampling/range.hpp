@@ -1,4 +1,4 @@
-// Checks of options. Written so that NaN is outside of every range.
+// Checks options. Every range excludes NaN.
 #pragma once
 
 #include <limits>

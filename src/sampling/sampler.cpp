@@ -14,7 +14,7 @@ using sampling::SamplerState;
 
 namespace {
 
-// The error that every call reports: an invalid option, or a handle that holds nothing.
+// Returns the error that every call reports: an invalid option, or an empty handle.
 Status usable(const SamplerState* state) {
   if (state == nullptr) {
     return make_error(ErrorCode::invalid_state,
@@ -25,7 +25,7 @@ Status usable(const SamplerState* state) {
   return {};
 }
 
-// A stage that failed may have left counts behind.
+// Runs fn(). If it fails, clears the counts, which a stage may have left behind.
 template <class Fn>
 auto run(SamplerState& state, Fn&& fn) noexcept {
   auto result = guard(std::forward<Fn>(fn), ErrorCode::callback_failed);
@@ -47,7 +47,7 @@ Status Sampler::status() const noexcept {
 
 Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                               std::span<const Token> suppressed) noexcept {
-  const detail::FpState fp_state;  // the host's may flush denormals or round otherwise
+  const detail::FpState fp_state;  // the host's state may flush denormals or round in another way
   TESSERA_TRY_STATUS(status());
   TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position, suppressed); }));
   const sampling::Context context{.history = history, .position = position, .seed = state_->seed, .stream = state_->stream};

@@ -14,7 +14,7 @@ namespace {
 
 using tessera::detail::make_error;
 
-// Why softmax() failed after the stages.
+// Returns the error of a softmax() that failed after the stages.
 Error unusable(const Candidates& candidates) noexcept {
   for (const Candidate candidate : candidates.view()) {
     if (candidate.logit != candidate.logit) {
@@ -33,10 +33,10 @@ void SamplerState::make_room(std::size_t vocabulary) {
   values.resize(vocabulary);
   weights.resize(vocabulary);
   keys.resize(vocabulary);
-  counts.resize(vocabulary);  // the last of them: a resize that threw is tried again
+  counts.resize(vocabulary);  // last, because its size shows that all five have room
 }
 
-// Makes candidates of the logits above -inf; how many.
+// Makes candidates of the logits above -inf, and returns their number.
 Result<std::size_t> SamplerState::take_logits(std::span<const float> logits) {
   const std::size_t vocabulary = logits.size();
   if (loops::copy_numbers(logits.data(), values.data(), vocabulary)) {
@@ -68,7 +68,7 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
   TESSERA_TRY(const std::size_t size, take_logits(logits));
 
   Candidates candidates({tokens, values, weights, keys, counts}, size);
-  const std::size_t moved_before = std::exchange(rows_moved, logits.size());  // what a stage that fails may leave
+  const std::size_t moved_before = std::exchange(rows_moved, logits.size());  // a stage that fails may have moved all rows
   if (!suppressed.empty()) {
     remove_tokens(candidates, suppressed);
     if (candidates.empty()) {
@@ -76,7 +76,7 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
     }
   }
   std::size_t before_answer = 0;
-  if (answer_from) {  // a session may have dropped tokens: what was drawn is counted from the history's end
+  if (answer_from) {  // counted from the history's end, because a session may have dropped tokens
     const std::uint64_t drawn = position - std::min(position, *answer_from);
     before_answer = history.size() - static_cast<std::size_t>(std::min<std::uint64_t>(drawn, history.size()));
   }

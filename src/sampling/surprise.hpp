@@ -12,12 +12,12 @@ namespace tessera::sampling::detail {
 
 class Surprise {
  public:
-  // After a successful softmax().
+  // Call it after a successful softmax().
   explicit Surprise(const Candidates& candidates) noexcept : Surprise(candidates, candidates.best()) {}
 
-  // Of a candidate with this logit, in nats.
+  // Returns the surprise of a candidate with this logit, in nats.
   [[nodiscard]] double operator()(float logit) const noexcept {
-    if (logit == top_) return top_surprise_;  // also where both are infinite
+    if (logit == top_) return top_surprise_;  // also if both are infinite
     return top_surprise_ + (static_cast<double>(top_) - static_cast<double>(logit));
   }
   [[nodiscard]] double entropy() const noexcept { return entropy_; }

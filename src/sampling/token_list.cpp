@@ -7,7 +7,8 @@
 namespace tessera::sampling {
 namespace {
 
-// Order unchanged. Tokens that the vocabulary does not have are ignored.
+// Keeps the candidates that are in `tokens` (`listed`), or the ones that are not. Order unchanged. Ignores tokens that are not in the
+// vocabulary.
 void keep_if(bool listed, Candidates& candidates, std::span<const Token> tokens) noexcept {
   const auto marks = candidates.counts();
   const auto mark = [&](std::uint32_t value) {

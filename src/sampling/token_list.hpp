@@ -12,7 +12,7 @@ namespace tessera::sampling {
 
 void remove_tokens(Candidates& candidates, std::span<const Token> tokens) noexcept;
 
-// Keeps the listed tokens only, or all but those. Order unchanged. A list that leaves nothing makes the draw an error.
+// Keeps only the listed tokens (allow), or all others (deny). Order unchanged. A list that leaves nothing makes the draw an error.
 class TokenList {
  public:
   static constexpr std::string_view kName = "token list";

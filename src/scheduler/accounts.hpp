@@ -1,5 +1,5 @@
-// What a scheduler counts: any thread reads it, whoever drives changes it. Each part has a lock of its own, behind which no other
-// lock is taken.
+// The figures and tenants of a scheduler. Any thread reads them, the driving thread changes them. Each of the two has its own lock;
+// no other lock is taken while one of these is held.
 #pragma once
 
 #include <tessera/scheduler/scheduler.hpp>
@@ -12,8 +12,8 @@ namespace tessera::detail {
 struct Accounts {
   explicit Accounts(const TokenPrices& prices) : tenants(prices) {}
 
-  Guarded<SchedulerFigures> figures;  // but for `submitted`, `running`, `waiting`, which the inbox knows, and for the tenants
-  // Whoever drives also reads a tenant of its requests without the lock: nobody else changes it.
+  Guarded<SchedulerFigures> figures;  // without `submitted`, `running` and `waiting`, which the inbox counts, and without tenants
+  // The driving thread also reads the tenant of a request without the lock, because no other thread changes a tenant.
   Guarded<Tenants> tenants;
 };
 

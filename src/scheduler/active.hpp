@@ -1,4 +1,4 @@
-// One sample of a request, while the scheduler has it.
+// One sample of a request, from Scheduler::submit() to its end.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace tessera::detail {
 
-// Where a request stands. A request that the reader holds back before it runs, or when its pages were taken, stays what it is.
+// The place of a sample in the scheduler. A sample that its reader holds back while it has no pages keeps its value (fresh,
+// suspended or given_up).
 enum class Standing : std::uint8_t {
   fresh,      // waits to be admitted for the first time
   running,    // has its pages, and is in the steps
@@ -27,37 +28,37 @@ enum class Standing : std::uint8_t {
 };
 
 struct Active {
-  // --- What a step looks at.
+  // --- Read by every step.
   std::shared_ptr<RequestHandle::State> request;
   std::uint32_t sample = 0;
-  std::uint32_t forks = 0;       // samples that are to be forked from this one when all but the prompt's last token is done
+  std::uint32_t forks = 0;       // samples to fork from this one when all but the prompt's last token is computed
   PlannedRequest planned;
   Tenants::Tenant* tenant = nullptr;
   std::optional<Session> session;
   std::optional<Sampler> sampler;
   std::unique_ptr<Decoding> decoding;
-  std::unique_ptr<BeamSearch::State> search;  // once all but the prompt's last token is done, of a request for beams
-  std::size_t drafted = 0, accepted = 0;  // of the decoding's, what has been counted
-  double last_token = 0.0;       // when the last token came
+  std::unique_ptr<BeamSearch::State> search;  // requests for beams: set when all but the prompt's last token is computed
+  std::size_t drafted = 0, accepted = 0;  // drafts of `decoding` that Delivery::count_drafts() has counted
+  double last_token = 0.0;       // the time of the last token
   bool was_scheduled = false;    // its first row was computed
   Standing standing = Standing::fresh;
-  std::uint64_t removed_before = 0;  // tokens that its session had removed before the request
-  std::uint64_t passed_bytes = 0;    // of pages that a drop takes though nothing is shared: those that windows have passed
-  std::uint64_t counted_at = kNotCounted;  // `planned.dropped` when the copies of its next drop were counted
+  std::uint64_t removed_before = 0;  // tokens that the session had removed before the request
+  std::uint64_t passed_bytes = 0;    // bytes of pages that windows have passed: a drop takes them even if no page is shared
+  std::uint64_t counted_at = kNotCounted;  // `planned.dropped` when the copies for the next drop were last counted
   static constexpr std::uint64_t kNotCounted = ~std::uint64_t{0};
-  bool was_recomputed = false;   // its tenant has paid for its prompt
+  bool was_recomputed = false;   // the tenant has paid for the prompt already
 
   // --- The rest.
   bool has_deadline = false;
-  std::uint64_t lost_tokens = 0;  // tokens whose pages it gave up, until it is admitted again
-  bool has_earlier_votes = false;  // rows of the session that was given in have voted: a recompute would not ask those rows
-  std::size_t plain_tokens = 0;  // leading tokens of its session that are known to be the vocabulary's
-  std::shared_ptr<const PrefixProbe> probe;  // asks the prefix index; requests that share pages have the same one
-  Request wanted;                // until it is admitted: what its session is made of
+  std::uint64_t lost_tokens = 0;  // tokens whose pages the sample gave up, until it is admitted again
+  bool has_earlier_votes = false;  // rows of the session given with the request have voted; a recompute would not repeat the votes
+  std::size_t plain_tokens = 0;  // leading tokens of the session that are known to be tokens of the vocabulary
+  std::shared_ptr<const PrefixProbe> probe;  // asks the prefix index; requests that may share pages have one probe
+  Request wanted;                // the request; its session and sampler move to the members above on admission
 
   [[nodiscard]] std::uint64_t order() const noexcept { return planned.order; }
   [[nodiscard]] bool was_preempted() const noexcept { return standing == Standing::suspended || standing == Standing::given_up; }
-  // The prompt's last token is computed for each of several sequences by itself.
+  // Returns whether several sequences follow the prompt, each of which computes the prompt's last token itself.
   [[nodiscard]] bool branches() const noexcept { return forks > 0 || wanted.beams; }
 };
 using ActivePtr = std::unique_ptr<Active>;

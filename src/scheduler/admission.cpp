@@ -33,7 +33,7 @@ Status Admission::admit(Active& active, double time) noexcept {
   });
 }
 
-// Of what it gave up, the prefix index may have something still: that need not be computed again.
+// Takes the tokens that the request gave up and the prefix index still has, so that they are not computed again.
 void Admission::take_known(Active& active) {
   const std::uint64_t known = active.decoding->reuse_prefix(), lost = std::exchange(active.lost_tokens, 0);
   active.planned.computed = active.session->position();
@@ -56,7 +56,7 @@ Status Admission::make_session(Active& active) {
   Session::State& session = state_of(*active.session);
   auto decoding = std::make_unique<Decoding>(session, *active.sampler, wanted.generate, wanted.prompt);
   TESSERA_TRY_STATUS(decoding->start_drafting(DraftsChosen::by_caller));
-  active.decoding = std::move(decoding);  // whole, or none: it is made again then
+  active.decoding = std::move(decoding);  // only when complete: after an error the next admission makes it anew
   const std::uint64_t reused = active.decoding->reuse_prefix();
   PlannedRequest& planned = active.planned;
   active.removed_before = session.removed;
@@ -75,7 +75,7 @@ void Admission::branch() noexcept {
   }
 }
 
-// The other samples go on from where the prompt is done but for its last token: pages are shared.
+// Forks the other samples where only the prompt's last token is left to compute, so that they share the prompt's pages.
 void Admission::fork_samples(std::size_t index) noexcept {
   Active& first = *requests_.running()[index];
   const std::uint32_t n = std::exchange(first.forks, 0);
@@ -108,7 +108,7 @@ void Admission::fork_samples(std::size_t index) noexcept {
     requests_.run_behind(index, std::move(samples));
     return;
   }
-  {  // the request ends at the next look
+  {  // the next sort_out() ends the request
     const Lock lock(first.request->mutex);
     first.request->set_error(status.error());
     first.request->samples_left -= n;
@@ -116,7 +116,7 @@ void Admission::fork_samples(std::size_t index) noexcept {
   inbox_.look_again();
 }
 
-// All but the last token of the prompt is computed. The request's own session stays there, for a search that begins anew.
+// Begins the search in a fork. The request's own session stays at the prompt's last token, so that a search can begin anew.
 void Admission::begin_search(Active& active) noexcept {
   active.decoding->hand_prompt_over();
   const Status status = guard([&]() -> Status {

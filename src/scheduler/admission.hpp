@@ -1,4 +1,4 @@
-// Requests get their sessions, or their pages back, and become several sequences behind their prompt. Whoever drives has it.
+// Gives requests their sessions, or their pages back, and forks samples and beams behind the prompt. Used by the driving thread.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ class Admission {
   Admission(const Setup& setup, Accounts& accounts, Inbox& inbox, Delivery& delivery, Requests& requests, Learnt& learnt)
       : setup_(setup), accounts_(accounts), inbox_(inbox), delivery_(delivery), requests_(requests), learnt_(learnt) {}
 
-  // Gives a request what it needs to run: a session, or its pages. On error it may be admitted again.
+  // Gives a request a session, or its pages back, so that it can run. After an error the request may be admitted again.
   Status admit(Active& active, double time) noexcept;
-  // Requests whose prompt is done but for its last token become samples, or a search.
+  // Forks the samples, or begins the search, of each request whose prompt is computed up to its last token.
   void branch() noexcept;
 
  private:

@@ -13,7 +13,8 @@ using Lock = std::unique_lock<std::mutex>;
 
 namespace {
 
-// The model has pushed everybody's state out of the caches: it is asked for together.
+// Prefetches a request's state. A step of the model has pushed the states out of the processor's caches; prefetching all of them at
+// once overlaps the misses.
 void fetch_lines(const void* from, const void* to) noexcept {
   constexpr std::size_t kLine = 64;
   for (const auto* at = static_cast<const std::byte*>(from); at < to; at += kLine) __builtin_prefetch(at, 1);
@@ -38,8 +39,7 @@ void Computation::make_room() {
   requests_.make_room_for_step(plan.parts.size(), plan.preempted.size());
 }
 
-// Those who give way do so, those who are admitted get a session, and the rows of all go into the run. Returns whether a request
-// failed.
+// Preempts and admits requests as planned, and puts the rows of all into the run. Returns whether a request failed.
 bool Computation::offer_rows(Run& run, double begin) noexcept {
   for (const std::size_t index : planning_.plan().preempted) {
     preemption_.give_way(*requests_.running()[index]);
@@ -86,15 +86,15 @@ bool Computation::compute(double begin) noexcept {
   note_drafts(run, load, seconds);
   for (const Member& member : members_) fetch_ahead(*member.active);
   for (const Member& member : members_) {
-    const std::shared_ptr<RequestHandle::State> request = member.active->request;  // which may end here
+    const std::shared_ptr<RequestHandle::State> request = member.active->request;  // kept: finish() may end the request
     const Status given = guard([&]() -> Status { return finish(member, begin, after), Status(); });
-    if (!given) delivery_.fail(*request, given.error());  // the others get theirs
+    if (!given) delivery_.fail(*request, given.error());  // the other members still get their pieces
   }
   delivery_.count_step(after - begin, load.rows.rows, pieces_.size());
   return true;
 }
 
-// Offers the request's rows; it becomes a member of the step.
+// Puts the request's rows into the run, and adds the request to the step's members.
 Status Computation::put_in(Run& run, Active& active, const StepPlan::Part& part) noexcept {
   return guard([&]() -> Status {
     if (active.search) {
@@ -102,7 +102,7 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Part& part)
       members_.push_back({.active = &active, .first_part = active.search->first_part(), .parts = active.search->parts()});
       return {};
     }
-    // All but the prompt's last token is the samples' in common, or the beams'. One that decodes may have drafts.
+    // Samples and beams share all of the prompt but its last token. A request that decodes may have drafts.
     const std::uint64_t most = active.branches()              ? active.planned.needed() - 1
                                : active.planned.needed() == 1 ? 1 + active.planned.drafts
                                                               : active.planned.needed();
@@ -116,7 +116,8 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Part& part)
   });
 }
 
-// Also counts what requests took from the prefix index while they were at their prompts: others computed it.
+// Returns the load of the run's rows. Counts also the tokens that requests took from the prefix index during their prompts: these
+// are no rows of the run.
 Computation::Load Computation::load_of(const Run& run) const noexcept {
   Load load;
   for (const Member& member : members_) {
@@ -136,11 +137,11 @@ Computation::Load Computation::load_of(const Run& run) const noexcept {
   return load;
 }
 
-// What the drafts of a step in which every row draws have gained. It took so many seconds, making them some more. Those that are
-// made whatever they cost are not among them: the step without drafts has theirs too.
+// Notes what drafts have gained in a step of `seconds` seconds, not counting the time to make the drafts, if every row of the step
+// draws. Drafts that a request makes at any cost are counted in the step without drafts too.
 void Computation::note_drafts(const Run& run, const Load& load, double seconds) noexcept {
   if (load.rows.rows != load.rows.outputs) return;
-  StepLoad plain;  // the same without drafts
+  StepLoad plain;  // the same step without drafts
   double tokens = 0.0, plain_tokens = 0.0, plain_drafting = 0.0;
   for (const Member& member : members_) {
     const Active& active = *member.active;
@@ -152,7 +153,7 @@ void Computation::note_drafts(const Run& run, const Load& load, double seconds) 
       if (always) own += static_cast<std::uint32_t>(part.rows);
       else if (part.branch == nullptr) own += static_cast<std::uint32_t>(part.rows - part.drafts);
     }
-    if (own == 0 || !member.status) return;  // one that drew what was there already, or failed
+    if (own == 0 || !member.status) return;  // the member drew from known logits, or failed
     const double given = active.search ? own : static_cast<double>(member.pieces);
     plain.rows += own;
     tokens += given;
@@ -161,14 +162,15 @@ void Computation::note_drafts(const Run& run, const Load& load, double seconds) 
   }
   if (plain_tokens == 0.0) return;
   plain.outputs = plain.rows;
-  // What else the machine does is not the drafts' fault, so times as they are known; of this step itself if there are none yet.
+  // Uses the known times of steps of this width, since other work of the machine is not the drafts' fault. Without known times:
+  // this step's own time.
   const CostModel& costs = learnt_.costs;
   const double took = costs.drawing(load.rows).value_or(seconds);
   const double without = plain.rows == load.rows.rows ? took : costs.drawing(plain).value_or(costs.predict(plain));
   learnt_.drafts.observe({.seconds = took + load.drafting, .without = tokens / plain_tokens * (without + plain_drafting)});
 }
 
-// All pieces that are known: between two steps nobody has rows ahead, so that pages can be taken from anybody.
+// Draws all pieces that are known, so that no request has rows ahead between two steps and pages can be taken from any request.
 void Computation::draw(Run& run, Member& member) noexcept {
   member.first_piece = pieces_.size();
   member.status = guard([&]() -> Status {
@@ -178,7 +180,7 @@ void Computation::draw(Run& run, Member& member) noexcept {
   member.pieces = pieces_.size() - member.first_piece;
 }
 
-// Pieces go to their readers, and who has finished or failed ends.
+// Gives the member's pieces to the reader, and ends the member if it has finished or failed.
 void Computation::finish(const Member& member, double begin, double time) {
   Active& active = *member.active;
   PlannedRequest& planned = active.planned;
@@ -209,9 +211,9 @@ void Computation::finish(const Member& member, double begin, double time) {
   }
   const std::shared_ptr<RequestHandle::State> request = member.status ? nullptr : active.request;
   for (Piece& piece : std::span(pieces_).subspan(member.first_piece, member.pieces)) {
-    if (delivery_.deliver(active, std::move(piece), time)) end_running(active, std::nullopt);  // behind it comes none
+    if (delivery_.deliver(active, std::move(piece), time)) end_running(active, std::nullopt);  // no piece follows it
   }
-  // With the last one it may have ended.
+  // The last piece may have ended `active`, so the error goes to `request`.
   if (!member.status) delivery_.fail(*request, member.status.error());
 }
 

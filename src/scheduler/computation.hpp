@@ -1,5 +1,5 @@
-// A step in the making: the rows of the plan's requests in one run, and what came of each. Whoever drives has it. Its lists are
-// members so that no step has to allocate them.
+// Computes a step: puts the rows of the plan's requests into one run, and hands out the results. Used by the driving thread. The
+// lists are members so that no step allocates them.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,22 @@ class Computation {
       : setup_(setup), host_(host), accounts_(accounts), delivery_(delivery), requests_(requests), planning_(planning),
         admission_(admission), preemption_(preemption), drops_(drops), learnt_(learnt), engine_time_(engine_time) {}
 
-  // Makes room for all that the plan's step moves and draws: nobody is lost on the way from one list to another, and no piece that
-  // has been drawn. Throws bad_alloc; then everybody is where they were.
+  // Makes room for all requests that the planned step moves and all pieces that it draws, so that none can be lost. Throws
+  // bad_alloc; then no request has moved.
   void make_room();
-  // Computes the plan's step, for which there is room. What fails is one member's. Returns whether anything has come of it.
+  // Computes the planned step, after make_room(). An error ends one member alone. Returns whether rows were computed or a request
+  // gave way or failed.
   bool compute(double begin) noexcept;
 
  private:
   struct Member {
     Active* active;
-    std::size_t first_part = 0, parts = 0;  // of the run; several of beams, none where logits are known
-    // What came of it: its pieces, several where drafts were right, and then perhaps an error.
-    std::size_t first_piece = 0, pieces = 0;  // of pieces_
-    Status status = {};
+    std::size_t first_part = 0, parts = 0;  // parts of the run: several for beams, none if the logits are known
+    // The result: pieces, several if drafts were accepted.
+    std::size_t first_piece = 0, pieces = 0;  // indices into pieces_
+    Status status = {};                       // an error behind the pieces
   };
-  // Rows of a run, and the seconds that their drafts took to make.
+  // The rows of a run, and the seconds that making their drafts took.
   struct Load {
     StepLoad rows;
     double drafting = 0.0;

@@ -7,14 +7,15 @@ namespace tessera {
 namespace {
 
 constexpr double kFewRows = 16;
-// Terms are counted in units in which they are of one order of magnitude.
+// Units that bring the terms to one order of magnitude.
 constexpr std::array<double, 5> kUnits = {1, 8, kFewRows, 64, 32768};
-constexpr double kForget = 0.995;   // of what was learnt, at each step: half of it after 140 steps
-// How many observations the first guess counts for. A machine may take a hundred times of it: few steps are to outweigh that.
+constexpr double kForget = 0.995;   // weight that earlier observations keep at each step: half after 140 steps
+// The number of observations that the first guess counts for. Small, since the guess may be wrong by a factor of 100 and a few steps
+// must outweigh it.
 constexpr double kGuess = 1e-6;
-constexpr int kSweeps = 12;         // of coordinate descent, which begins where it ended last
+constexpr int kSweeps = 12;         // sweeps of coordinate descent, which begins at the last solution
 constexpr double kErrorMemory = 0.98;
-constexpr std::size_t kMostDrawing = 512;  // rows; steps of more are taken for as long
+constexpr std::size_t kMostDrawing = 512;  // rows of a drawing step that are told apart; a larger step counts as 512 rows
 constexpr std::uint32_t kSure = 3;
 
 }  // namespace
@@ -32,7 +33,7 @@ CostModel::CostModel(const Costs& guess)
   for (std::size_t i = 0; i < kTerms; ++i) {
     costs_[i] = std::max(costs_[i], 0.0) * kUnits[i];
     const double scale = std::max(costs_[i], 1e-9);
-    products_[i][i] = kGuess / (scale * scale);  // as relative errors, like observations
+    products_[i][i] = kGuess / (scale * scale);  // weighted as a relative error, like observations
     targets_[i] = products_[i][i] * costs_[i];
   }
 }
@@ -62,8 +63,8 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   mean_error_ = observed_ == 0 ? error : kErrorMemory * mean_error_ + (1 - kErrorMemory) * error;
   ++observed_;
   const Terms terms = terms_of(load);
-  // The error counts relative to what was expected: relative to what was measured, a step that is quick by chance would count
-  // more than a slow one, and noise would make every cost too small. What was expected may be far off, so not beyond twice.
+  // The error counts relative to the expected time. Relative to the measured time, a step that is quick by chance would count more
+  // than a slow one, and noise would make every cost too small. The expectation may be far off, so it is limited to a factor of 2.
   const double expected = std::clamp(predict(load), 0.5 * seconds, 2.0 * seconds);
   const double weight = 1.0 / (expected * expected);
   for (std::size_t i = 0; i < kTerms; ++i) {
@@ -73,7 +74,8 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   solve();
 }
 
-// Least squares without negative costs: each cost in turn is the best one given the others (cyclic coordinate descent).
+// Solves the least squares problem without negative costs: sets each cost in turn to the best value given the other costs (cyclic
+// coordinate descent).
 void CostModel::solve() noexcept {
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (std::size_t i = 0; i < kTerms; ++i) {

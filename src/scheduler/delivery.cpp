@@ -54,7 +54,7 @@ Result<bool> Delivery::deliver_search(Active& active, double time) {
   accounts_.tenants.with([&](Tenants& tenants) { tenants.drawn(*active.tenant, planned.beams); });
   planned.drawn = search.length();
   planned.computed = planned.prompt + planned.drawn - 1;
-  bool is_first = false, is_new = false;  // a search that begins anew comes by tokens that have been counted
+  bool is_first = false, is_new = false;  // a search that begins anew draws tokens again that are counted already
   {
     const Lock lock(active.request->mutex);
     RequestFigures& own = active.request->figures;
@@ -74,7 +74,7 @@ Result<bool> Delivery::deliver_search(Active& active, double time) {
   return true;
 }
 
-// A token of a sequence, or of all beams.
+// Notes the time of a token of one sequence, or of all beams together.
 void Delivery::note_token(Active& active, bool is_first, double time) {
   if (is_first) {
     tell(Kind::first_token, active, time);
@@ -157,7 +157,7 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
     has_failed = request.has_failed;
     note_reader(active.request);
   }
-  if (!is_over && error) inbox_.look_again();  // its other samples
+  if (!is_over && error) inbox_.look_again();  // the request's other samples are to end too
   if (!is_over) return;
   if (active.tenant != nullptr) {  // nullptr: no step has seen it
     accounts_.tenants.with([&](Tenants& tenants) { tenants.ended(*std::exchange(active.tenant, nullptr)); });
@@ -177,8 +177,8 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   });
 }
 
-// There is something new for a request's reader, whose mutex the caller holds: a reader that waits in next() goes on, one that
-// does not is told when the step is over.
+// Wakes a reader that waits in next(), and has a reader that waits for on_ready told after the step. The caller holds the request's
+// mutex.
 void Delivery::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
   const bool tells = request->on_ready && std::exchange(request->awaits_news, false);
   request->changed.notify_all();
@@ -214,18 +214,18 @@ void Delivery::tell_readers(Told& told) noexcept {
   }
 }
 
-// In order, though several threads may drive: one at a time hands them out, and takes those of the others along.
+// Hands out KV events in order, although several threads may drive: one thread at a time hands out the events of all.
 void Delivery::tell_kv_events() noexcept {
   bool more = true;
   while (more && !is_telling_.exchange(true)) {
-    (void)guard([&]() -> Status {  // without memory the next step tells all
+    (void)guard([&]() -> Status {  // without memory the next step tells these events
       for (const KvEvent& event : kv_watch_->take()) {
         host_.call("SchedulerOptions::on_kv_event", [&] { setup_.options.on_kv_event(event); });
       }
       return {};
     });
     is_telling_.store(false);
-    more = kv_watch_->has_events();  // from when another had found this one at it
+    more = kv_watch_->has_events();  // events of threads that returned because this one was telling
   }
 }
 

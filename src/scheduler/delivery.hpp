@@ -1,5 +1,5 @@
-// What hosts and readers learn: pieces, progress, events, ends of requests. A step notes it behind the driver's lock and takes it
-// along (Told); callbacks run when the step is over and its thread holds no lock.
+// Tells hosts and readers of pieces, progress, events and ends of requests. A step notes them under step_mutex_ and then takes them
+// out (Told); callbacks run after the step, when its thread holds no lock.
 #pragma once
 
 #include <atomic>
@@ -24,35 +24,35 @@ class Delivery {
   Delivery(const Setup& setup, HostCalls& host, Inbox& inbox, Accounts& accounts, EngineTime& engine_time);
 
   // --- Within a step.
-  // Room for so many pieces. Throws bad_alloc.
+  // Makes room for `pieces` pieces. Throws bad_alloc.
   void make_room_for_step(std::size_t pieces);
-  // Notes an event. Without memory for it the event is not told.
+  // Notes an event. Without memory for it the event is lost.
   void tell(RequestEvent::Kind kind, const Active& active, double time) noexcept;
-  // Gives a piece to the request's reader. Returns whether the sample has ended with it.
+  // Gives a piece to the request's reader. Returns whether the piece ends the sample.
   [[nodiscard]] bool deliver(Active& active, Piece piece, double time);
-  // Counts a step of a request's search. Returns whether it has ended; then the beams are the request's. Error: they could not be
-  // made; then the search has ended too.
+  // Counts a step of a request's search. Returns whether the search has ended; then the request has the beams. Error: the beams
+  // could not be made, and the search has ended.
   [[nodiscard]] Result<bool> deliver_search(Active& active, double time);
   void count_drafts(Active& active) noexcept;
-  // The first `computed` tokens of the request are there, with those that its session had before.
+  // Notes that `computed` tokens of the request are computed, the tokens that its session had before included.
   void note_progress(Active& active, std::uint64_t computed, double time) noexcept;
-  // Ends a sample that is in no list any more: well, or with an error, which ends the request.
+  // Ends a sample that is in no list any more. With an error, the request ends too.
   void end(Active& active, std::optional<Error> error) noexcept;
-  // A request is to end at the next look, with an error.
+  // Makes the next sort_out() end the request with this error.
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void count_step(double seconds, std::uint64_t rows, std::uint64_t tokens) noexcept;
 
-  // What a step has to tell.
+  // The news of one step.
   struct Told {
     std::vector<RequestEvent> events;
     std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // for callbacks
-    // Requests whose reader is to be told: a list, by RequestHandle::State::told_after. It goes through the requests, so that no
-    // reader is left untold for want of memory.
+    // The first request whose reader is to be told; the next one is its RequestHandle::State::told_after. The list lies in the
+    // requests, so adding to it takes no memory and cannot fail.
     std::shared_ptr<RequestHandle::State> readers;
   };
   [[nodiscard]] Told take() noexcept { return std::exchange(told_, {}); }
 
-  // --- After a step: calls the host, without a lock.
+  // --- After a step. Call these without a lock: they call the host.
   void hand_out(Told& told) noexcept;
   void tell_readers(Told& told) noexcept;
 
@@ -72,10 +72,10 @@ class Delivery {
   EngineTime& engine_time_;
 
   Told told_;
-  std::vector<Gap> gaps_;  // between this step's tokens and those before: equal for most of them
+  std::vector<Gap> gaps_;  // seconds between this step's tokens and the tokens before; equal gaps in a row are one entry
 
-  std::unique_ptr<KvWatch> kv_watch_;    // where the host listens
-  std::atomic<bool> is_telling_ = false; // a thread hands its events out
+  std::unique_ptr<KvWatch> kv_watch_;    // set if the host listens (SchedulerOptions::on_kv_event)
+  std::atomic<bool> is_telling_ = false; // a thread hands out the events of kv_watch_
 };
 
 }  // namespace tessera::detail

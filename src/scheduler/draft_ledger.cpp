@@ -5,9 +5,9 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::uint64_t kPlainFirst = 3, kPlainAgain = 48;  // steps of a width without drafts: the first ones, then one of so many
-constexpr double kMayLose = 0.01;                           // of the time
-constexpr double kMemory = 0.998;                           // of what was seen, at each step
+constexpr std::uint64_t kPlainFirst = 3, kPlainAgain = 48;  // steps without drafts, for each width: the first 3, then one in 48
+constexpr double kMayLose = 0.01;                           // share of the time that drafts may lose
+constexpr double kMemory = 0.998;                           // weight that earlier steps keep at each step
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// What drafts have gained or lost, all requests together, against the same tokens without them: costs and chances are not exact
-// enough to bound that by themselves. Steps in which everybody draws are counted. In some of them nobody has drafts, so that
-// it is known what those take.
+// Bounds what drafts may cost: counts the time that the drafts of all requests have won or lost, against the same tokens without
+// drafts, because predicted costs and chances are not exact enough. Counts steps in which every row draws. Some steps get no
+// drafts, so that the time of a step without drafts is known.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ class DraftLedger {
  public:
   explicit DraftLedger(std::size_t most_rows) : turns_(most_rows + 1) {}
 
-  // Whether a step of so many rows may have drafts beside them.
+  // Returns whether a step of `rows` rows may have drafts as well.
   [[nodiscard]] bool may_draft(std::size_t rows) noexcept;
 
   struct Step {
-    double seconds;  // it took
-    double without;  // its tokens would have taken in steps without drafts
+    double seconds;  // the time that the step took
+    double without;  // the time that its tokens would have taken without drafts
   };
   void observe(const Step& step) noexcept;
 
  private:
-  std::vector<std::uint64_t> turns_;  // [rows]: steps that were asked for; more rows count as the most
-  double spent_ = 0.0, lost_ = 0.0;   // seconds; older ones count less
+  std::vector<std::uint64_t> turns_;  // [rows]: calls of may_draft(); the last entry counts all larger steps
+  double spent_ = 0.0, lost_ = 0.0;   // seconds of counted steps, and how many of them drafts have lost; older steps count less
 };
 
 }  // namespace tessera::detail

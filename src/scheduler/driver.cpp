@@ -1,4 +1,4 @@
-// The thread that drives a scheduler.
+// A thread that drives a scheduler.
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -20,9 +20,9 @@ struct [[gnu::visibility("hidden")]] Driver::State {
 
   const std::shared_ptr<Scheduler::State> scheduler;
   std::atomic<bool> is_stopping = false;
-  std::mutex mutex;               // of the next three; the inbox's may be taken behind it
+  std::mutex mutex;               // guards the next three; the inbox's mutex may be taken while it is held
   std::condition_variable rest;
-  bool rests = false;             // the last step has found nothing to do, and nothing comes by itself
+  bool rests = false;             // the last step had nothing to do, and only news can bring more
   std::thread::id id;
   std::mutex ending;              // guards `thread`
   std::thread thread;
@@ -39,7 +39,7 @@ struct [[gnu::visibility("hidden")]] Driver::State {
       const Result<bool> more = detail::guard([&] { return scheduler->step(); });
       if (is_stopping) return;
       if ((more && *more) || inbox.has_news()) continue;
-      // An injected clock says nothing about how long to sleep: look again soon. A step that failed is tried again.
+      // wake_time is in the host's clock, which may be no real time: look again soon. A step that failed is tried again.
       const bool is_over = (more && std::isinf(inbox.outlook().wake_time)) || inbox.left() == 0;
       if (is_over) {
         const Lock lock(mutex);
@@ -77,7 +77,7 @@ struct [[gnu::visibility("hidden")]] Driver::State {
     rest.notify_all();
     Lock lock(ending, std::defer_lock);
     if (!is_own_thread) lock.lock();
-    else if (!lock.try_lock()) return;  // another thread waits for this one
+    else if (!lock.try_lock()) return;  // another thread joins this one
     if (!thread.joinable()) return;
     if (is_own_thread) thread.detach();
     else thread.join();
@@ -88,7 +88,7 @@ Result<Driver> Driver::start(Scheduler& scheduler) noexcept {
   return detail::guard([&]() -> Result<Driver> {
     if (scheduler.state_ == nullptr) return detail::empty_handle("Scheduler");
     auto state = std::make_shared<State>(scheduler.state_);
-    const Lock lock(state->mutex);  // the thread begins when it is counted
+    const Lock lock(state->mutex);  // the thread waits for this until add_driver() has counted it
     state->thread = std::thread([state] { state->work(); });
     scheduler.state_->inbox.add_driver();
     return Driver(state);

@@ -41,13 +41,13 @@ void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, 
   planned.keeps_pages = own != nullptr && (own->kv.edited() || active.has_earlier_votes) && !setup.has_kv_file();
 }
 
-// Bytes of the sequence's pages [first, last) that another request's sequence has too.
+// Returns the bytes of the sequence's pages [first, last) that another request's sequence shares.
 std::uint64_t Drops::shared_bytes(const Active& active, std::uint64_t first, std::uint64_t last) const {
   const KvCache& kv = active.session->kv();
   const KvLayout& layout = kv.layout();
   const KvView own = kv.view();
   std::uint64_t bytes = 0;
-  std::vector<std::pair<KvView, std::uint64_t>> others;  // and how many pages they have
+  std::vector<std::pair<KvView, std::uint64_t>> others;  // other sequences, and their numbers of pages
   const auto add = [&](const Active& other) {
     const std::optional<Session>& session = other.session ? other.session : other.wanted.session;
     if (&other == &active || !session || session->kv().kind() != KvKind::paged || session->kv().suspended()) return;
@@ -86,18 +86,18 @@ void Drops::count(Active& active) const {
     planned.drop_bytes = active.passed_bytes;
     return;
   }
-  if (!is_near && active.counted_at == planned.dropped) return;  // less is shared from then on, never more
+  if (!is_near && active.counted_at == planned.dropped) return;  // counted before, and the shared pages only become fewer
   active.counted_at = planned.dropped;
   const std::uint64_t left = left_by_drop(session.kv_options.budget, session.stream);
   const std::uint64_t copies = shared_bytes(active, 0, (left + page_tokens - 1) / page_tokens);
   planned.drop_bytes = active.passed_bytes + copies;
   if (copies == 0 || has_file || planned.keeps_pages) return;
-  // The pages that it lets go of stay with others: none of them is there to grow with.
+  // Other sequences keep the shared pages that this one drops, so the sequence cannot reuse them to grow.
   planned.drop_bytes += active.passed_bytes + sequence_bytes(planned, setup_.page_cost, planned.budget) -
                         sequence_bytes(planned, setup_.page_cost, left);
 }
 
-// For all who never give their pages up.
+// Returns the bytes set aside for all requests that never give their pages up.
 std::uint64_t Drops::set_aside() const noexcept {
   std::uint64_t bytes = 0;
   for (const auto list : {requests_.running(), requests_.held_back(), requests_.admitted()}) {

@@ -1,4 +1,5 @@
-// The host's clock, and calls of the host's callbacks by any thread. What a callback throws is kept until a step reports it.
+// The host's clock, and calls of the host's callbacks, from any thread. The first exception that a callback throws is kept until a
+// step reports it.
 #pragma once
 
 #include <atomic>
@@ -15,20 +16,20 @@ namespace tessera::detail {
 
 class HostCalls {
  public:
-  // `clock` may be empty, and outlives this object.
+  // `clock` may be empty, and must outlive this object.
   explicit HostCalls(const std::function<double()>& clock) : clock_(clock) {}
 
-  // The scheduler's time in seconds. Exception: where the host's clock throws, the time that it gave last.
+  // Returns the scheduler's time in seconds. If the host's clock throws: the last time that the clock gave.
   [[nodiscard]] double now() noexcept;
   [[nodiscard]] static double steady_seconds() noexcept;
 
-  // Runs a callback of the host's. The caller holds no lock that a callback may want: now() is called within steps too.
+  // Runs a callback of the host. The caller must hold no lock that a callback may want; now() is called within steps too.
   template <class Fn>
   void call(std::string_view name, Fn&& fn) noexcept {
     const Status called = guard([&]() -> Status { return call_host(name, std::forward<Fn>(fn)), Status(); });
     if (!called) note(called.error());
   }
-  // The first error of a callback since the last call of take_error().
+  // Returns the first error of a callback since the last call of take_error().
   [[nodiscard]] std::optional<Error> take_error() noexcept;
 
  private:
@@ -39,7 +40,7 @@ class HostCalls {
   Guarded<std::optional<Error>> failed_;
 };
 
-// Seconds of a step in which sessions, the model and texts were at work, not the scheduler. One thread at a time.
+// Measures the seconds of a step that sessions, the model and texts take, as opposed to the scheduler itself. One thread at a time.
 class EngineTime {
  public:
   void clear() noexcept { seconds_ = 0.0; }

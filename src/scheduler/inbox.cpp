@@ -12,7 +12,7 @@ Status Inbox::put(ActivePtr active) {
   {
     const Lock lock(mutex_);
     if (is_draining_ || is_closed_) return make_error(ErrorCode::invalid_state, "the scheduler is draining: it takes no more requests");
-    // Where nobody had to wait, the next step has a place for so many of those who have come since.
+    // If no request was waiting, the next step admits this many of the queued requests.
     const std::size_t places = waiting_ == 0 && limits_.max_running > running_ ? limits_.max_running - running_ : 0;
     const std::size_t before_it = not_running();
     if (before_it >= places && before_it - places >= limits_.max_waiting) {
@@ -28,7 +28,7 @@ Status Inbox::put(ActivePtr active) {
       }
     }
     planned.id = planned.order = active->request->id = submitted_;
-    queue_.push_back(std::move(active));  // nothing fails from here on
+    queue_.push_back(std::move(active));  // after this nothing can fail
     ++submitted_;
     has_news_ = true;
   }

@@ -1,6 +1,5 @@
-// The door between the threads that ask and the one that drives. Callers put requests, cancellations and wishes in; a step takes
-// them out, and leaves behind what it expects, so that callers are refused or told to wait without a step. All members but the
-// count of wishes are guarded by `mutex_`.
+// Passes requests, cancellations and wishes from any thread to the driving thread. A step takes them out, and leaves its outlook in
+// the inbox, so that requests can be refused without a step. `mutex_` guards all members. Exception: `wishes_` is atomic.
 #pragma once
 
 #include <atomic>
@@ -25,11 +24,11 @@ class Inbox {
   }
 
  public:
-  // What the last step expects.
+  // The outlook of the last step.
   struct Outlook {
-    double wait = 0.0;       // seconds until the queue, as it is, has been computed
-    double token = 0.0;      // seconds of a token
-    double wake_time = 0.0;  // when a step has something to do again although nothing happens
+    double wait = 0.0;       // seconds until the present queue has been computed
+    double token = 0.0;      // seconds that a token takes
+    double wake_time = 0.0;  // the time at which a step has something to do again if no news comes
   };
   struct Limits {
     std::size_t max_running, max_waiting;
@@ -38,14 +37,15 @@ class Inbox {
   Inbox(const Limits& limits, const CostModel& costs) : limits_(limits), costs_(costs) {}
 
   // --- Callers, on any thread.
-  // Gives the request its id and its place in line. Errors: invalid_state (draining), busy (too many wait), too_late (under
-  // IfLate::refuse it would not make its deadline). May throw bad_alloc; then it is not in.
+  // Gives the request its id and puts it at the end of the queue. Errors: invalid_state, the scheduler is draining; busy, too many
+  // requests wait; too_late, the request asks for IfLate::refuse and would miss its deadline. May throw bad_alloc; then the request
+  // is not in the queue.
   Status put(ActivePtr active);
   void cancel(std::uint64_t request);  // may throw bad_alloc
   void drain() noexcept { locked([this] { is_draining_ = true; }); }
-  // The wish of a request has changed, as everybody can see by now: to stop, to be held back, to go on again.
+  // Makes the next sort_out() look at all wishes. Call it after a change of a request's wish (to stop, to be held back, to go on).
   void look_again() noexcept { wishes_.fetch_add(1); }
-  // Likewise, and a driver has something to do.
+  // Calls look_again(), and wakes the drivers.
   void wake() noexcept;
 
   struct Counts {
@@ -58,30 +58,30 @@ class Inbox {
   [[nodiscard]] bool idle() const noexcept { return locked([this] { return all() == 0; }); }
   [[nodiscard]] Outlook outlook() const noexcept { return locked([this] { return outlook_; }); }
 
-  // --- Whoever drives.
+  // --- The driving thread.
   [[nodiscard]] std::uint64_t wishes() const noexcept { return wishes_.load(); }
-  // What comes from here on is news for another step. Moves the cancelled ids to `cancelled` if that is empty. Returns how many
-  // requests have arrived.
+  // Begins a step: later arrivals are news for the next one. Moves the cancelled ids to `cancelled` if `cancelled` is empty.
+  // Returns how many requests have arrived.
   std::size_t begin_step(std::vector<std::uint64_t>& cancelled) noexcept;
-  // The first of the requests that have arrived, which stays in; nullptr: there is none. Only take() takes it out.
+  // Returns the first request that has arrived, and leaves it in the queue; nullptr if the queue is empty.
   [[nodiscard]] Active* first() const noexcept;
   [[nodiscard]] ActivePtr take() noexcept;
-  void set_counts(std::size_t waiting, std::size_t running) noexcept;  // and none is on its way
-  // Returns whether more requests have arrived. `costs` has as many widths as those that the inbox was made with: nothing is
-  // allocated.
+  void set_counts(std::size_t waiting, std::size_t running) noexcept;  // all taken requests are in these counts
+  // Stores a step's outlook, and returns whether more requests have arrived. `costs` must have the widths of the costs that the
+  // inbox was made with: then the copy allocates nothing.
   bool set_outlook(const Outlook& outlook, const CostModel& costs) noexcept;
-  void close() noexcept { locked([this] { is_closed_ = true; }); }  // nothing more comes in
+  void close() noexcept { locked([this] { is_closed_ = true; }); }  // put() fails from now on
 
   // --- Drivers.
   void add_driver() noexcept { locked([this] { ++drivers_; }); }
-  void remove_driver() noexcept;  // wakes those who wait for news
+  void remove_driver() noexcept;  // wakes all threads in wait_for_news()
   [[nodiscard]] bool has_driver() const noexcept { return locked([this] { return drivers_ > 0; }); }
   [[nodiscard]] bool has_news() const noexcept { return locked([this] { return has_news_; }); }
-  // Waits until there is news, or the driver is to stop, or the time is over.
+  // Waits for news, for `is_stopping`, or for the end of `time`.
   void wait_for_news(const std::atomic<bool>& is_stopping, std::optional<std::chrono::milliseconds> time);
-  // Neither news nor a request has come since the last step.
+  // Returns whether neither news nor a request has come since the last step began.
   [[nodiscard]] bool is_quiet() const noexcept { return locked([this] { return !has_news_ && queue_.empty(); }); }
-  // Requests that have not ended.
+  // Returns how many requests have not ended.
   [[nodiscard]] std::size_t left() const noexcept { return locked([this] { return all(); }); }
 
  private:
@@ -94,15 +94,15 @@ class Inbox {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;        // there is news
-  std::deque<ActivePtr> queue_;            // submitted, and not seen by a step yet
+  std::deque<ActivePtr> queue_;            // submitted requests that no step has taken yet
   std::vector<std::uint64_t> cancelled_;   // ids
   std::uint64_t submitted_ = 0;
-  std::size_t waiting_ = 0, running_ = 0;  // as the last step left them
-  std::size_t taken_ = 0;                  // by the present step, and not counted there yet
+  std::size_t waiting_ = 0, running_ = 0;  // counts after the last step
+  std::size_t taken_ = 0;                  // requests that the present step has taken, and that the two counts lack
   bool is_draining_ = false, is_closed_ = false, has_news_ = false;
   int drivers_ = 0;
   Outlook outlook_;
-  CostModel costs_;                        // as the last step left them
+  CostModel costs_;                        // the costs after the last step
 };
 
 }  // namespace tessera::detail

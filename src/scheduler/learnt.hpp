@@ -1,4 +1,4 @@
-// What steps have taught the scheduler. Whoever drives has it.
+// Costs that the scheduler has learnt from its steps. Used by the driving thread.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace tessera::detail {
 
 struct Learnt {
-  static constexpr std::size_t kMostRows = 256;  // that draw in a step; more count as so many
+  static constexpr std::size_t kMostRows = 256;  // drawing rows of a step that are told apart; larger steps count as 256
 
   explicit Learnt(const CostModel& known) : costs(known) {}
 
   CostModel costs;
   DraftLedger drafts{kMostRows};
-  double file_rate = 1e9;  // bytes a second, from the KV file
+  double file_rate = 1e9;  // bytes a second that are read from the KV file
 
   void observe_file(std::uint64_t bytes, double seconds) noexcept {
     if (seconds > 0.0 && bytes > 0) file_rate = 0.7 * file_rate + 0.3 * static_cast<double>(bytes) / seconds;

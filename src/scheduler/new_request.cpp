@@ -48,7 +48,7 @@ Status check(const Setup& setup, const Request& request) {
     }
   }
   if (request.session) {
-    const Changing use(*state_of(*request.session).use);  // a Generation has it, or another thread
+    const Changing use(*state_of(*request.session).use);  // error: a Generation or another thread uses the session
     TESSERA_TRY_STATUS(use.status());
   }
   const std::size_t before = request.session ? request.session->tokens().size() : 0;

@@ -1,4 +1,4 @@
-// What becomes of a request that is submitted, before it stands in line. By any thread.
+// Checks a submitted request and prepares it, before it is put into the inbox. Any thread.
 #pragma once
 
 #include "scheduler/active.hpp"
@@ -6,12 +6,12 @@
 
 namespace tessera::detail {
 
-// Errors: what the request asks for cannot be.
+// Checks that the engine and the scheduler can serve the request. Takes the request's session for a moment: invalid_state if a
+// Generation or another thread uses it.
 [[nodiscard]] Status check(const Setup& setup, const Request& request);
-// Makes what the scheduler has of a request that has been checked: all but its id, its deadline and whom it wakes. May throw
-// bad_alloc.
+// Makes the Active of a request that check() has accepted, without its id, deadline and stop callback. May throw bad_alloc.
 [[nodiscard]] Result<ActivePtr> make_active(const Setup& setup, Request request);
-// Errors: the KV budget never has room for it.
+// Checks that the whole KV budget has room for the request. Error: invalid_argument.
 [[nodiscard]] Status check_size(const Setup& setup, const PlannedRequest& planned);
 
 }  // namespace tessera::detail

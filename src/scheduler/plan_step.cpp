@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// Keys that rows [position, position + rows) see in all, without windows.
+// Returns how many keys rows [position, position + rows) see in all, without windows.
 std::uint64_t keys_of(std::uint64_t position, std::uint64_t rows) noexcept {
   return rows * position + rows * (rows + 1) / 2;
 }
@@ -17,9 +17,9 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
   return {.rows = load.rows + rows, .outputs = load.outputs + (draws ? 1u : 0u), .keys = load.keys + keys_of(position, rows)};
 }
 
-// Bytes of pages that the request has not yet and is to get: for the rest of its prompt, and for the headroom's share of
-// what it is expected to draw, or a page. Exception: a request that will drop tokens is to get all that it needs until then, and
-// for the drop, since it cannot give its pages up afterwards.
+// Returns the bytes of pages that the request still needs: for the rest of its prompt, and for the headroom's share of the tokens
+// that it is expected to draw, at least a page. Exception: a request that will drop tokens needs the pages of all tokens until the
+// drop, and of the drop, since it cannot give its pages up afterwards.
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
   const auto bytes_of = [&](std::uint64_t tokens) { return sequence_bytes(request, pages, tokens); };
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;
@@ -78,7 +78,7 @@ std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cos
 
 std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double seconds, std::uint64_t position,
                           std::uint32_t most) noexcept {
-  std::uint32_t low = 0, high = most;  // `low` rows fit; more than `high` do not, or are not asked for
+  std::uint32_t low = 0, high = most;  // `low` rows fit; more than `high` rows do not fit, or are not asked for
   while (low < high) {
     const std::uint32_t middle = high - (high - low) / 2;
     if (costs.predict(with_rows(load, position, middle, true)) <= seconds) low = middle;
@@ -87,7 +87,7 @@ std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double s
   return low;
 }
 
-// One plan in the making.
+// Makes one plan.
 class [[gnu::visibility("hidden")]] StepPlanner::Making {
  public:
   Making(StepPlanner& lists, std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting,
@@ -115,7 +115,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     is_awaited_ = !plan_.parts.empty();
   }
 
-  // Those that have begun, and those that may be admitted.
+  // Gives rows to prompts: of running requests, and of waiting requests that may be admitted.
   void prompts() {
     prompts_.clear();
     for (std::size_t at = 0; at < ranked_.size(); ++at) {
@@ -130,15 +130,15 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       serve_equals({begin, end});
       begin = end;
     }
-    // They wait for pages. Where nobody goes on, there would be none ever.
+    // All prompts wait for pages. If no request goes on, none would ever become free: the last one gives way.
     if (!plan_.parts.empty() || !plan_.preempted.empty()) return;
     const auto last = std::find_if(ranked_.rbegin(), ranked_.rend(), [&](const Ranked& one) { return !running_[one.index].keeps_pages; });
     if (last != ranked_.rend()) preempt(last->index);
   }
 
-  // Drafts are worth a row as long as one more gives more tokens a second: its chance of being kept, over what its row and
-  // its making take, against the rows of the step, each of which is a token somebody waits for, over the step's seconds.
-  // Nobody gives pages up for them. The k-th of everybody come before anybody's next.
+  // Adds a draft while it raises the tokens a second: its chance of being kept over the seconds of its row and of making it must
+  // exceed the step's tokens over the step's seconds (each row of the step gives a token). No request gives pages up for drafts.
+  // Each request gets its k-th draft before any request gets its next.
   void draft() {
     if (!plan_.preempted.empty() || plan_.parts.empty()) return;
     const StepLoad none = plan_.load;
@@ -147,7 +147,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     for (std::uint32_t k = 1; more; ++k) {
       more = false;
       for (StepPlan::Part& part : plan_.parts) {
-        if (part.request >= running_.size() || part.rows != k) continue;  // one that decodes, and has k - 1 drafts
+        if (part.request >= running_.size() || part.rows != k) continue;  // only requests that decode and have k - 1 drafts
         const PlannedRequest& request = running_[part.request];
         if (request.needed() != 1 || request.drafts < k || plan_.load.rows >= limits_.rows) continue;
         const StepLoad load = with_rows(plan_.load, request.computed + k, 1, true);
@@ -174,20 +174,21 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
 
  private:
   static constexpr std::uint32_t kLeastRows = 8;
-  static constexpr double kMargin = 1.05;  // by which a draft is to be better than none: costs are not exact
+  static constexpr double kMargin = 1.05;  // factor by which a draft must be better than none, because costs are not exact
 
   [[nodiscard]] const PlannedRequest& request_of(std::size_t index) const noexcept {
     return index < running_.size() ? running_[index] : waiting_[index - running_.size()];
   }
   [[nodiscard]] const PlannedRequest& request_of(const Prompt& prompt) const noexcept { return request_of(prompt.ranked.index); }
 
-  // Of those that wait the first ones, as far as there is room for each beside all that run and those before it.
+  // Adds the first waiting requests to the prompts, as long as there is room for each beside the running requests and the ones
+  // added before.
   void enter() {
     const std::size_t places = free_places(running_, limits_);
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
     for (const PlannedRequest& request : running_) reserved += request.keeps_pages ? 0 : still_to_come(request);
-    for (const StepPlan::Part& part : plan_.parts) {  // of which these rows have theirs already
+    for (const StepPlan::Part& part : plan_.parts) {  // the rows of these parts have their pages already
       const PlannedRequest& request = running_[part.request];
       if (!request.keeps_pages) reserved -= std::min(reserved, growth(request, part.rows));
     }
@@ -203,7 +204,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Prompts of equal rank, as they came; behind them those that await another one that may be among them.
+  // Serves prompts of equal rank in order of arrival. Prompts that await another request come last, since that request may be
+  // among them.
   void serve_equals(std::span<Prompt> equals) {
     for (const bool awaits : {false, true}) {
       for (std::size_t i = 0; i < equals.size() && !is_full_; ++i) {
@@ -213,7 +215,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Whoever is done before the first one though that one has its share goes before the rest of it, the shortest first.
+  // Serves the first prompt with its share of the rows, then the prompts that would still finish earlier, the shortest first, and
+  // then the rest of the first one.
   void serve_first(Prompt& first, std::span<Prompt> behind) {
     constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
     const double share = std::clamp(limits_.first_share, 0.0, 1.0);
@@ -231,13 +234,13 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     serve(first, kAll);
   }
 
-  // At most `most` rows, as far as the budget and the pages go, beside those that it has.
+  // Gives the prompt at most `most` more rows, as far as the budget and the pages go.
   void serve(Prompt& prompt, std::uint32_t most) {
     const bool has_given_way = prompt.place != kWaits && marks_[prompt.ranked.index] == Mark::preempted;
     if (is_full_ || has_given_way || prompt.rows == prompt.left) return;
     const PlannedRequest& request = request_of(prompt);
     std::uint32_t rows = room_for(prompt, static_cast<std::uint32_t>(std::min<std::uint64_t>(prompt.left - prompt.rows, most)));
-    if (is_full_ = rows == 0; is_full_) return;  // nor has the next one any
+    if (is_full_ = rows == 0; is_full_) return;  // no prompt gets more rows in this step
     if (prompt.place == kWaits) {
       const std::uint64_t need = prompt.rows == 0 ? prompt.bytes : 0;
       free_ -= need;
@@ -245,7 +248,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     } else {
       const auto more = [&] { return growth(request, prompt.rows + rows) - growth(request, prompt.rows); };
       const auto is_short = [&] { return !request.keeps_pages && more() > free_; };
-      while (rows > 1 && is_short()) rows /= 2;  // rather than to take pages from others
+      while (rows > 1 && is_short()) rows /= 2;  // fewer rows rather than pages of other requests
       if (prompt.rows > 0 && is_short()) return;
       if (!take(prompt.place, more())) return;
     }
@@ -261,20 +264,20 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     has_prompts_ = true;
   }
 
-  // Of its rows that follow: the keys before the first one.
+  // Returns the position of the prompt's next row.
   [[nodiscard]] std::uint64_t begin_of(const Prompt& prompt) const noexcept {
     const PlannedRequest& request = request_of(prompt);
     return request.prompt + request.drawn - prompt.left + prompt.rows;
   }
 
-  // Not while another one that is served in this step computes its beginning.
+  // Returns false for a waiting prompt whose beginning a request of this step computes.
   [[nodiscard]] bool comes_by_itself(const Prompt& prompt) const noexcept {
     const std::uint64_t awaited = request_of(prompt).awaits;
     if (prompt.place != kWaits || awaited == PlannedRequest::kNobody) return true;
     return std::ranges::none_of(plan_.parts, [&](const StepPlan::Part& part) { return request_of(part.request).order == awaited; });
   }
 
-  // Each draft behind the first may begin one.
+  // Gives the part one more branch, if the request may have more and there are pages. Called for each draft behind the first.
   void add_branch(const PlannedRequest& request, StepPlan::Part& part) noexcept {
     const std::uint64_t bytes = pages_.next_bytes();
     if (part.branches == request.branches || bytes > free_) return;
@@ -291,9 +294,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return bytes_to_come(request, pages_, limits_.headroom);
   }
 
-  // `need` bytes for the request of rank `at`, if need be at the cost of those behind it. Whether there are.
+  // Takes `need` bytes for the request of rank `at`, if necessary from requests behind it. Returns whether there are enough.
   bool take(std::size_t at, std::uint64_t need) {
-    if (running_[ranked_[at].index].keeps_pages) {  // it has been set aside
+    if (running_[ranked_[at].index].keeps_pages) {  // its pages have been set aside
       plan_.bytes += need;
       return true;
     }
@@ -322,7 +325,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     plan_.preempted.push_back(index);
   }
 
-  // A row, or one for each beam.
+  // Adds a row of a request that decodes, or a row for each beam.
   void add_decoding(std::size_t index) {
     const PlannedRequest& request = running_[index];
     add(index, request.computed, 1, true);
@@ -336,7 +339,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     plan_.load = with_rows(plan_.load, position, rows, draws);
   }
 
-  // Rows of a prompt, at most `most`, that this step has room for, beside those that it has.
+  // Returns how many more rows of the prompt this step has room for, at most `most`.
   [[nodiscard]] std::uint32_t room_for(const Prompt& prompt, std::uint32_t most) noexcept {
     const std::uint64_t position = begin_of(prompt);
     if (!has_prompts_) set_budget(position, prompt.left);
@@ -346,8 +349,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::max(rows_within(costs_, plan_.load, budget_seconds_, position, rows), least);
   }
 
-  // Where those who decode fill the budget by themselves, prompts go on all the same, slowly: by rows that take no longer than a
-  // budget and half of what the others take.
+  // Sets the step's budget of rows and seconds. If decoding requests fill the budget alone, prompts still go on slowly: a few rows,
+  // in a budget raised by 1.5 times the seconds of the decoding rows.
   void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
     budget_rows_ = limits_.rows;
     budget_seconds_ = limits_.seconds;
@@ -379,8 +382,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   double now_;
   StepPlan& plan_;
   std::uint64_t free_;
-  bool is_awaited_ = false;  // somebody waits for the end of the step: who decodes, or a short prompt
-  // Of the step, once its prompts have a first row.
+  bool is_awaited_ = false;  // a request waits for the end of the step: it decodes, or has a short prompt
+  // Valid once a prompt has rows in the step.
   bool has_prompts_ = false, is_full_ = false;
   std::uint32_t budget_rows_ = 0;
   double budget_seconds_ = 0.0;
@@ -398,7 +401,7 @@ void StepPlanner::rank_first(std::span<const PlannedRequest> requests, const Pol
   for (std::size_t i = 0; i < requests.size() && most > 0; ++i) {
     const Ranked one = ranked(requests, i, policy, now);
     if (queue.size() == most) {
-      if (!(one < queue.front())) continue;  // the last of them, as a heap has it
+      if (!(one < queue.front())) continue;  // the heap's front is the last one in order
       std::pop_heap(queue.begin(), queue.end());
       queue.pop_back();
     }

@@ -10,8 +10,8 @@ void Planning::make(double time) {
   hold_drafts();
   const std::uint64_t free = setup_.free_bytes();
   PageRoom pages{.cost = setup_.page_cost, .free = free};
-  std::uint64_t held = 0, set_aside = 0;  // bytes: that requests that are held back can give, and must be able to take
-  std::uint32_t places_kept = 0;          // theirs
+  std::uint64_t held = 0, set_aside = 0;  // bytes that held-back requests can give up, and bytes that they must still be able to take
+  std::uint32_t places_kept = 0;          // places that held-back requests with pages keep
   for (const ActivePtr& active : requests_.held_back()) {
     if (active->standing == Standing::held_back) {
       ++places_kept;
@@ -29,7 +29,7 @@ void Planning::make(double time) {
   candidates_.clear();
   if (places > 0 && !requests_.waiting().empty()) find_candidates(places, pages.free, time);
   planner_.plan(running_, candidates_.plans, pages, learnt_.costs, *setup_.options.policy, limits, time, plan_);
-  preemption_.take_from_held_back(plan_.bytes, free);  // the plan has counted on these
+  preemption_.take_from_held_back(plan_.bytes, free);  // the plan has counted `held` as free
 }
 
 void Planning::look_at_running() {
@@ -58,7 +58,7 @@ void Planning::look_at_running() {
   }
 }
 
-// Requests that leave it to goodput have drafts only as long as these have lost next to nothing.
+// Requests whose drafts are chosen by goodput get drafts only while drafts have lost almost no time (DraftLedger).
 void Planning::hold_drafts() noexcept {
   const auto by_goodput = [](const PlannedRequest& one) { return one.drafts > 0 && !std::isinf(one.draft_chance); };
   if (std::ranges::none_of(running_, by_goodput)) return;
@@ -70,8 +70,8 @@ void Planning::hold_drafts() noexcept {
   }
 }
 
-// Those whom the step may admit, in order. Of those that its rows and pages may reach the index is asked again: the first ones,
-// and short ones behind them.
+// Finds the requests that the step may admit, in order. Asks the prefix index again for the requests that the step's rows and pages
+// may reach: the first ones, and short ones behind them.
 void Planning::find_candidates(std::size_t places, std::uint64_t free, double time) {
   const std::span<const PlannedRequest> plans = requests_.waiting().plans();
   planner_.first(plans, *setup_.options.policy, time, places, in_order_);

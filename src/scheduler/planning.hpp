@@ -1,5 +1,4 @@
-// What the next step consists of: brings together what StepPlanner is to know, and has the plan until the step is done. Whoever
-// drives has it.
+// Collects the inputs of StepPlanner, and keeps the plan until the step is done. Used by the driving thread.
 #pragma once
 
 #include <span>
@@ -18,14 +17,15 @@ class Planning {
   Planning(const Setup& setup, Requests& requests, Prefixes& prefixes, Drops& drops, Preemption& preemption, Learnt& learnt)
       : setup_(setup), requests_(requests), prefixes_(prefixes), drops_(drops), preemption_(preemption), learnt_(learnt) {}
 
-  // Makes the plan. Requests that are held back give their pages up for it where it needs them. Throws bad_alloc.
+  // Makes the plan. If it needs pages of requests that are held back, those requests give their pages up. Throws bad_alloc.
   void make(double time);
 
   [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
-  // The requests that ran when the plan was made: part.request of a plan counts these, and behind them the candidates.
+  // Returns the requests that ran when the plan was made. StepPlan::Part::request is an index into them, and behind their end into
+  // the candidates.
   [[nodiscard]] std::span<const PlannedRequest> running() const noexcept { return running_; }
   [[nodiscard]] bool is_new(const StepPlan::Part& part) const noexcept { return part.request >= running_.size(); }
-  // Its place among those who wait.
+  // Returns the index of the part's request among the waiting ones.
   [[nodiscard]] std::size_t place_of_new(const StepPlan::Part& part) const noexcept {
     return candidates_.places[part.request - running_.size()];
   }
@@ -48,7 +48,7 @@ class Planning {
   StepPlanner planner_;
   StepPlan plan_;
   std::vector<PlannedRequest> running_;
-  std::vector<std::size_t> in_order_;  // of those who wait: the first ones, as the policy ranks them
+  std::vector<std::size_t> in_order_;  // indices of the first waiting requests, in the policy's order
   Candidates candidates_;
 };
 

@@ -24,7 +24,7 @@ bool Preemption::can_give_way(Active& active) const noexcept {
   if (session.kv.kind() != KvKind::paged) return false;
   if (setup_.has_kv_file()) return true;
   if (!can_be_recomputed(active, session)) return false;
-  // Only what has come since the last look: what was removed meanwhile makes none of the others another one.
+  // Looks only at tokens since the last call: a removal does not change the tokens that stay.
   const auto computed = std::span<const Token>(session.tokens).first(session.kv.length());
   std::size_t& plain = active.plain_tokens;
   plain = std::min(plain, computed.size());
@@ -97,7 +97,7 @@ void Preemption::fail_or_wait(ActivePtr active, const Error& error, bool have_ot
   }
   accounts_.figures.with([](SchedulerFigures& figures) { ++figures.out_of_room; });
   if (active->planned.budget != 0 && !setup_.has_kv_file() && active->decoding && !can_give_way(*active)) {
-    is_stuck_ = true;  // the host's own sessions have its pages
+    is_stuck_ = true;  // sessions of the host, outside the scheduler, have the pages
     requests_.run(std::move(active));
     return;
   }

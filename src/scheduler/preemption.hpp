@@ -1,4 +1,4 @@
-// Who gives pages up, and how: to the KV file, or for good, so that they are computed again. Whoever drives has it.
+// Takes pages from requests: moves them to the KV file, or frees them, so that they are computed again. Used by the driving thread.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ class Preemption {
       : setup_(setup), host_(host), accounts_(accounts), delivery_(delivery), requests_(requests), learnt_(learnt) {}
 
   void begin_step() noexcept { is_stuck_ = false; }
-  // A request that keeps its pages found no more of them in this step.
+  // Returns whether in this step a request that keeps its pages found no page to grow.
   [[nodiscard]] bool is_stuck() const noexcept { return is_stuck_; }
 
-  // Returns whether the request's pages can be taken and had again with the same bits. Without a file that is: computed again,
-  // which ends where tokens have been dropped, or are to be dropped before anything else.
+  // Returns whether the request's pages can be taken and restored with the same bits. Without a KV file they have to be computed
+  // again: impossible after a drop, if the session's next act is a drop, and for embeddings.
   [[nodiscard]] bool can_give_way(Active& active) const noexcept;
-  // Takes the request's pages in the cheaper way.
+  // Takes the request's pages, in the way that costs less time.
   void give_way(Active& active) noexcept;
-  // A search begins anew behind its prompt: it draws nothing, so it finds the same.
+  // Drops a request's search, which begins anew behind the prompt. The result stays the same, since a search draws nothing.
   void give_search_up(Active& active) noexcept;
-  // Takes the pages of requests that are held back, the last one first, until a plan's bytes are there.
+  // Takes the pages of requests that are held back, the last one first, until `wanted` bytes are free.
   void take_from_held_back(std::uint64_t wanted, std::uint64_t free) noexcept;
-  // A request whose rows found no pages waits for some, if others have some, or had in this step (`have_others_failed`); else that
-  // is its error.
+  // Handles a request whose rows found no pages. The request waits if other requests have pages, or had some in this step
+  // (`have_others_failed`). Otherwise it ends with `error`.
   void fail_or_wait(ActivePtr active, const Error& error, bool have_others_failed) noexcept;
 
  private:

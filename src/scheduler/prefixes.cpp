@@ -9,17 +9,17 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kLookUpsInTurn = 4;  // a step, of those that are not next: so that ranks learn of what has changed
+constexpr std::size_t kLookUpsInTurn = 4;  // waiting requests that look_up_some() looks up in a step
 constexpr std::size_t kManyProbes = 256;
 
-// A request's tokens, as far as they are known. Some are its session's, the rest of the prompt is not yet.
+// The known tokens of a request: the session's, and the rest of the prompt, which is not in the session yet.
 struct Sequence {
   std::span<const Token> session, prompt;
   std::uint64_t computed = 0;
   bool is_edited = false;
 
   [[nodiscard]] std::size_t size() const noexcept { return session.size() + prompt.size(); }
-  // Tokens from `begin` on, not beyond `end`, that lie together.
+  // Returns the tokens from `begin` on that lie together in memory, at most up to `end`.
   [[nodiscard]] std::span<const Token> stretch(std::size_t begin, std::size_t end) const noexcept {
     if (begin < session.size()) return session.subspan(begin, std::min(end, session.size()) - begin);
     return prompt.subspan(begin - session.size(), end - begin);
@@ -30,7 +30,7 @@ Sequence sequence_of(const Session::State& session, std::span<const Token> promp
   return {.session = session.tokens, .prompt = prompt, .computed = session.kv.length(), .is_edited = session.kv.edited()};
 }
 
-// Whether both have the same tokens in [begin, end).
+// Returns whether both sequences have the same tokens in [begin, end).
 bool are_alike(const Sequence& a, const Sequence& b, std::size_t begin, std::size_t end) noexcept {
   while (begin < end) {
     const auto one = a.stretch(begin, end), other = b.stretch(begin, end);
@@ -48,10 +48,10 @@ Sequence sequence_of(const Active& active) {
   return {.session = {}, .prompt = active.wanted.prompt};
 }
 
-// Whether the `waiting` one lacks a page that this one, of which `there` tokens are computed or known, will have computed by and
-// by.
+// Returns whether `one`, which has `there` tokens computed or known, will compute the next page that `waiting`, which has `known`
+// tokens, lacks.
 bool is_awaited(const Sequence& one, std::uint64_t there, const Sequence& waiting, std::uint64_t known, std::uint64_t page) {
-  const std::uint64_t end = known + page;  // of the next page that it lacks
+  const std::uint64_t end = known + page;  // end of the next page that `waiting` lacks
   if (one.is_edited || there >= end || one.size() < end) return false;
   return are_alike(one, waiting, known, end) && are_alike(one, waiting, 0, known);
 }
@@ -85,7 +85,7 @@ void Prefixes::look_up(std::size_t i) noexcept {
       looked_for_.insert(looked_for_.end(), sequence.prompt.begin(), sequence.prompt.end());
       tokens = looked_for_;
     }
-    // The last token is computed: its logits are wanted.
+    // The last token has to be computed in any case, because its logits are wanted.
     const KnownPrefix known = (*active.probe)(tokens.first(tokens.size() - 1), sequence.computed / page);
     saved = known.tokens - std::min(known.tokens, sequence.computed);
     in_use = known.bytes_in_use;

@@ -1,4 +1,4 @@
-// The handle's side of a request.
+// RequestHandle: the caller's side of a request.
 #include <thread>
 #include <utility>
 
@@ -56,10 +56,10 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
     const bool driven = state_->scheduler->inbox.has_driver();
     {
       Lock lock(state_->mutex);
-      if (!state_->unread.empty()) continue;  // it came between the two looks
+      if (!state_->unread.empty()) continue;  // a piece came since try_next()
       if (state_->waits_for_nobody()) return std::nullopt;
       if (driven) {
-        // In slices: a driver may be stopped meanwhile, and then this call drives.
+        // Waits in slices: if the driver is stopped meanwhile, this call has to drive.
         const auto slice = std::chrono::milliseconds(100);
         state_->changed.wait_for(lock, for_ever || timeout - spent > slice ? slice : timeout - spent,
                                  [&] { return !state_->unread.empty() || state_->waits_for_nobody(); });
@@ -73,7 +73,7 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
     {
       const Lock lock(state_->mutex);
       if (state_->waits_for_nobody()) continue;
-      if (!may_wake) return std::nullopt;  // only a reader of another request, or its resume(), brings more
+      if (!may_wake) return std::nullopt;  // only reading or resuming another request can bring more
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until pages are free, or a batch is complete
   }

@@ -1,4 +1,4 @@
-// What a request's handle and its scheduler share.
+// The state that a request's handle and its scheduler share.
 #pragma once
 
 #include <condition_variable>
@@ -22,35 +22,35 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   };
   struct Sample {
     FinishReason finish = FinishReason::none;
-    std::optional<Session> session;  // given back when the request has ended
+    std::optional<Session> session;  // for take_session(), when the request has ended
   };
 
-  // --- What a step looks at.
+  // --- Read by every step.
   std::size_t max_unread = 0;
-  std::function<void(const RequestPiece&)> on_piece;  // the driving thread's
-  std::function<void()> on_ready;                     // likewise
+  std::function<void(const RequestPiece&)> on_piece;  // called by the driving thread
+  std::function<void()> on_ready;                     // called by the driving thread
   bool tells_progress = false;
 
-  mutable std::mutex mutex;             // of what follows down to `beams`; taken behind the scheduler's step_mutex, never before
-  std::condition_variable changed;      // a piece, or the end
+  mutable std::mutex mutex;             // guards the members down to `beams`; taken after the scheduler's step_mutex_, never before
+  std::condition_variable changed;      // notified of a piece and of the end
   std::deque<RequestPiece> unread;
   std::vector<Sample> samples;
   RequestState phase = RequestState::waiting;
   std::uint32_t samples_left = 0;
   bool is_cancelled = false, is_paused = false, has_failed = false;
-  bool awaits_news = true;              // its reader has found nothing since it was told
-  bool is_to_be_told = false;           // its reader: it is in a list of Delivery's
-  std::shared_ptr<State> told_after;    // the next one in that list
+  bool awaits_news = true;              // the reader has found no piece since it was last told
+  bool is_to_be_told = false;           // the request is in the list Delivery::Told::readers
+  std::shared_ptr<State> told_after;    // the next request of that list
   RequestFigures figures;
   // --- The rest.
-  std::optional<Error> error;           // that it failed with
-  std::vector<Beam> beams;              // what a search has found
+  std::optional<Error> error;           // the first error of the request
+  std::vector<Beam> beams;              // results of the search
   std::shared_ptr<Scheduler::State> scheduler;
   std::uint64_t id = 0;
   bool keeps_sessions = false;
-  std::optional<std::stop_callback<WakeScheduler>> on_stop;  // of the host's own stop token, if it gave one
+  std::optional<std::stop_callback<WakeScheduler>> on_stop;  // set if the request has a stop token
 
-  // The first error is the one that is given; without memory for its text it says so.
+  // Fails the request. Keeps `first` unless there is an error already; without memory for its text, keeps an out_of_memory error.
   void set_error(const Error& first) noexcept {
     if (!error) {
       const Status kept = detail::guard([&]() -> Status { return error = first, Status(); });
@@ -58,9 +58,9 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
     }
     has_failed = true;
   }
-  // Whether no more pieces come as long as the reader does not resume it.
+  // Returns whether no more pieces come unless the reader resumes the request.
   [[nodiscard]] bool waits_for_nobody() const noexcept { return is_paused || phase == RequestState::ended; }
-  // Whether its reader is to read, or to resume it, before it is computed on.
+  // Returns whether the request is computed further only when the reader reads or resumes it.
   [[nodiscard]] bool holds_back() const noexcept { return is_paused || unread.size() >= max_unread; }
 };
 

@@ -12,7 +12,7 @@ namespace {
 template <class Wanted>
 std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
   std::vector<ActivePtr> taken;
-  taken.reserve(list.size());  // nobody is lost on the way
+  taken.reserve(list.size());  // so that push_back() cannot fail and lose a request
   std::size_t kept = 0;
   for (ActivePtr& active : list) {
     if (wanted(*active)) taken.push_back(std::move(active));
@@ -93,14 +93,14 @@ void Requests::close_gaps() noexcept {
 }
 
 void Requests::sort_out(const Inbox& inbox, const std::function<void(Active&)>& stop) {
-  // What ends with an error makes its other samples wish for their end: twice.
+  // Twice: a sample that ends with an error makes the request's other samples stop.
   for (int i = 0; i < 2 && wishes_seen_ != inbox.wishes(); ++i) {
-    // Room for all of them first: nobody is lost on the way from one list to another.
+    // Room for all requests first, so that no move fails.
     waiting_.make_room(held_back_.size());
     const std::size_t all = running_.size() + held_back_.size() + waiting_.size();
     running_.reserve(all);
     held_back_.reserve(all);
-    wishes_seen_ = inbox.wishes();  // before anybody is looked at: what comes later is seen the next time
+    wishes_seen_ = inbox.wishes();  // before the requests are looked at: later wishes are seen the next time
     for (ActivePtr& active : take_if(held_back_, [](const Active& one) { return wish_of(one) != Wish::hold_back; })) {
       if (wish_of(*active) == Wish::stop) stop(*active);
       else if (active->standing == Standing::held_back) run(std::move(active));

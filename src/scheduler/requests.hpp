@@ -1,12 +1,12 @@
-// All requests that the steps know of, each in one list. Whoever drives has them: the scheduler's step_mutex guards all of this.
+// All requests that the steps know, each in one list. Used by the driving thread, under the scheduler's step_mutex_.
 //
 //   waiting    fresh, starved, suspended, given_up    in no order
 //   admitted   on the way from waiting to running, within a step
 //   running    running                                in order of submission
-//   held back  held_back; and those of `waiting` whose reader does not want them to go on
+//   held back  held_back; and requests of `waiting` that their reader holds back
 //
-// A move needs room in the list it goes to: make_room() and make_room_for_step() allocate it beforehand, so no move fails and no
-// request is lost on its way. A request that is lifted leaves a gap (nullptr) until close_gaps().
+// make_room_for_step() and make_room_to_run() allocate room in the lists beforehand, so no move fails and no request is lost
+// between two lists. A request that is lifted leaves a gap (nullptr) until close_gaps().
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace tessera::detail {
 
 class Inbox;
 
-// The wish of a request's host: cancelled or failed, paused or not read, or to go on.
+// The wish of a request's host. stop: the request is cancelled or has failed. hold_back: it is paused, or its pieces are not read.
 enum class Wish { go_on, hold_back, stop };
 [[nodiscard]] Wish wish_of(const Active& active);
 
@@ -41,15 +41,15 @@ class Requests {
     }
   }
 
-  // So many may be admitted, and so many preempted. Throws bad_alloc; then nothing has changed.
+  // Makes room to admit `parts` requests and to preempt `preempted` requests. Throws bad_alloc; then no request has moved.
   void make_room_for_step(std::size_t parts, std::size_t preempted);
-  // So many more may run().
+  // Makes room for `n` more running requests.
   void make_room_to_run(std::size_t n) { running_.reserve(running_.size() + n); }
 
   // Places a request that is in no list.
-  void run(ActivePtr active);   // it has its pages
+  void run(ActivePtr active);   // the request must have its pages
   void wait(ActivePtr active);
-  // Puts samples right behind the running request that they were forked from. There is room.
+  // Puts samples right behind the running request that they were forked from. Precondition: make_room_to_run().
   void run_behind(std::size_t index, std::vector<ActivePtr> samples);
 
   // Takes a request out of its list.
@@ -59,12 +59,12 @@ class Requests {
   // Moves a waiting request to the admitted ones.
   Active& admit(std::size_t i);
   [[nodiscard]] ActivePtr lift_last_admitted() noexcept;
-  // Those that are admitted run from now on.
+  // Moves the admitted requests to the running ones.
   void run_admitted();
   void close_gaps() noexcept;
 
-  // Takes out those that are to stop, which `stop` ends, sets aside those that are held back, and takes back those that go on.
-  // Where no wish has changed, which is so in most steps, nobody is looked at. Throws bad_alloc; then all are in their lists.
+  // Moves requests as their wishes say: takes out the ones to stop and calls `stop` for each, holds back, and takes back the ones
+  // that go on. If no wish has changed, as in most steps, no request is looked at. Throws bad_alloc; then all are in their lists.
   void sort_out(const Inbox& inbox, const std::function<void(Active&)>& stop);
   void clear() noexcept;
 

@@ -1,4 +1,4 @@
-// What any thread may ask of a scheduler.
+// Scheduler: the functions that any thread may call.
 #include <tessera/scheduler/scheduler.hpp>
 
 #include <algorithm>

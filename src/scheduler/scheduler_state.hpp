@@ -1,9 +1,9 @@
-// A scheduler: owns the objects that each do one thing, and has them make a step. Who may touch what:
+// The state of a scheduler: owns the objects that each do one part of a step. Access:
 //
 //   any thread       setup (never changes), host, inbox, accounts, turns: each has locks of its own
-//   whoever drives   all that follow `step_mutex_`, behind it
+//   driving thread   the members behind `step_mutex_`. It is the thread that holds this mutex, in step() or close()
 //
-// Order of locks: a turn, step_mutex_, then one of a request's mutex and the locks of host, inbox and accounts.
+// Order of locks: a turn, then step_mutex_, then one of: a request's mutex, the locks of host, inbox and accounts.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,12 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   State(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how);
 
-  // --- Of any thread.
+  // --- Any thread.
   const detail::Setup setup;
   detail::HostCalls host{setup.options.clock};
   detail::Inbox inbox;
   detail::Accounts accounts;
-  detail::Turns turns;  // of steps and between_steps(); taken before step_mutex_ is locked
+  detail::Turns turns;  // turns of steps and of between_steps(); taken before step_mutex_ is locked
 
   Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
   [[nodiscard]] SchedulerFigures figures() noexcept;
@@ -32,7 +32,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   static Session::State& session_state(const Session& session) noexcept { return *session.state_; }
 
  private:
-  // --- Of whoever drives.
+  // --- The driving thread.
   Result<bool> step_alone();
   void take_inbox();
   void sort_out();

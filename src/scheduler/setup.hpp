@@ -1,4 +1,4 @@
-// What a scheduler is made of, fixed when it is made: any thread reads it without a lock.
+// The engine and options of a scheduler. They never change, so any thread reads them without a lock.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ struct Setup {
   const Engine engine;
   const std::shared_ptr<const Engine::State> shared;
   const SchedulerOptions options;
-  const PageCost page_cost;  // of sessions of the engine's own KV type
+  const PageCost page_cost;  // cost of sessions with the engine's own KV options
 
   [[nodiscard]] bool has_kv_file() const noexcept { return !shared->options.kv_file.empty(); }
-  // Whether the engine has a budget of KV bytes. Without one nobody ever has to give way.
+  // Returns whether the engine has a budget of KV bytes. Without a budget no request ever has to give way.
   [[nodiscard]] bool is_bounded() const noexcept { return shared->options.kv_budget != 0; }
-  // Bytes of KV pages that can be had now.
+  // Returns the bytes of KV pages that can be taken now.
   [[nodiscard]] std::uint64_t free_bytes() const noexcept;
-  // Tokens that the session of a request holds.
+  // Returns the context of the request's session, in tokens.
   [[nodiscard]] std::uint64_t context_of(const Request& request) const noexcept;
-  // The KV options of the session that a request is given, nothing automatic.
+  // Returns the KV options of the request's session, with all defaults filled in.
   [[nodiscard]] KvOptions kv_options_of(const Request& request) const;
   [[nodiscard]] StreamOptions stream_of(const Request& request) const noexcept;
 };
 
-// What a session's handle holds.
+// Returns the state behind a session's handle.
 [[nodiscard]] Session::State& state_of(const Session& session) noexcept;
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// One step: who is in it, what is computed, who gets what.
+// One step of the scheduler: takes the inbox, plans, computes, delivers.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -19,7 +19,7 @@ using Lock = std::unique_lock<std::mutex>;
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRetry = 0.01;  // seconds until pages are looked for again that somebody else has
+constexpr double kRetry = 0.01;  // seconds until the scheduler looks again for pages that others have
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Result<bool> Scheduler::State::step() {
     Result<bool> stepped = guard([&]() -> Result<bool> { return step_alone(); });
     told = delivery_.take();
     if (!stepped) {
-      inbox.look_again();  // what it had seen of wishes it may not have heeded
+      inbox.look_again();  // the step may have failed before it followed all wishes
       note_counts();
     }
     return stepped;
@@ -76,18 +76,19 @@ Result<bool> Scheduler::State::step_alone() {
   return computed || have_arrived || (!nothing && !is_stuck && !(running.empty() && waiting.empty()));
 }
 
-// Whoever asks for idle() is to know of every request, also after a step that failed on its way.
+// Keeps Scheduler::idle() right: every request is counted, also after a step that failed.
 void Scheduler::State::note_counts() noexcept {
   inbox.set_counts(requests_.waiting().size() + requests_.held_back().size(), requests_.running().size());
 }
 
-// Each leaves the inbox when its place is ready: without memory for one the step fails, and nobody is lost.
+// Moves arrived requests to the waiting ones. A request leaves the inbox when its place is ready: without memory the step fails, and
+// no request is lost.
 void Scheduler::State::take_inbox() {
-  requests_.close_gaps();  // of a step that failed
+  requests_.close_gaps();  // gaps that a failed step has left
   for (std::size_t arrived = inbox.begin_step(cancelling_); arrived > 0; --arrived) {
     Active& next = *inbox.first();
     requests_.waiting().make_room(1);
-    (void)guard([&]() -> Status { return next.probe = prefixes_.probe_of(next), Status(); });  // else it is planned without
+    (void)guard([&]() -> Status { return next.probe = prefixes_.probe_of(next), Status(); });  // without memory: no reuse
     accounts.tenants.with([&](Tenants& tenants) {
       next.tenant = &tenants.named(next.wanted.tenant);
       tenants.submitted(*next.tenant);
@@ -112,7 +113,7 @@ void Scheduler::State::sort_out() {
   });
 }
 
-// Seconds until the queue, as it is, has been computed; and of a token.
+// Predicts the seconds until the present queue has been computed, and the seconds of a token.
 detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const CostModel& costs = learnt_.costs;
   detail::Inbox::Outlook expected{.wake_time = kNever};
@@ -128,7 +129,7 @@ detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const double row = costs.predict({.rows = chunk, .outputs = 1, .keys = 0}) / chunk;
   expected.wait = static_cast<double>(rows) * row;
   if (requests_.running().size() < setup.options.limits.max_running || plans.empty()) return expected;
-  // A place has to become free as well.
+  // All places are taken, so a running request has to end first.
   std::uint64_t least = UINT64_MAX;
   for (const PlannedRequest& one : plans) least = std::min(least, one.remaining());
   expected.wait += static_cast<double>(least) * expected.token *
@@ -137,7 +138,7 @@ detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
 }
 
 void Scheduler::State::close() noexcept {
-  inbox.close();  // it gets no more
+  inbox.close();  // no more requests come
   detail::Delivery::Told told;
   {
     const Lock driving(step_mutex_);
@@ -150,7 +151,7 @@ void Scheduler::State::close() noexcept {
     told = delivery_.take();
     note_counts();
   }
-  inbox.wake();  // those who wait for a driver learn of the end
+  inbox.wake();  // waiting drivers learn of the end
   delivery_.tell_readers(told);
 }
 

@@ -7,13 +7,13 @@ namespace tessera {
 
 namespace {
 
-constexpr int kLooks = 4;  // at idle tenants when one comes or goes: more than come, so that all are looked at by and by
+constexpr int kLooks = 4;  // idle tenants looked at when a tenant comes or goes: more than one, so that each gets its turn
 
 }  // namespace
 
 Tenants::Tenant& Tenants::named(std::string_view name) {
   if (const auto at = tenants_.find(name); at != tenants_.end()) return at->second;
-  // Room first: what comes later must not fail.
+  // Room first: put_in() must not fail.
   if (const std::size_t n = tenants_.size() + 1; n > active_.capacity() || n > idle_.capacity()) {
     active_.reserve(2 * n);
     idle_.reserve(2 * n);
@@ -41,7 +41,7 @@ void Tenants::put_in(std::vector<Entry*>& list, Entry& entry) noexcept {
   list.push_back(&entry);  // there is room
 }
 
-// To the least service of those that have requests; of nobody's, to `without`.
+// Raises the floor to the least service of tenants that have requests; if there are none, to `without`.
 void Tenants::raise_floor(double without) noexcept {
   const auto least = std::ranges::min_element(active_, {}, &Entry::service);
   floor_ = std::max(floor_, least != active_.end() ? (*least)->service : without);

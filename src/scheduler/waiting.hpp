@@ -1,5 +1,5 @@
-// Requests that wait, and beside them what plans are to know of each, close together in memory: a plan may look at a thousand
-// of them in the microseconds that a scheduler has. In no order.
+// The waiting requests, and beside them what plans read of each, close together in memory: a plan may look at a thousand
+// requests in the microseconds that a scheduler has. In no order.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 class Waiting {
  public:
-  // So many more can be added without an error.
+  // Makes room for `n` more requests: add() does not fail for them.
   void make_room(std::size_t n) {
     if (requests_.size() + n <= requests_.capacity()) return;
     const std::size_t room = 2 * requests_.size() + n + 16;
@@ -29,7 +29,7 @@ class Waiting {
     requests_.push_back(std::move(active));
   }
 
-  // Leaves a gap: places stay what they are until close_gaps().
+  // Takes out the i-th request and leaves a gap: the indices of the other requests stay until close_gaps().
   [[nodiscard]] ActivePtr lift(std::size_t i) noexcept {
     rows_ -= rows_of(plans_[i]);
     has_gaps_ = true;
@@ -59,14 +59,14 @@ class Waiting {
     return taken;
   }
 
-  // With what their tenants have been served by now.
+  // Returns the plans, with the present service of their tenants.
   [[nodiscard]] std::span<const PlannedRequest> plans() noexcept {
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       if (plans_[i].tenant_service != tenants_[i]->service) plans_[i].tenant_service = tenants_[i]->service;
     }
     return plans_;
   }
-  // What the prefix index has for it now: tokens, and bytes of their pages that are in use anyway.
+  // Notes what the prefix index has for the i-th request: `saved` tokens, and `shared` bytes of their pages that are in use already.
   void set_known(std::size_t i, std::uint64_t saved, std::uint64_t shared) noexcept {
     rows_ -= rows_of(plans_[i]);
     plans_[i].saved = saved;
@@ -76,14 +76,14 @@ class Waiting {
   [[nodiscard]] std::span<const ActivePtr> requests() const noexcept { return requests_; }
   [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
-  // To be computed until each of them draws its next token, as far as the prefix index is known not to have it.
+  // Returns the rows still to compute before each waiting request can draw, without the rows that the prefix index is known to have.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
  private:
   [[nodiscard]] static std::uint64_t rows_of(const PlannedRequest& request) noexcept { return request.needed() - request.saved; }
 
   std::vector<ActivePtr> requests_;
-  std::vector<PlannedRequest> plans_;         // as of add(), but for what the prefix index has
+  std::vector<PlannedRequest> plans_;         // from add(); set_known() and plans() update some fields
   std::vector<const Tenants::Tenant*> tenants_;
   std::uint64_t rows_ = 0;
   bool has_gaps_ = false;

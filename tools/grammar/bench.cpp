@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Seconds of this thread: what else the machine does at the time is not in it.
+// Returns the processor seconds of this thread, which do not include other work of the machine.
 double now() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -25,7 +25,7 @@ double now() {
 }
 double since(double start) { return now() - start; }
 
-// A reason without the names in it, so that like is counted with like.
+// Returns the reason of an error without the names in it, so that equal reasons are counted together.
 std::string reason_of(const Error& error) {
   std::string text = error.message();
   if (const auto quote = text.find('\''); quote != std::string::npos && text.starts_with("the keyword")) {
@@ -35,7 +35,7 @@ std::string reason_of(const Error& error) {
   return text;
 }
 
-// Token by token, as a generation would go: each must be in the mask before it.
+// Returns whether the grammar accepts the text. Goes token by token, as a generation does: each token must be in the mask before it.
 Result<bool> accepts(const CompiledGrammar& grammar, const Tokenizer& tokenizer, const std::string& text, Report& report) {
   const auto tokens = tokenizer.encode(text, {.bos = Bos::never});
   if (!tokens) return tokens.error();

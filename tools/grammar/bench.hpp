@@ -11,8 +11,8 @@
 
 namespace tessera::grammar_tool {
 
-// Every *.json of the folder: an object with `schema` and `tests`, each with `valid` and `data`; or a list of such, as the
-// JSON-Schema-Test-Suite has them, each of which counts as a file.
+// Runs every *.json of the folder: an object with `schema` and `tests`, each with `valid` and `data`; or a list of these objects,
+// as in the JSON-Schema-Test-Suite, each of which counts as a file.
 [[nodiscard]] Result<Report> bench_folder(const std::filesystem::path& folder, const Vocabulary& vocabulary,
                                           const JsonSchemaOptions& options);
 

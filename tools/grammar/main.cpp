@@ -1,4 +1,4 @@
-// tessera-grammar: says what a schema or grammar allows, and measures masks.
+// tessera-grammar: checks texts against a schema or grammar, and measures masks.
 #include <cstdio>
 #include <exception>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What a run over many schemas found.
+// The results of a run over many schemas.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace tessera::grammar_tool {
 
 struct Report {
   std::size_t files = 0, clean = 0, wrong_accepts = 0, wrong_rejects = 0, refused = 0, instances = 0, masks = 0;
-  std::map<std::string, std::size_t> reasons;                   // why schemas were refused -> how many
-  std::vector<std::string> wrong;                               // files with an instance that was judged wrongly
+  std::map<std::string, std::size_t> reasons;                   // reason of refusal -> number of schemas
+  std::vector<std::string> wrong;                               // files with a wrongly judged instance
   std::vector<double> mask_us, compile_ms;
 
   [[nodiscard]] nlohmann::ordered_json json() const;

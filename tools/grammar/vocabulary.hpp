@@ -1,4 +1,4 @@
-// The tokens that masks are made of: a model's, or those of several models together, which makes a larger vocabulary.
+// The vocabulary for masks: a model's, or that of several models together, which is larger.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace tessera::grammar_tool {
 
 struct Vocabulary {
-  Tokenizer tokenizer;  // of the first model: its tokens keep their ids
+  Tokenizer tokenizer;  // the first model's, whose tokens keep their ids
   GrammarVocabulary tokens;
 };
 

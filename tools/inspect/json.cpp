@@ -32,7 +32,7 @@ Json value_of(const GgufEntry& entry) {
 
 Json total(const Total& of) { return {{"tensors", of.tensors}, {"values", of.values}, {"bytes", of.bytes}}; }
 
-// A file's strings need not be UTF-8; JSON's must.
+// Returns the JSON's text. Bytes of the file's strings that are not UTF-8 are replaced, since JSON must be UTF-8.
 std::string text(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace

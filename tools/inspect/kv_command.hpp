@@ -1,4 +1,4 @@
-// --kv-table on the command line: its options, and the question that they and a model make.
+// --kv-table on the command line: its options, and the question made of the options and a model.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tessera::inspect {
 
-// What was said; a number that a model gives too replaces the model's.
+// The values of the options. A number replaces the model's own.
 struct KvArguments {
   bool table = false;
   std::optional<std::uint64_t> layers, kv_heads, head_dim, window, weights, memory, users, tp, page_tokens;
@@ -24,7 +24,7 @@ struct KvArguments {
 
 extern const char* const kKvHelp;  // examples, for the end of --help
 
-// Adds --kv-table, and the options that go with it alone, which are returned.
+// Adds --kv-table and the options that need it. Returns the latter.
 std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments);
 
 struct KvTypes {
@@ -32,7 +32,7 @@ struct KvTypes {
   WideLayers wide = {};
 };
 
-// Errors: invalid_argument for what the options are wrong about.
+// Answers the question of the options. Error: invalid_argument, an option is wrong.
 [[nodiscard]] Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::string& path,
                                          const KvArguments& arguments, const KvTypes& types);
 

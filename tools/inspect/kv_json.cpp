@@ -48,7 +48,7 @@ std::string kv_json(const KvReport& report) {
   out["types"] = Json::array();
   for (const KvRow& row : report.rows) out["types"].push_back(row_json(row));
   out["notes"] = report.notes;
-  // A file's strings need not be UTF-8; JSON's must.
+  // Replaces bytes of the file's strings that are not UTF-8, since JSON must be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -50,7 +50,7 @@ class PerLayer {
     return values;
   }
 
-  // Of a number of heads: the elements of each, when they share `embedding` evenly; else 0.
+  // Returns the elements of each head if the heads share `embedding` evenly; else 0. `this` has the numbers of heads.
   [[nodiscard]] PerLayer sharing(std::uint64_t embedding) const {
     PerLayer shares = *this;
     shares.shared_ = embedding;
@@ -82,7 +82,7 @@ class KvModelReader {
     if (!context) return context.error();
     model_.context = *context;
     EngineOptions options{.kv = {.wide = wide_}};
-    if (wide_.dtype != DType::automatic) options.kv.dtype = wide_.dtype == DType::f32 ? DType::f16 : DType::f32;  // another
+    if (wide_.dtype != DType::automatic) options.kv.dtype = wide_.dtype == DType::f32 ? DType::f16 : DType::f32;  // unlike the wide layers
     const auto plan = Engine::plan(file_, options);
     if (plan) take_layers(*plan);
     else if (auto ok = read_layers(plan.error()); !ok) return ok.error();
@@ -96,7 +96,7 @@ class KvModelReader {
   [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", model_.architecture, name); }
   [[nodiscard]] bool has(std::string_view name) const { return metadata_.find(key(name)) != nullptr; }
 
-  // As the engine keeps them.
+  // Takes the layers from the engine's plan.
   void take_layers(const Plan& plan) {
     model_.weights = plan.weights;
     std::map<std::array<std::uint64_t, 5>, KvLayers> groups;
@@ -118,7 +118,7 @@ class KvModelReader {
                                        "checkpoints", plan.kv_layout.state_bytes()));
   }
 
-  // As the metadata has them, of a model that the engine does not run.
+  // Reads the layers from the metadata, for a model that the engine does not run.
   Status read_layers(const Error& why) {
     model_.weights = totals_of(file_)[""].bytes;
     model_.notes.push_back(fmt::format("the engine does not run this model ({}): figures follow the metadata, and "
@@ -128,7 +128,7 @@ class KvModelReader {
     if (*n_layers == 0 || *n_layers > kLargestCount) {
       return wrong(key("block_count"), fmt::format("{} layers; expected 1 to {}", *n_layers, kLargestCount));
     }
-    // A file without the key gives each head keys of its own.
+    // In a file without the key, each head has its own keys.
     const bool grouped = has("attention.head_count_kv");
     const auto kv_heads =
         PerLayer::read(metadata_, key(grouped ? "attention.head_count_kv" : "attention.head_count"), *n_layers);
@@ -140,7 +140,7 @@ class KvModelReader {
 
     auto windows = of_layers("attention.sliding_window", *n_layers);
     if (!windows) return windows.error();
-    // Only some layers may have the one number, and the file need not say which.
+    // One number may hold for some layers only, and the file need not say for which.
     const auto known_period = full_attention_period(model_.architecture);
     const std::uint64_t one_window = windows->same_for_all() ? window_of((*windows)[0]) : 0;
     const std::uint64_t period = one_window != 0 ? known_period.value_or(0) : 0;
@@ -150,7 +150,7 @@ class KvModelReader {
                                          window, window));
       *windows = PerLayer();
     }
-    // Layers whose rows see the first tokens too keep all pages.
+    // Layers with global tokens keep all pages.
     auto globals = of_layers("attention.global_tokens", *n_layers);
     if (!globals) return globals.error();
     const bool alike = globals->same_for_all() && kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all() &&
@@ -193,7 +193,7 @@ class KvModelReader {
     return {};
   }
 
-  // What the keys and values of all heads would be.
+  // Notes the bytes that the keys and values of all heads would take.
   Status note_saving() {
     std::uint64_t numbers[3];
     constexpr std::string_view kNames[] = {"attention.head_count", "attention.key_length_mla", "attention.value_length_mla"};
@@ -211,17 +211,17 @@ class KvModelReader {
     return {};
   }
 
-  // A number for all layers, or one for each; 0: none.
+  // Reads a number for all layers, or one for each layer; 0: none.
   Result<PerLayer> of_layers(std::string_view name, std::uint64_t n_layers) const {
     if (!has(name)) return PerLayer();
     return PerLayer::read(metadata_, key(name), n_layers);
   }
-  // As many as the context: none.
+  // Returns the window; 0 (none) if it is not below the context.
   [[nodiscard]] std::uint64_t window_of(std::uint64_t said) const {
     return model_.context != 0 && said >= model_.context ? 0 : said;
   }
 
-  // The elements of a layer's heads: the key's, or the embedding shared among the heads.
+  // Reads the elements of a layer's heads: by the key, or by sharing the embedding among the heads.
   [[nodiscard]] Result<PerLayer> head_dims(std::string_view name, std::uint64_t n_layers) const {
     if (has(name)) return PerLayer::read(metadata_, key(name), n_layers);
     const auto embedding = metadata_.unsigned_integer(key("embedding_length"));

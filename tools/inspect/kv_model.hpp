@@ -1,4 +1,4 @@
-// What --kv-table needs of a model file: from its metadata and its tensors' sizes, also of architectures that the
+// Reads the figures of a model file for --kv-table, from its metadata and its tensors' sizes, also for architectures that the
 // engine does not run.
 #pragma once
 
@@ -15,14 +15,14 @@ namespace tessera::inspect {
 struct KvModel {
   std::string architecture;
   std::vector<KvLayers> groups;     // layers without KV heads are left out
-  KvLayout states;                  // of recurrent layers, if it has any and the engine runs it
-  std::uint64_t weights = 0;        // as the engine holds them; if it does not run the model, as the file does
+  KvLayout states;                  // states of recurrent layers, if the engine runs the model
+  std::uint64_t weights = 0;        // bytes in the engine; if the engine does not run the model, bytes in the file
   std::uint64_t context = 0;        // positions that the model knows; 0: the file does not say
-  std::vector<std::string> notes;   // what the figures rest on, where a reader could think otherwise
+  std::vector<std::string> notes;   // assumptions behind the figures that a reader could miss
 };
 
-// `wide`: layers at the two ends that have a type of their own. Errors name the key that is missing or wrong; invalid_argument:
-// more wide layers than there are.
+// Reads the figures. `wide`: layers at the two ends with their own type. Errors name the key that is missing or wrong;
+// invalid_argument: more wide layers than there are layers.
 [[nodiscard]] Result<KvModel> read_kv_model(const ModelFile& file, const WideLayers& wide = {});
 
 }  // namespace tessera::inspect

@@ -9,7 +9,7 @@
 namespace tessera::inspect {
 
 struct KvReport {
-  std::string file, architecture;  // empty: from bare numbers
+  std::string file, architecture;  // empty: the question has only numbers of the command line
   KvQuestion question;
   std::vector<KvRow> rows;         // kv_table(question)
   std::vector<std::string> notes;

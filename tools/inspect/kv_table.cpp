@@ -10,11 +10,11 @@
 namespace tessera::inspect {
 namespace {
 
-// A block (a page's tokens of one head's keys or values) begins on a multiple of this.
+// Alignment of a block (one head's keys or values of a page's tokens), in bytes.
 constexpr std::uint64_t kBlockAlignment = 64;
 constexpr std::uint64_t kLargestArgument = std::numeric_limits<std::int32_t>::max();
 
-using Sum = std::optional<std::uint64_t>;  // nullopt: past 64 bits
+using Sum = std::optional<std::uint64_t>;  // nullopt: more than 64 bits
 
 Sum plus(Sum a, Sum b) {
   std::uint64_t sum = 0;
@@ -35,7 +35,7 @@ Sum block_bytes(const KvQuestion& question, DType type, kv::Part part, std::uint
   return bytes ? Sum(*bytes / kBlockAlignment * kBlockAlignment) : std::nullopt;
 }
 
-// One page of these layers on one device.
+// Returns the bytes of one page of these layers on one device.
 Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType asked) {
   const DType type = group.type != DType::automatic ? group.type : asked;
   const Sum values = group.latent ? Sum(0) : block_bytes(question, type, kv::Part::value, group.value_dim);
@@ -43,14 +43,14 @@ Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType asked) {
   return times(times(head, divide_up(group.kv_heads, question.tp)), group.layers);
 }
 
-// Pages that a user holds, a token of the next step included. A sliding window begins within a page, so that it touches
-// one more than it has tokens for, and the cache keeps one more behind it for roll-backs.
+// Returns the pages that a user holds, with a token of the next step. A sliding window begins within a page, so it touches
+// one page more than its tokens fill, and the cache keeps another page behind it for roll-backs.
 std::uint64_t pages(const KvQuestion& question, const KvLayers& group, std::uint64_t context) {
   const std::uint64_t all = divide_up(context, question.page_tokens);
   return group.window == 0 ? all : std::min(all, divide_up(group.window - 1, question.page_tokens) + 2);
 }
 
-// The most that a user holds of the states of recurrent layers: checkpoints, and what other users may find.
+// Returns the most bytes of recurrent states that a user holds: the live state, checkpoints, and states offered to other users.
 Sum state_bytes(const KvQuestion& question, std::uint64_t context) {
   if (!question.states.has_state()) return 0;
   const std::uint64_t pages = divide_up(context, question.page_tokens);
@@ -77,7 +77,7 @@ std::uint64_t largest_context(const KvQuestion& question, DType type) {
   if (!fits(0)) return 0;
   std::uint64_t fitting = 0, failing = question.context_limit == 0 ? kAnyContext - 1 : question.context_limit;
   if (fits(failing)) return question.context_limit == 0 ? kAnyContext : failing;
-  while (failing - fitting > 1) {  // bytes grow with the context
+  while (failing - fitting > 1) {  // bisection, since bytes grow with the context
     const std::uint64_t middle = fitting + (failing - fitting) / 2;
     (fits(middle) ? fitting : failing) = middle;
   }
@@ -150,7 +150,7 @@ std::uint64_t device_weights(const KvQuestion& question) noexcept { return divid
 Result<std::vector<KvRow>> kv_table(const KvQuestion& question) {
   if (auto ok = check(question); !ok) return ok.error();
   const bool latent = std::ranges::any_of(question.groups, &KvLayers::latent);
-  const auto holds = [&](DType type) { return !latent || kv_record_bytes(type, kv::Part::key, 0) == 0; };  // no scale
+  const auto holds = [&](DType type) { return !latent || kv_record_bytes(type, kv::Part::key, 0) == 0; };  // a type without scales
   const auto refused = [](DType type) {
     return refuse(fmt::format("{} does not hold latent attention's keys; choose f32, f16 or bf16", to_string(type)));
   };

@@ -11,7 +11,7 @@ namespace {
 
 using TableLines = std::vector<std::vector<std::string>>;  // the first is the header
 
-// The first column to the left, numbers to the right.
+// Returns the table as a text, with the first column aligned to the left and numbers to the right.
 std::string aligned(const TableLines& lines) {
   std::vector<std::size_t> widths(lines.front().size());
   for (const auto& line : lines) {
@@ -59,7 +59,7 @@ std::string heading(const KvReport& report) {
   return out + "\n";
 }
 
-// One context: everything about a type in its line.
+// Returns the table for one context, with all figures of a type in its line.
 std::string one_context(const KvReport& report) {
   const KvQuestion& question = report.question;
   const std::string users = users_text(question.users.value_or(1));
@@ -83,7 +83,7 @@ std::string one_context(const KvReport& report) {
   return fmt::format("\n{} at {} tokens\n", users, question.contexts.front()) + aligned(lines);
 }
 
-// A table with a column for each context.
+// Returns a table with a column for each context.
 template <class Text>
 TableLines by_context(const KvReport& report, Text text) {
   TableLines lines = {{"type"}};

@@ -1,4 +1,4 @@
-// tessera-inspect: what is in a model file, and the memory that it would take.
+// tessera-inspect: shows the contents of a model file, and the memory that the model would take.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -37,7 +37,7 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-// A reader that had enough (`| head`) is no failure.
+// Prints the text. A reader that leaves early (`| head`) is no failure.
 int print(const std::string& text) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -52,7 +52,7 @@ struct Arguments {
   std::optional<std::string> key;
   std::uint32_t context = 0;
   bool metadata = false, tensors = false, plan = false, json = false;
-  bool plan_options = false;  // the plan was asked for, if only by its options
+  bool plan_options = false;  // an option of the plan was given, which asks for the plan
   KvArguments kv;
 };
 
@@ -87,7 +87,7 @@ int run(const Arguments& arguments) {
     options.kv.dtype = arguments.kv_dtype;
     options.kv.wide = arguments.kv_wide;
     const auto plan = Engine::plan(*file, options);
-    // A file that is no model for the engine (a vocabulary, another architecture) has metadata and tensors all the same.
+    // Shows metadata and tensors also for a file that is no model for the engine (a vocabulary, another architecture).
     if (!plan && (arguments.plan || arguments.plan_options)) return fail(plan.error().text());
     if (plan) sections.plan = *plan;
   }

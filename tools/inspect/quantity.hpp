@@ -1,4 +1,4 @@
-// Numbers as people write them on a command line. Each error says what was expected.
+// Parses numbers of the command line. Each error says what was expected.
 #pragma once
 
 #include <cstdint>

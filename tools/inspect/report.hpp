@@ -1,4 +1,4 @@
-// What tessera-inspect shows of a model file, as text and as JSON.
+// The report of tessera-inspect on a model file, as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline std::uint64_t values_of(const GgufTensor& tensor) noexcept {
   return tensor.dims[0] * tensor.dims[1] * tensor.dims[2] * tensor.dims[3];
 }
 
-// By type; in all under the key "".
+// Returns the totals of each type, and the totals of all under the key "".
 inline std::map<std::string, Total> totals_of(const ModelFile& file) {
   std::map<std::string, Total> totals;
   for (const GgufTensor& tensor : file.tensors()) {
@@ -38,11 +38,11 @@ struct Sections {
   std::optional<Plan> plan;
 };
 
-// Text from a file may hold anything; what is shown on a terminal must not command it.
+// Return the report. Control characters in texts of the file are escaped, so that they cannot command a terminal.
 std::string text_report(const ModelFile& file, const Sections& sections);
 std::string json_report(const ModelFile& file, const Sections& sections);
 
-// One value as it is: a string's bytes, a number, an array's elements one a line. Ends with a newline.
+// Returns one value without decoration: a string's bytes, a number, an array's elements one a line. Ends with a newline.
 std::string raw_value(const GgufEntry& entry);
 std::string json_value(const GgufEntry& entry);
 

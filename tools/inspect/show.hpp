@@ -1,4 +1,4 @@
-// How tables write sizes, and texts that come from a file.
+// Writes sizes in tables, and texts that come from a file.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ std::string_view text_of(const GgufEntry& entry) {
   return {reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()};
 }
 
-// Cut at a character's start, not within it.
+// Cuts a long text, at the border of a character.
 std::string cut(std::string_view text) {
   if (text.size() <= kShownText) return shown(text);
   std::size_t end = kShownText;
@@ -35,7 +35,7 @@ std::string element(const GgufArray& array, std::uint64_t i) {
   return fmt::format("{}", array.number(i));
 }
 
-// The first `most` elements.
+// Returns the first `most` elements.
 std::vector<std::string> elements(const GgufEntry& entry, std::uint64_t most) {
   const GgufArray array(entry.element_type, entry.count, entry.bytes);
   std::vector<std::string> out;
@@ -64,7 +64,7 @@ std::string type_of(const GgufEntry& entry) {
                                        : std::string(to_string(entry.type));
 }
 
-// A chat template, or another text of several lines, in full.
+// Returns a text of several lines, like a chat template, in full.
 std::string block(std::string_view text) {
   std::string out;
   std::string all = shown(text, Lines::kept);
@@ -91,7 +91,7 @@ std::string metadata_text(const GgufFile& file) {
   return out;
 }
 
-// Of a type that tessera does not read: its number.
+// Returns the type's name, or the number of a type that tessera does not read.
 std::string type_text(DType type) {
   return formats::block_of(type) ? std::string(to_string(type)) : fmt::format("({})", static_cast<unsigned>(type));
 }

@@ -1,4 +1,4 @@
-// Made-up long texts with one sentence that matters: a number, and a question for it at the end.
+// Makes up long texts with one sentence that matters, which has a number, and a question for the number at the end.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 namespace tessera::needles {
 
 struct Haystack {
-  std::string text;      // with the needle somewhere in it
-  std::string question;  // which the answer follows
+  std::string text;      // the text, with the needle in it
+  std::string question;  // the question, which the answer follows
   std::string answer;    // digits
 };
 
-// About `words` words; the needle is where `depth` of them stand before it (0 to 1). The same for the same seed.
+// Returns a text of about `words` words. `depth`: the share of words before the needle, from 0 to 1. The same seed gives the same
+// text.
 [[nodiscard]] Haystack make_haystack(std::uint64_t seed, std::size_t words, double depth);
 
 }  // namespace tessera::needles

@@ -1,4 +1,4 @@
-// tessera-needles: of numbers hidden in long made-up texts, how many does a model find when it keeps a part of the tokens?
+// tessera-needles: counts how many numbers, hidden in long made-up texts, a model finds if it keeps a part of the tokens.
 #include <unistd.h>
 
 #include <cstdio>
@@ -46,7 +46,7 @@ int fail(const Error& error) {
   return kFailure;
 }
 
-// Whether what the model says begins with the answer, spaces apart.
+// Returns whether the model's text begins with the answer, apart from spaces.
 Result<bool> answers(Session& session, const std::string& answer) {
   Sampler greedy = sampling::chain().greedy().build();
   std::string said;
@@ -59,7 +59,7 @@ Result<bool> answers(Session& session, const std::string& answer) {
   return first != std::string::npos && said.compare(first, answer.size(), answer) == 0;
 }
 
-// Whether the needle is found by a session with this budget, whose text and question are read in one part or two.
+// Returns whether a session with this budget finds the needle. `parts`: text and question, in one part or two.
 Result<bool> finds(const Engine& engine, std::span<const std::vector<Token>> parts, DType dtype,
                    const TokenBudget& budget, const std::string& answer) {
   auto session = engine.session({.kv = {.dtype = dtype, .budget = budget}});
@@ -75,7 +75,7 @@ Result<bool> finds(const Engine& engine, std::span<const std::vector<Token>> par
 
 int run(const Arguments& arguments) {
   EngineOptions options = arguments.options;
-  options.kv.budget = {.tokens = kLeastTokenBudget, .choice = TokenChoice::snapkv};  // room for votes
+  options.kv.budget = {.tokens = kLeastTokenBudget, .choice = TokenChoice::snapkv};  // makes room for votes
   options.context = static_cast<std::uint32_t>(arguments.tokens + arguments.tokens / 2 + 256);
   const auto engine = Engine::load(arguments.model, options);
   if (!engine) return fail(engine.error());
@@ -83,7 +83,7 @@ int run(const Arguments& arguments) {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   std::size_t tokens = 0;
   for (std::size_t i = 0; i < arguments.texts; ++i) {
-    const double depth = (static_cast<double>(i) + 0.5) / static_cast<double>(arguments.texts) * 0.7;  // of the rest a window keeps some
+    const double depth = (static_cast<double>(i) + 0.5) / static_cast<double>(arguments.texts) * 0.7;  // a window keeps some of the rest
     const needles::Haystack made = needles::make_haystack(i, arguments.tokens * 7 / 10, depth);
     const auto text = engine->tokenizer().encode(made.text);
     if (!text) return fail(text.error());

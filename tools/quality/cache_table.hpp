@@ -1,5 +1,5 @@
-// What smaller KV caches cost: the predictions of one engine with each of them, against those with all tokens' keys and values in
-// float32. Everything else is the same, so that nothing but the cache shows.
+// Measures the loss by smaller KV caches: compares the predictions of one engine with each cache to the predictions with the keys
+// and values of all tokens in float32. All else is equal, so only the cache makes a difference.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@ namespace tessera::quality {
 
 struct CacheTableOptions {
   std::vector<tool::CacheChoice> caches;
-  std::size_t chunk = 256;  // tokens of an append; a budget drops tokens behind each
-  std::size_t last = 0;     // predictions of a document that count, its last ones; 0: all
+  std::size_t chunk = 256;  // tokens of an append, after which a budget drops tokens
+  std::size_t last = 0;     // the last predictions of a document, which count; 0: all
 };
 
 struct CacheRow {
   Divergence divergence;
-  double bytes_per_token = 0.0;  // held at a document's end, over its tokens; of all documents
+  double bytes_per_token = 0.0;  // bytes held at the documents' ends, divided by their tokens
 };
 
-// A row for each cache. The sessions of a document read it side by side, a chunk at a time: logits are compared and forgotten, so
-// documents can be long. `progress` gets the tokens that have been read, of all documents.
+// Returns a row for each cache. The sessions of a document read it side by side, a chunk at a time; logits are compared and dropped,
+// so documents can be long. `progress` is called with the tokens of all documents that have been read.
 [[nodiscard]] Result<std::vector<CacheRow>> compare_caches(const Engine& engine, const Documents& documents,
                                                            const CacheTableOptions& options,
                                                            const std::function<void(std::size_t)>& progress);

@@ -1,4 +1,4 @@
-// How far a run's predictions are from a reference's: everything in double, rows in their order.
+// Measures how far a run's predictions are from a reference's: in double, rows in their order.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace tessera::quality {
 
 class Divergence {
  public:
-  // Logits of one row [vocab] in the reference and in the run, and the token that came next in the text.
-  // False, and nothing is added, if a logit is not finite.
+  // Adds a row: its logits [vocab] in the reference and in the run, and the text's next token.
+  // Returns false and adds nothing if a logit is not finite.
   [[nodiscard]] bool add(std::span<const float> reference, std::span<const float> run, Token next);
 
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
-  [[nodiscard]] double mean_kl() const;  // of KL(reference || run), nats a token
+  [[nodiscard]] double mean_kl() const;  // mean of KL(reference || run), in nats a token
   [[nodiscard]] double max_kl() const { return max_kl_; }
   [[nodiscard]] double reference_perplexity() const;
   [[nodiscard]] double perplexity() const;

@@ -1,6 +1,6 @@
-// Sums up the squares of what a model's matrices multiply, and writes them as llama.cpp's importance matrix: GGUF with
-// general.type = imatrix, and for each tensor NAME NAME.in_sum2 [inputs, matrices] and NAME.counts [1, matrices], F32.
-// (tools/quantize/importance.hpp reads one.)
+// Sums the squares of the inputs of a model's matrices, and writes the sums as llama.cpp's importance matrix: GGUF with
+// general.type = imatrix, and for each tensor NAME the F32 tensors NAME.in_sum2 [inputs, matrices] and NAME.counts [1, matrices].
+// (tools/quantize/importance.hpp reads the file.)
 #pragma once
 
 #include <filesystem>
@@ -18,11 +18,11 @@ namespace tessera::quality {
 
 class InputSums final : public InputObserver {
  public:
-  // Room for all matrices of the model; what is seen of others is not counted.
+  // Makes room for all matrices of the model. Inputs of other matrices are not counted.
   explicit InputSums(const ModelFile& model);
   void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept override;
 
-  // Tensors that saw no row are left out. `source` and `documents` say what was read.
+  // Writes the file, without tensors that saw no row. `source` and `documents`: the text that was read.
   [[nodiscard]] Status write(const std::filesystem::path& path, const std::filesystem::path& source, const Documents& documents) const;
 
  private:

@@ -1,6 +1,6 @@
-// Logits of a run, kept for others to be compared with. Little-endian:
+// A file of a run's logits, with which other runs are compared. Little-endian:
 //   8 bytes "TSLOGITS", u32 vocabulary, u32 zero, u64 rows, u64 hash of the tokens, then f32 logits  [rows, vocab].
-// Logits and not log-probabilities: these would be rounded, and the differences that count are of 1e-7.
+// Logits, because log-probabilities would be rounded, and differences of 1e-7 count.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class LogitsWriter {
  public:
   [[nodiscard]] static Result<LogitsWriter> create(const std::filesystem::path& path, const LogitsHeader& header);
   void write(std::span<const float> logits);
-  [[nodiscard]] Status finish();  // an error of any write shows here
+  [[nodiscard]] Status finish();  // returns the error of any write
 
  private:
   std::unique_ptr<std::ofstream> out_;
@@ -35,7 +35,7 @@ class LogitsWriter {
 
 class LogitsReader {
  public:
-  // The header must be what the caller expects, and the file as long as it says.
+  // Opens a file. Its header must equal `expected`, and its length must fit the header.
   [[nodiscard]] static Result<LogitsReader> open(const std::filesystem::path& path, const LogitsHeader& expected);
   [[nodiscard]] Status read(std::span<float> logits);
 

@@ -1,4 +1,4 @@
-// tessera-quality: what a way of computing costs in the predictions of a model, against float32.
+// tessera-quality: measures how much a way of computing changes a model's predictions, compared with float32.
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ Exit status: 0 done, 1 failure, 2 usage.)";
 struct Arguments {
   std::filesystem::path model, tokens, save, reference, imatrix;
   EngineOptions options;
-  std::uint32_t chunk = 0;  // tokens appended at once; 0: a document, or what --caches has
+  std::uint32_t chunk = 0;  // tokens appended at once; 0: a whole document, or the default of --caches
   CacheTableOptions caches;
   bool json = false;
 };
@@ -62,7 +62,7 @@ int fail(const Error& error) {
   return kFailure;
 }
 
-// The logits after each of the document's tokens but the last  [tokens - 1, vocab].
+// Returns the logits after each of the document's tokens but the last  [tokens - 1, vocab].
 Result<std::vector<float>> logits_of(const Engine& engine, std::span<const Token> document, std::size_t chunk) {
   auto session = engine.session();
   if (!session) return session.error();
@@ -79,7 +79,7 @@ Result<std::vector<float>> logits_of(const Engine& engine, std::span<const Token
   return values;
 }
 
-// Where the reference's logits come from: a file, or an engine of its own.
+// The source of the reference's logits: a file, or an engine of its own.
 class Reference {
  public:
   static Result<Reference> make(const Arguments& arguments, const LogitsHeader& header) {
@@ -124,7 +124,7 @@ Status save(const Arguments& arguments, const Engine& engine, const Documents& d
   return writer->finish();
 }
 
-// Reads the documents for what the model's matrices multiply, instead of comparing.
+// Reads the documents to sum the inputs of the model's matrices, instead of comparing.
 Status write_imatrix(const Arguments& arguments, const ModelFile& file) {
   InputSums sums(file);
   EngineOptions options = arguments.options;
@@ -183,7 +183,7 @@ void print(const Arguments& arguments, const Divergence& result) {
   fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
 }
 
-// Whether products round what they multiply to 8 bits or to bf16, so that a change of the cache shows in that rounding too.
+// Returns whether products round their inputs to 8 bits or bf16: then a change of the cache also changes that rounding.
 bool rounds_activations(const Engine& engine) {
   const auto uses = engine.explain();
   return uses && std::ranges::any_of(*uses, [](const KernelUse& use) {
@@ -230,7 +230,7 @@ int run_caches(const Arguments& arguments, const ModelFile& file) {
   options.kv.dtype = DType::f32;
   for (const tool::CacheChoice& cache : arguments.caches.caches) {
     const TokenBudget budget{.tokens = kLeastTokenBudget, .choice = cache.choice};
-    if (counts_attention(budget)) options.kv.budget = budget;  // room for votes
+    if (counts_attention(budget)) options.kv.budget = budget;  // makes room for votes
   }
   const auto engine = Engine::load(file, options);
   if (!engine) return fail(engine.error());

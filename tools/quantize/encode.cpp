@@ -16,8 +16,8 @@ namespace tessera::quantize {
 
 namespace {
 
-// A segment is what a thread takes at a time, a piece what is read and written at a time. Rows are whole blocks of both
-// formats, so a tensor is one long row; segments are whole blocks of every format.
+// A thread takes a segment at a time; a piece is read and written at a time. Rows are whole blocks of both
+// formats, so a tensor can be treated as one long row. Segments are whole blocks of every format.
 constexpr std::uint64_t kSegmentValues = 1 << 15;
 constexpr std::uint64_t kPieceSegments = 64;
 
@@ -33,15 +33,15 @@ struct Piece {
   std::byte* out;
   std::uint64_t values;
   Segment* segments;
-  // With an importance matrix.
+  // Only with an importance matrix.
   const std::vector<float>* importance = nullptr;  // [matrices, row]
   std::uint64_t row = 0, matrix = 0;               // values of a row, and of a matrix
-  std::uint64_t first = 0;                         // where the piece begins in the tensor
+  std::uint64_t first = 0;                         // index of the piece's first value in the tensor
 };
 
-// Encodes values of the piece that begin at `at`, each row's parts with that row's importance. Rows are whole blocks.
+// Encodes values of the piece from `at` on, each part of a row with the row's importance. Rows are whole blocks.
 void encode_values(const Piece& piece, std::uint64_t at, std::span<const float> x, std::span<std::byte> out) noexcept {
-  // Sizes agree by construction, and a failure would show as a wrong file in any test.
+  // Results are not checked: the sizes agree by construction, and a failure would show as a wrong file in any test.
   if (piece.importance == nullptr) {
     (void)formats::encode_row(piece.to, x, out);
     return;
@@ -91,7 +91,7 @@ void encode_piece(const Piece& piece, unsigned threads, float* scratch) {
   try {
     for (unsigned t = 1; t < std::min<std::uint64_t>(threads, n); ++t)
       helpers.emplace_back(work, scratch + 2 * t * kSegmentValues);
-  } catch (const std::system_error&) {  // no more threads to be had: those there are do it
+  } catch (const std::system_error&) {  // no more threads can be made: the present ones do the work
   }
   work(scratch);
 }

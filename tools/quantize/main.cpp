@@ -1,4 +1,4 @@
-// tessera-quantize: writes a GGUF model again with its weight matrices in another format.
+// tessera-quantize: writes a GGUF model with its weight matrices in another format.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -90,7 +90,7 @@ Status copy_metadata(const ModelFile& model, const tool::Target& target, GgufWri
   return writer.set("general.quantization_version", std::uint32_t{2});
 }
 
-// The tensors that an importance matrix would help, and that this one knows nothing of.
+// Prints the tensors that would profit from importance, but are not in this importance matrix.
 void tell_missing(const std::vector<Step>& steps, const Importance& importance) {
   std::string names;
   std::size_t count = 0;
@@ -137,7 +137,7 @@ int run(const Arguments& arguments) {
   std::vector<Loss> losses;
   losses.reserve(steps->size());
   const auto written = writer.write_file(arguments.out, [&](std::string_view, const ByteSink& write) -> Status {
-    const Step& step = (*steps)[losses.size()];  // tensors come in the order in which they were described
+    const Step& step = (*steps)[losses.size()];  // tensors come in the order of the steps
     auto loss = encode_tensor(*model, step, importance.of(step.tensor->name), arguments.options.threads, write, progress);
     if (!loss) return std::move(loss).error();
     losses.push_back(*loss);
@@ -193,7 +193,7 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // An interrupt ends the work at the next piece; the temporary file is removed and OUT is as it was.
+  // A signal ends the work at the next piece; the temporary file is removed, and OUT stays as it was.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) tool::on_signal(signal, request_stop);
   try {
     const int status = parse_and_run(argc, argv);

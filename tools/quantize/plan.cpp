@@ -10,8 +10,8 @@ namespace {
 
 bool ends_with_weight(std::string_view name) { return name.ends_with(".weight"); }
 
-// What llama.cpp leaves as it is too: position and token type embeddings are added, not multiplied, so that every token's
-// error would show; a router of experts and a convolution are small, and much hangs on them.
+// Returns whether a tensor is better not quantised, as in llama.cpp. Position and token type embeddings are added, not multiplied,
+// so each error would show. Routers of experts and convolutions are small, and results depend on them strongly.
 bool is_delicate(std::string_view name) {
   return name == "position_embd.weight" || name == "token_types.weight" || name.ends_with(".ffn_gate_inp.weight") ||
          name.ends_with(".ssm_conv1d.weight");

@@ -1,4 +1,4 @@
-// Which tensor becomes which format.
+// Chooses the format of each tensor.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace tessera::quantize {
 
 struct Options {
   tool::Target target;
-  std::optional<DType> output;     // the output matrix (the embedding where the two are tied), instead of the rules'
-  std::optional<DType> embedding;  // the token embedding
+  std::optional<DType> output;     // format of the output matrix (or of a tied embedding); none: the rules'
+  std::optional<DType> embedding;  // format of the token embedding; none: the rules'
   bool requantize = false;
   std::uint32_t threads = 0;  // 0: all processors
 };
@@ -25,12 +25,12 @@ struct Options {
 struct Step {
   const GgufTensor* tensor;
   DType to;
-  std::uint64_t values, bytes;  // bytes: as it will be
-  std::string note;             // why it is not the format that was asked for; empty where it is
+  std::uint64_t values, bytes;  // values, and bytes in the new format
+  std::string note;             // the reason why `to` is not the format that was asked for; empty if it is
 };
 
-// One step for each tensor, in file order. A quantised source that would change its format without `requantize` is an
-// error that names the tensor.
+// Makes a step for each tensor, in file order. Error, with the tensor's name: a quantised tensor would change its format, without
+// `requantize`.
 [[nodiscard]] Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& options);
 
 }  // namespace tessera::quantize

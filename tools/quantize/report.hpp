@@ -1,4 +1,4 @@
-// What the tool prints: progress on a terminal, a table at the end.
+// The output of the tool: progress on a terminal, a table at the end.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tessera::quantize {
 
-// A line on standard error that is rewritten, if that is a terminal.
+// A line on standard error that is rewritten again and again, if that is a terminal.
 class ProgressLine {
  public:
   explicit ProgressLine(std::uint64_t total) noexcept;
@@ -25,10 +25,10 @@ class ProgressLine {
   bool terminal_;
 };
 
-// A line on standard error for a tensor: what it is and what it becomes, and why not what was asked for.
+// Prints a line for a tensor to standard error: its format, its new format, and the step's note.
 void print_tensor(const Step& step);
 
-// The summary: by format, in all, and how long it took.
+// Prints the summary: by format, in all, and the time.
 void print_table(std::span<const Step> steps, std::span<const Loss> losses, double seconds);
 
 }  // namespace tessera::quantize

@@ -1,4 +1,5 @@
-// --caches, as the tools that compare KV caches have it: a list of TYPE (as of --kv-dtype), TYPE:N or TYPE:P%, each with :CHOICE behind it.
+// The option --caches of tools that compare KV caches: a list of TYPE (as in --kv-dtype), TYPE:N or TYPE:P%, the latter two
+// optionally with :CHOICE behind them.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +15,21 @@
 
 namespace tessera::tool {
 
-// A type of keys and values, and how many tokens keep theirs.
+// A type of keys and values, and the number of tokens that keep theirs.
 struct CacheChoice {
-  std::string name;  // as it was written
+  std::string name;  // the text of the option
   DType dtype = DType::f16;
-  std::uint32_t tokens = 0;  // 0: a share of a sequence's
+  std::uint32_t tokens = 0;  // 0: `share` of a sequence's tokens
   double share = 1.0;
   TokenChoice choice = TokenChoice::window;
 
-  // For a sequence of so many tokens; kNoTokenBudget where all are kept.
+  // Returns the budget for a sequence of `length` tokens; kNoTokenBudget if all tokens are kept.
   [[nodiscard]] TokenBudget budget(std::size_t length) const;
 };
 
 inline constexpr const char* kCachesType = "TYPE[:N|P%[:window|h2o|snapkv]],...";
 
-// Throws CLI::ValidationError, which names what is wrong.
+// Parses one cache. Throws CLI::ValidationError, which says what is wrong.
 [[nodiscard]] CacheChoice parse_cache(std::string_view text);
 CLI::Option* add_caches(CLI::App& app, std::vector<CacheChoice>& caches, const std::string& description);
 

@@ -1,4 +1,4 @@
-// What all programs' command lines have in common.
+// Shared parts of all programs' command lines.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace tessera::tool {
 
-// Letters that are added, left out or changed between them.
+// Returns how many letters are added, left out or changed between the two.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -31,7 +31,8 @@ namespace tessera::tool {
   return row.back();
 }
 
-// The long option that an unknown "--text" was likely meant to be: one that begins like it, or of few other letters; else empty.
+// Returns the long option that an unknown "--text" was likely meant to be: an option that begins in the same way, or differs in few
+// letters; else empty.
 [[nodiscard]] inline std::string option_like(const CLI::App& app, std::string_view text) {
   text = text.substr(2, text.find('=') - 2);
   std::string best;
@@ -50,8 +51,8 @@ namespace tessera::tool {
   return best;
 }
 
-// As app.parse(argc, argv), which of `--option=` with nothing behind it would take the next argument for its value, and of
-// `--unknown 3` would say that "3 --unknown" was not expected.
+// Parses the command line. Corrects app.parse(argc, argv) in two points: that one takes the next argument for the value of
+// `--option=`, and says of `--unknown 3` that "3 --unknown" was not expected.
 inline void parse(CLI::App& app, int argc, char** argv) {
   std::vector<std::string> arguments;
   bool options = true;  // until a lone --
@@ -66,7 +67,7 @@ inline void parse(CLI::App& app, int argc, char** argv) {
     }
     arguments.push_back(std::move(text));
   }
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ExtrasError&) {
@@ -80,14 +81,14 @@ inline void parse(CLI::App& app, int argc, char** argv) {
   }
 }
 
-// Whether everything that was printed has arrived: a full disk shows here.
+// Returns whether all printed output has arrived; false if the disk is full.
 [[nodiscard]] inline bool output_arrived() {
   std::cout.flush();
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
 }
 inline constexpr const char* kLostOutput = "cannot write to standard output";
 
-// A number of tokens: "8192" or "8k", of 1024 each.
+// Parses a number of tokens: "8192" or "8k", where k is 1024.
 [[nodiscard]] inline std::optional<std::uint64_t> parse_tokens(std::string_view text) {
   const bool thousands = text.ends_with('k') || text.ends_with('K');
   if (thousands) text.remove_suffix(1);

@@ -22,7 +22,7 @@ struct Named {
   std::uint32_t file_type;
 };
 
-// Of every other format the name is the format's own.
+// The names of mixes. Every other format has its own name.
 constexpr std::array kMixes = {
     Named{"Q5_K_M", {DType::q5_k, Mix::medium}, 17},
     Named{"Q5_K_S", {DType::q5_k, Mix::small}, 16},
@@ -36,11 +36,11 @@ constexpr std::array kMixes = {
     Named{"Q2_K", {DType::q2_k, Mix::medium}, 10},
 };
 
-// Formats that other programs write.
+// Names of formats that only other programs write.
 constexpr std::array<std::string_view, 13> kElsewhere = {"Q2_K_S", "IQ3_M",   "IQ3_S",  "IQ3_XS",  "IQ3_XXS", "IQ2_M", "IQ2_S",
                                                          "IQ2_XS", "IQ2_XXS", "IQ1_M",  "IQ1_S",   "TQ1_0",   "TQ2_0"};
 
-// "blk.12.attn_v.weight" is of layer 12.
+// Returns the layer of a tensor: 12 for "blk.12.attn_v.weight".
 std::optional<std::uint64_t> layer_of(std::string_view name) {
   if (!name.starts_with("blk.")) return std::nullopt;
   name.remove_prefix(4);
@@ -50,13 +50,13 @@ std::optional<std::uint64_t> layer_of(std::string_view name) {
   return layer;
 }
 
-// Bits of a value.
+// Returns the bits of a value.
 double bits_of(DType type) noexcept {
   const auto block = formats::block_of(type);
   return block ? 8.0 * static_cast<double>(block->bytes) / static_cast<double>(block->values) : 0.0;
 }
 
-// The first and the last eighth of `count`, and every third between.
+// Returns true in the first and the last eighth of `count`, and for every third in between.
 bool more_bits(std::uint64_t i, std::uint64_t count) {
   const std::uint64_t eighth = count / 8;
   return i < eighth || i >= 7 * count / 8 || (i - eighth) % 3 == 2;

@@ -1,4 +1,4 @@
-// Names of formats, and which tensor of a model gets which one. llama.cpp's mixes (Q4_K_M and the like) spend more bits
+// Names of formats, and the format that each tensor of a model gets. llama.cpp's mixes (like Q4_K_M) spend more bits
 // where its authors measured that they are worth it; the rules are those of its llama_tensor_get_type (llama-quant.cpp).
 #pragma once
 
@@ -13,33 +13,34 @@
 
 namespace tessera::tool {
 
-enum class Mix { none, small, medium, large };  // every matrix alike, ..._S, ..._M (or no letter), ..._L
+enum class Mix { none, small, medium, large };  // all matrices the same, ..._S, ..._M (or no letter), ..._L
 
 struct Target {
   DType format = DType::q8_0;
   Mix mix = Mix::none;
 };
 
-// The names, best first, for messages.
+// Returns the names of all targets, best first, for messages.
 [[nodiscard]] std::string target_names();
-// All formats without a mix, with their bits a weight: "F32 32   F16 16   ...".
+// Returns all formats without a mix, with their bits a weight: "F32 32   F16 16   ...".
 [[nodiscard]] std::string formats_with_bits();
-// "Q4_K_M", in any case. What tessera cannot write yet is told apart from what nobody can.
+// Parses "Q4_K_M", in upper or lower case. The error for a known format that tessera cannot write differs from the error for an
+// unknown one.
 [[nodiscard]] Result<Target> parse_target(std::string_view name);
 [[nodiscard]] std::string name_of(const Target& target);
-// general.file_type, llama.cpp's number of a whole file's format.
+// Returns general.file_type, llama.cpp's number of a whole file's format.
 [[nodiscard]] std::uint32_t file_type(const Target& target) noexcept;
-// What general.file_type says of a mix, else the type of most weight bytes; "?" of a file without matrices.
+// Returns the mix that general.file_type names, else the type of most weight bytes; "?" for a file without matrices.
 [[nodiscard]] std::string format_of(const ModelFile& file);
 
-// What a format becomes where rows are not whole blocks of it: llama.cpp's rule, then F16.
+// Returns the format to use if rows of `row` values are not whole blocks of `wanted`: by llama.cpp's rule, else F16.
 [[nodiscard]] DType fitting(DType wanted, std::uint64_t row) noexcept;
 
-// What the rules need to know of a model.
+// The facts about a model for the rules.
 struct MixedModel {
   std::string architecture;
   std::uint64_t layers = 0, heads = 0, kv_heads = 0;
-  std::vector<std::uint64_t> value_layers;  // those with attn_v or attn_qkv, ascending
+  std::vector<std::uint64_t> value_layers;  // layers with attn_v or attn_qkv, ascending
 };
 [[nodiscard]] MixedModel mixed_model(const ModelFile& model);
 
@@ -47,9 +48,9 @@ class Rules {
  public:
   Rules(MixedModel model, const Target& target);
 
-  // The format of a weight matrix, before its rows are asked whether they are whole blocks of it.
+  // Returns the format of a weight matrix, before fitting().
   [[nodiscard]] DType format_of(std::string_view name) const;
-  // That of the output matrix, which touches every logit (of the token embedding, where that is both).
+  // Returns the format of the output matrix, which touches every logit (or of a token embedding that is also the output matrix).
   [[nodiscard]] DType output() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// --kv-dtype and --kv-wide, as programs have them in common. A type is one of kv_types() by its name in small letters, or
-// "auto". Another one is an error of usage (status 2).
+// The options --kv-dtype and --kv-wide of all programs. A type is the name of one of kv_types() in small letters, or
+// "auto". Another name is an error of usage (status 2).
 #pragma once
 
 #include <charconv>
@@ -36,7 +36,7 @@ inline CLI::Option* add_kv_dtype(CLI::App& app, DType& type, const std::string& 
   return app.add_option_function<std::string>("--kv-dtype", set, description)->type_name(kv_type_names());
 }
 
-// "TYPE", "TYPE:N" or "TYPE:FIRST+LAST".
+// Parses "TYPE", "TYPE:N" or "TYPE:FIRST+LAST".
 inline WideLayers parse_wide_layers(const std::string& option, const std::string& text) {
   const std::size_t colon = text.find(':');
   WideLayers wide{.dtype = kv_type_named(option, text.substr(0, colon))};

@@ -1,4 +1,4 @@
-// The KV types of a plan, as programs show them.
+// Shows the KV types of a plan.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace tessera::tool {
 
-// "INT4, INT8 in the first 1 and last 1 layers".
+// Returns "INT4, INT8 in the first 1 and last 1 layers".
 inline std::string kv_types_text(DType type, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return std::string(to_string(type));
   return fmt::format("{}, {} in the first {} and last {} layers", to_string(type), to_string(wide.dtype), wide.first, wide.last);
 }
 
-// null if all layers have one type. Json: of nlohmann.
+// Returns null if all layers have one type. Json: nlohmann's.
 template <class Json>
 Json wide_json(const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return nullptr;

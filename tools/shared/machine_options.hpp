@@ -1,5 +1,4 @@
-// The options about the machine that programs have in common, each said and refused in one way: a wrong one is an error
-// of usage (status 2).
+// The options about the machine that all programs share. A wrong value is an error of usage (status 2).
 #pragma once
 
 #include <charconv>
@@ -19,12 +18,12 @@ namespace tessera::tool {
 
 inline constexpr std::uint32_t kMostThreads = 4096;
 
-// "PROGRAM 0.1.0", as the first line of any program's --version.
+// Adds --version, which prints "PROGRAM 0.1.0".
 inline void add_version(CLI::App& app, std::string_view program) {
   app.set_version_flag("--version", fmt::format("{} {}", program, version()), "Print the version");
 }
 
-// -t, --threads N. More than this process may use is not an error, but slower than fewer: that is said.
+// Adds -t, --threads N. More threads than this process may use give a warning, because they are slower.
 inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
   return app
       .add_option_function<std::string>(
@@ -47,7 +46,7 @@ inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
       ->type_name("N");
 }
 
-// --isa SET, a name of kInstructionSets or "auto".
+// Adds --isa SET, a name of kInstructionSets or "auto".
 inline CLI::Option* add_instruction_set(CLI::App& app, InstructionSet& set) {
   return app
       .add_option_function<std::string>(

@@ -8,7 +8,7 @@
 
 namespace tessera::tool {
 
-// Whether writing `out` would destroy a part of the model.
+// Returns whether writing `out` would destroy a part of the model.
 [[nodiscard]] inline bool is_part_of(const std::filesystem::path& out, const ModelFile& model) {
   for (const GgufFile& part : model.parts()) {
     std::error_code ignored;

@@ -1,4 +1,4 @@
-// What a served trace was like: the same figures of a real run (tessera-bench --trace) and of a simulated one.
+// The figures of a served trace: the same for a real run (tessera-bench --trace) and for a simulated run.
 #pragma once
 
 #include <array>
@@ -12,17 +12,17 @@
 
 namespace tessera::tool {
 
-// What counts as served well.
+// The times within which a request counts as served well.
 struct ServiceLevel {
   double ttft = 2.0;  // seconds to the first token
   double tpot = 0.2;  // seconds a token after the first, on average
 };
 
 struct ServingFigures {
-  std::string test, batching, policy, router;  // router: of several replicas
+  std::string test, batching, policy, router;  // router: with several replicas
   std::uint32_t replicas = 1;
   ServiceLevel level;
-  Histogram ttft, itl, tpot, e2e, queue;   // seconds: to the first token, between tokens, a token after the first, all, waiting
+  Histogram ttft, itl, tpot, e2e, queue;   // seconds: to the first token, between tokens, a token after the first, in all, waiting
   Histogram step, scheduler;               // seconds of a step, and of the scheduler itself in it
   Histogram batch;                         // rows of a step
   std::uint64_t requests = 0, finished = 0, refused = 0, preempted = 0;
@@ -31,10 +31,10 @@ struct ServingFigures {
   std::uint64_t missed = 0;                // finished after their deadline
   double seconds = 0.0;                    // from the first arrival to the last token
   double prefix_ideal = 0.0;
-  std::string costs;                       // that a scheduler learnt, as tessera-simulate takes them
+  std::string costs;                       // the costs that the scheduler learnt, in the form that tessera-simulate takes
 
-  // One request has ended: its first token came `first` seconds after its arrival, its last one `all`, and it had waited
-  // `waited` before its first row.
+  // Counts a request that has ended. Seconds after its arrival: `waited` to its first row, `first` to its first token, `all` to its
+  // last token.
   void add_finished(double waited, double first, double all, std::uint64_t tokens) noexcept;
   void merge(const ServingFigures& other) noexcept;
 
@@ -43,7 +43,7 @@ struct ServingFigures {
   [[nodiscard]] double prefix_hit() const noexcept;  // share of the prompts' tokens
 };
 
-// The times that are told of: key, title, and where they are.
+// A time of the report: its key, its title, and its histogram.
 struct ServingTime {
   const char *key, *title;
   Histogram ServingFigures::*of;
@@ -54,9 +54,9 @@ inline constexpr std::array<ServingTime, 5> kServingTimes = {{{"ttft_ms", "to th
                                                               {"e2e_ms", "to the last token", &ServingFigures::e2e},
                                                               {"queue_ms", "waiting", &ServingFigures::queue}}};
 
-// One object, as docs/scheduler.md lists its fields.
+// Returns an object with the fields that docs/scheduler.md lists.
 [[nodiscard]] nlohmann::ordered_json to_json(const ServingFigures& figures);
-// Two tables: a row for each, and a row for each time of each.
+// Returns two tables: with a row for each run, and with a row for each time of each run.
 [[nodiscard]] std::string to_text(std::span<const ServingFigures> all);
 
 }  // namespace tessera::tool

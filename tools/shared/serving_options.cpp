@@ -37,7 +37,7 @@ Batching batching_of(const std::string& name) {
   throw CLI::ValidationError("--batching", fmt::format("\"{}\" is none of{}", name, names));
 }
 
-// "300,100": tokens of a prompt and of an answer, on average.
+// Parses "300,100": the mean tokens of a prompt and of an answer.
 void parse_lengths(const std::string& text, MadeUpTrace& into) {
   const char *at = text.data(), *end = at + text.size();
   const auto [comma, error] = std::from_chars(at, end, into.prompt);
@@ -49,7 +49,7 @@ void parse_lengths(const std::string& text, MadeUpTrace& into) {
   throw CLI::ValidationError("--lengths", fmt::format("\"{}\" is not two numbers of tokens, from 1 on, as 300,100", text));
 }
 
-// An option in milliseconds for a value in seconds.
+// Adds an option in milliseconds for a value in seconds.
 void add_milliseconds(CLI::App& app, const char* name, double& seconds, const std::string& group, const std::string& description) {
   app.add_option_function<double>(name, [&seconds](double ms) { seconds = ms / 1e3; }, description)
       ->group(group)->check(CLI::Range(1e-3, 1e9))->type_name("MS");

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kWidth = 1000, kLeft = 250, kRight = 960, kTop = 100, kRow = 18, kHeading = 26;  // pixels
 
-// "continuous, fcfs"
+// Returns "continuous, fcfs".
 std::string name_of(const ServingFigures& figures) { return fmt::format("{}, {}", figures.batching, figures.policy); }
 
 LogAxis axis_of(std::span<const ServingFigures> all) {
@@ -28,7 +28,7 @@ LogAxis axis_of(std::span<const ServingFigures> all) {
   return {.low = std::log10(low / 1.5), .high = std::log10(high * 1.5), .from = kLeft, .to = kRight};
 }
 
-// From the median, a full dot, to the 99th percentile, an open one.
+// Draws a line from the median, a full dot, to the 99th percentile, an open dot.
 void draw_time(Svg& svg, const LogAxis& axis, const Histogram& of, double y, const char* colour) {
   if (of.count() == 0) return;
   const auto x = [&](double p) { return axis(std::max(of.percentile(p), 1e-6)); };

@@ -1,5 +1,4 @@
-// What a served trace was like, as a picture: of each time its median, its 95th and its 99th percentile, ways to serve it
-// below each other.
+// Draws the figures of served traces: the median, the 95th and the 99th percentile of each time, with the runs below each other.
 #pragma once
 
 #include <span>
@@ -10,7 +9,7 @@
 
 namespace tessera::tool {
 
-// As SVG. `title` and `what` say what was served, and on what.
+// Returns an SVG picture. `title` and `what`: the trace that was served, and the machine or model.
 [[nodiscard]] std::string serving_svg(std::string_view title, std::string_view what, std::span<const ServingFigures> all);
 
 }  // namespace tessera::tool

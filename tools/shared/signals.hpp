@@ -5,7 +5,8 @@
 
 namespace tessera::tool {
 
-// Not those that the shell has background jobs ignore: asked first, so that there is no moment in which they count.
+// Sets a handler, unless the signal is ignored, as a shell does for background jobs. Asks first, so that there is no moment in which
+// an ignored signal has an effect.
 inline void on_signal(int signal, void (*handler)(int)) {
   struct sigaction now = {};
   if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) return;

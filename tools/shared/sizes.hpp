@@ -1,4 +1,4 @@
-// Sizes as people write them on a command line.
+// Parses sizes of the command line.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tessera::tool {
 
-// "512MiB", "16.5gb", "4096". An error says what was expected.
+// Parses "512MiB", "16.5gb", "4096". An error says what was expected.
 [[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace tessera::tool

@@ -1,5 +1,4 @@
-// A picture as SVG: a card with texts, lines and dots on it, light or dark as the viewer is; a viewer that knows
-// nothing of that gets light.
+// An SVG picture: a card with texts, lines and dots, in the viewer's light or dark mode. A viewer without modes shows it light.
 #pragma once
 
 #include <array>
@@ -14,14 +13,14 @@ namespace tessera::tool {
 inline constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
                                                         "#b3568f", "#e69f00", "#56b4e9"};  // Okabe and Ito
 
-// From a logarithm's range to pixels.
+// Maps a logarithmic range to pixels.
 struct LogAxis {
   double low, high;  // powers of ten
   double from, to;   // pixels
   [[nodiscard]] double operator()(double value) const noexcept {
     return from + (std::log10(value) - low) / (high - low) * (to - from);
   }
-  // mark(pixel, value) at each power of ten; `unit` is what the axis counts in.
+  // Calls mark(pixel, value) for each power of ten. `unit`: the unit of the axis.
   template <class Mark>
   void ticks(double unit, const Mark& mark) const {
     for (int power = static_cast<int>(std::floor(low)) - 15; power <= static_cast<int>(high) + 15; ++power) {
@@ -31,14 +30,14 @@ struct LogAxis {
   }
 };
 
-// "0.001", "5", "20000": a power of ten with as many digits as it needs.
+// Returns "0.001", "5", "20000": a number with as many digits as a power of ten of its size needs.
 inline std::string plain(double value) {
   return fmt::format("{:.{}f}", value, value >= 1 ? 0 : static_cast<int>(std::lround(-std::log10(value))));
 }
 
 class Svg {
  public:
-  // Pixels.
+  // Width and height in pixels.
   Svg(double width, double height) {
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "

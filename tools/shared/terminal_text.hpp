@@ -1,4 +1,4 @@
-// Texts, of files too, as a terminal may have them.
+// Makes texts, also texts of files, safe for a terminal.
 #pragma once
 
 #include <cstdio>
@@ -9,8 +9,8 @@
 
 namespace tessera::tool {
 
-// Control characters as \xNN, those of C1 (U+0080 to U+009F) too, so that no file commands a terminal; line ends and
-// tabs too unless `lines` are kept.
+// Returns the text with control characters as \xNN, C1 (U+0080 to U+009F) included, so that no file can command a terminal. Line ends
+// and tabs are escaped too, unless `lines` is kept.
 enum class Lines { escaped, kept };
 inline std::string shown(std::string_view text, Lines lines = Lines::escaped) {
   std::string out;
@@ -28,7 +28,7 @@ inline std::string shown(std::string_view text, Lines lines = Lines::escaped) {
   return out;
 }
 
-// A line on standard error. Where that cannot be written nobody can be told.
+// Writes a line to standard error. If that fails, the error cannot be reported.
 inline void complain(std::string_view program, std::string_view message) {
   const std::string line = fmt::format("{}: {}\n", program, shown(message));
   std::fwrite(line.data(), 1, line.size(), stderr);

@@ -1,4 +1,4 @@
-// Requests as they arrived somewhere: when, how long, and what their prompts have in common.
+// A trace of requests: their arrivals and lengths, and the beginnings that their prompts share.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 namespace tessera::tool {
 
 struct TraceRequest {
-  double arrival = 0.0;               // seconds from the first one
+  double arrival = 0.0;               // seconds from the first request
   std::uint32_t prompt = 0;           // tokens, at least 1
   std::uint32_t output = 0;           // tokens drawn, at least 1
   std::uint32_t tenant = 0;
   std::int32_t priority = 0;          // lower comes first
-  double deadline = std::numeric_limits<double>::infinity();  // of its last token, as `arrival` counts
-  std::vector<std::uint64_t> blocks;  // a hash for each block_tokens of the prompt, the last one perhaps in part; equal
-                                      // beginnings have equal hashes. Empty: nothing is known.
+  double deadline = std::numeric_limits<double>::infinity();  // of the last token, in seconds from the first request
+  std::vector<std::uint64_t> blocks;  // a hash for each block_tokens tokens of the prompt, the last block perhaps in part; equal
+                                      // beginnings have equal hashes. Empty: not known.
 };
 
 struct Trace {
@@ -30,7 +30,7 @@ struct Trace {
   [[nodiscard]] double seconds() const noexcept { return requests.empty() ? 0.0 : requests.back().arrival; }
 };
 
-// Azure's CSV (TIMESTAMP,ContextTokens,GeneratedTokens) or Mooncake's JSON lines (timestamp in ms, input_length,
+// Reads Azure's CSV (TIMESTAMP,ContextTokens,GeneratedTokens) or Mooncake's JSON lines (timestamp in ms, input_length,
 // output_length, hash_ids), told apart by their first byte. Errors name the line.
 [[nodiscard]] Result<Trace> read_trace(const std::filesystem::path& path);
 
@@ -42,10 +42,10 @@ struct MadeUpTrace {
 };
 [[nodiscard]] Trace make_trace(const MadeUpTrace& how);
 
-// All lengths divided by `lengths` (at least a token stays), all times by `speed`; the first `most` requests (0: all).
+// Keeps the first `most` requests (0: all), and divides all lengths by `lengths` (at least a token stays) and all times by `speed`.
 void scale(Trace& trace, double lengths, double speed, std::uint64_t most);
 
-// The share of the prompts' tokens that a prefix cache without bounds would save.
+// Returns the share of the prompts' tokens that a prefix cache without bounds would save.
 [[nodiscard]] double ideal_prefix_hit(const Trace& trace);
 
 }  // namespace tessera::tool

@@ -1,4 +1,4 @@
-// Several replicas and who gets which request.
+// Several replicas, and the router that gives them requests.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@ namespace tessera::simulate {
 
 enum class Router : std::int32_t {
   round_robin,
-  least_work,  // where the fewest rows are still to be computed
-  prefix,      // likewise, less what the replica knows of the prompt's beginning
+  least_work,  // to the replica with the fewest rows still to compute
+  prefix,      // the same, minus the tokens of the prompt's beginning that the replica has
 };
 [[nodiscard]] std::string_view to_string(Router router) noexcept;
 [[nodiscard]] std::optional<Router> parse_router(std::string_view name) noexcept;
 
-// Called now and then with the share of the trace that is served; false ends the simulation.
+// Called from time to time with the share of the trace that is served. Return false to end the simulation.
 using Progress = std::function<bool(double share)>;
 
-// Empty figures' texts: the caller knows them. nullopt: it was ended.
+// Serves a trace. The texts of the figures are left empty for the caller to fill. nullopt: `progress` ended the simulation.
 [[nodiscard]] std::optional<tool::ServingFigures> serve(const tool::Trace& trace, const ReplicaOptions& options,
                                                         std::uint32_t replicas, Router router,
                                                         const tool::ServiceLevel& level, const Progress& progress = {});

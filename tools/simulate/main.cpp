@@ -1,4 +1,4 @@
-// tessera-simulate: what a workload would be like on engines of given costs, with the scheduler's own plans.
+// tessera-simulate: simulates a workload on engines of given costs, with the scheduler's own plans.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

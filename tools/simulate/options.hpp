@@ -24,7 +24,7 @@ struct Options {
 
 void add_options(CLI::App& app, Options& options);
 
-// Errors say which option is wrong.
+// Parses --costs. Errors say what is wrong.
 [[nodiscard]] Result<CostModel::Costs> costs_of(const std::string& text);
 
 }  // namespace tessera::simulate

@@ -68,12 +68,12 @@ void Replica::run_until(double time) {
   }
 }
 
-// Nothing can begin yet (dynamic batching): until the first has waited long enough.
+// Goes to the time at which the first waiting request has waited long enough (dynamic batching: no request can begin earlier).
 void Replica::wait_for_batch(double until) {
   double first = kNever;
   for (const PlannedRequest& request : waiting_) first = std::min(first, request.submitted);
   const double begins = first + options_.limits.max_wait;
-  // A little later: so that the wait is over in spite of rounding.
+  // A little later, so that the wait is over in spite of rounding.
   now_ = std::min(until, std::max(begins, std::nextafter(now_, kNever)));
   if (now_ < until) {
     now_ = std::nextafter(now_, kNever);
@@ -81,7 +81,7 @@ void Replica::wait_for_batch(double until) {
   }
 }
 
-// How many of the next steps are decode steps of the same requests, for which there is room.
+// Returns how many of the next steps are decode steps of the same requests and have room.
 std::uint64_t Replica::steps_alike(double until) const {
   const bool may_admit = !waiting_.empty() && running_.size() < options_.limits.max_running &&
                          options_.limits.batching == Batching::continuous;
@@ -99,7 +99,7 @@ std::uint64_t Replica::steps_alike(double until) const {
     return bytes <= room().free;
   };
   if (options_.kv_budget != 0 && !fits(most)) {
-    std::uint64_t low = 0;  // fits
+    std::uint64_t low = 0;  // `low` steps fit
     for (std::uint64_t high = most; high - low > 1;) {
       const std::uint64_t middle = low + (high - low) / 2;
       (fits(middle) ? low : high) = middle;
@@ -107,7 +107,7 @@ std::uint64_t Replica::steps_alike(double until) const {
     most = low;
   }
   if (until == kNever) return most;
-  // Those that begin before `until`: of about the time of the first one each.
+  // Steps that begin before `until`, if each takes about as long as the first.
   StepLoad load{.rows = static_cast<std::uint32_t>(running_.size()), .outputs = static_cast<std::uint32_t>(running_.size())};
   for (const PlannedRequest& request : running_) load.keys += request.computed + 1;
   const double first = options_.costs.predict(load);
@@ -144,7 +144,7 @@ void Replica::decode_alike(std::uint64_t steps) {
   remove_finished();
 }
 
-// One step as the scheduler plans it; false: nothing is to be done now.
+// Does one step as the scheduler plans it. Returns false if there is nothing to do now.
 bool Replica::step() {
   look_for_prefixes();
   for (std::size_t i = 0; i < running_.size(); ++i) running_[i].tenant_service = running_times_[i].tenant->service;
@@ -173,7 +173,7 @@ bool Replica::step() {
     figures_.step.add(seconds);
     figures_.batch.add(plan_.load.rows);
   }
-  // From behind, so that what takes their places does not move again.
+  // From the back, so that the requests that take the removed places do not move again.
   std::ranges::sort(admitted, std::greater<>());
   for (const std::size_t index : admitted) {
     waiting_[index] = waiting_.back();
@@ -191,7 +191,7 @@ bool Replica::step() {
   return true;
 }
 
-// What the planner is to know of those that wait, if any of them can be admitted.
+// Updates the figures of the waiting requests for the planner, if any request can be admitted.
 void Replica::look_for_prefixes() {
   if (running_.size() >= options_.limits.max_running) return;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -199,12 +199,12 @@ void Replica::look_for_prefixes() {
     request.tenant_service = waiting_times_[i].tenant->service;
     if (request.suspended) continue;
     const std::size_t blocks = cache_.count(waiting_times_[i].request->blocks);
-    // The last token is always computed: its logits are wanted.
+    // The last token is always computed, because its logits are wanted.
     request.saved = std::min<std::uint64_t>(blocks * block_tokens_, request.prompt - 1);
   }
 }
 
-// A waiting request's pages: those of its beginning that are known, or those that come back from the file.
+// Gives a waiting request its pages: the known pages of its beginning, or its pages from the file.
 void Replica::admit(std::size_t index) {
   PlannedRequest request = waiting_[index];
   const Times& times = waiting_times_[index];
@@ -242,7 +242,7 @@ void Replica::compute(std::size_t index, std::uint32_t rows) {
   ++figures_.output_tokens;
 }
 
-// The cheaper of the two: writing the pages to the file and back, or computing them again.
+// Preempts a request in the cheaper way: writes its pages to the file, or has them computed again.
 void Replica::preempt(std::size_t index) {
   PlannedRequest request = running_[index];
   ++figures_.preempted;

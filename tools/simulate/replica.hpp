@@ -1,4 +1,4 @@
-// One engine with a scheduler, simulated: the scheduler's own plans (plan_step.hpp), and a cost model instead of a model.
+// Simulates one engine with a scheduler: with the scheduler's own plans (plan_step.hpp), and a cost model in place of a model.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ struct ReplicaOptions {
   CostModel costs;
   PageCost pages;
   std::uint64_t kv_budget = 0;   // bytes of KV pages; 0: as many as are wanted
-  double file_rate = 0.0;        // bytes a second to and from the file that preempted requests' pages go to; 0: there is none
+  double file_rate = 0.0;        // bytes a second to and from the file for pages of preempted requests; 0: no file
   StepLimits limits;
   PolicyPtr policy;
-  std::uint64_t max_waiting = 0;  // requests that wait at most; 0: any number
-  bool one_by_one = false;        // no step is taken together with others like it: slower
+  std::uint64_t max_waiting = 0;  // the most waiting requests; 0: any number
+  bool one_by_one = false;        // simulates equal steps one by one instead of together: slower
 };
 
-// Prefix blocks that are held, those used longest ago going first.
+// The prefix blocks that are held. The least recently used block is dropped first.
 class BlockCache {
  public:
-  // Leading blocks that are there; they are used now.
+  // Returns how many leading blocks are held, and marks them as used.
   std::size_t find(std::span<const std::uint64_t> blocks);
   [[nodiscard]] std::size_t count(std::span<const std::uint64_t> blocks) const;
   void insert(std::span<const std::uint64_t> blocks);
   void shrink(std::size_t most);
 
  private:
-  std::list<std::uint64_t> order_;  // the one used last in front
+  std::list<std::uint64_t> order_;  // the most recently used first
   std::unordered_map<std::uint64_t, std::list<std::uint64_t>::iterator> places_;
 };
 
@@ -46,7 +46,7 @@ class Replica {
  public:
   Replica(const ReplicaOptions& options, std::uint32_t block_tokens, const tool::ServiceLevel& level);
 
-  // `request` stays where it is until it has ended.
+  // Submits a request, which must stay at its address until it has ended.
   void submit(const tool::TraceRequest& request);
   // Runs the steps that begin before `time`.
   void run_until(double time);
@@ -56,7 +56,7 @@ class Replica {
   using Finished = std::function<void(const tool::TraceRequest&, double)>;
   void on_finished(Finished callback) { finished_ = std::move(callback); }
 
-  // Rows that are still to be computed for everything submitted.
+  // Returns the rows still to compute for all submitted requests.
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
   [[nodiscard]] std::size_t known_blocks(const tool::TraceRequest& request) const { return cache_.count(request.blocks); }
   [[nodiscard]] const tool::ServingFigures& figures() const noexcept { return figures_; }
@@ -67,7 +67,7 @@ class Replica {
   struct Times {
     const tool::TraceRequest* request = nullptr;
     Tenants::Tenant* tenant = nullptr;
-    double scheduled = -1.0, first = 0.0, last = 0.0;  // of its first row, its first and its last token
+    double scheduled = -1.0, first = 0.0, last = 0.0;  // times of the first row, the first token and the last token
   };
 
   bool step();
@@ -85,7 +85,7 @@ class Replica {
   ReplicaOptions options_;
   std::uint32_t block_tokens_;
   double now_ = 0.0;
-  double file_seconds_ = 0.0;  // of the step in the making
+  double file_seconds_ = 0.0;  // seconds of the file in the present step
   std::uint64_t submitted_ = 0, work_ = 0;
   std::vector<PlannedRequest> running_, waiting_;
   std::vector<Times> running_times_, waiting_times_;

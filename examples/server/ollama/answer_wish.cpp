@@ -17,7 +17,7 @@ using tessera::Json;
 
 namespace {
 
-// Names in a list that blanks separate.
+// Calls fn for each name in a list separated by blanks.
 template <class F>
 void each_name(std::string_view names, F&& f) {
   while (!names.empty()) {
@@ -27,7 +27,7 @@ void each_name(std::string_view names, F&& f) {
   }
 }
 
-// `options`, and what a client put beside it.
+// Returns `options`, with the fields that a client put beside it.
 Json all_options(Fields& fields) {
   const Json* given = fields.object("options");
   Json options = given != nullptr ? *given : Json::object();
@@ -42,7 +42,7 @@ Json all_options(Fields& fields) {
 
 void read_options(Fields& options, const Api& api, AnswerFields& answer, Notes& notes) {
   read_drawing(options, api.job.model, answer);
-  // -1 is without an end, -2 up to the end of the context: as many as there is room for, as 0 is.
+  // -1 means without end, -2 up to the end of the context. Both become 0: as many as there is room for.
   const std::int64_t most = options.integer("num_predict", -2, 1 << 30).value_or(0);
   answer.max_tokens = most > 0 ? static_cast<std::size_t>(most) : 0;
   answer.stops = read_stops(options, "stop", api.limits);
@@ -73,7 +73,7 @@ Thinking read_think(Fields& fields, const ServedModel& model) {
   return thinking;
 }
 
-// Seconds of a duration as Go writes it: "1h30m", "-1m", "1.5s", and a number alone. nullopt: the text is none.
+// Returns the seconds of a duration in Go's form, "1h30m", "-1m", "1.5s", or of a number alone. nullopt: the text is no duration.
 std::optional<double> duration_of(std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}};
   const bool is_negative = text.starts_with('-');

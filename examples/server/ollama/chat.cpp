@@ -14,7 +14,7 @@ using tessera::Message;
 
 namespace {
 
-// Calls that no tool has answered yet. Ollama's clients name the tool and not the call: the answers come in the calls' order.
+// The calls that no tool has answered yet. Ollama's clients name the tool and not the call; the answers come in the calls' order.
 class OpenCalls {
  public:
   void add(const Message& message) {
@@ -22,7 +22,7 @@ class OpenCalls {
     for (const tessera::ToolCall& call : message.tool_calls) open_.push_back({call.id, call.name});
   }
   [[nodiscard]] std::string new_id() { return fmt::format("call_{}", made_++); }
-  // Fills in which call the message of a tool answers, and the tool's name.
+  // Fills in the call that a tool's message answers, and the tool's name.
   void settle(Message& answer) {
     const auto is_answered = [&](const Open& call) {
       if (!answer.tool_call_id.empty()) return call.id == answer.tool_call_id;
@@ -63,7 +63,7 @@ Message read_message(Fields& fields, OpenCalls& calls, Notes& notes) {
   return message;
 }
 
-// No messages, or none of them, ask to load the model.
+// Reads the messages. Without messages, or with an empty list, the request asks to load the model.
 void read_messages(Fields& fields, std::vector<Message>& messages, Notes& notes) {
   const Json::Array* list = fields.list("messages");
   OpenCalls calls;

@@ -17,7 +17,7 @@ using tessera::Token;
 
 namespace {
 
-// The tokens of one text, as many as the context holds.
+// Reads the tokens of a text, at most as many as the context holds.
 struct TextReader {
   const ServedModel& model;
   std::size_t context;
@@ -47,7 +47,7 @@ TextReader read_reader(Fields& fields, const Api& api, Notes& notes) {
   return {.model = model, .context = context != 0 ? context : model.context(), .cuts = fields.boolean("truncate").value_or(true), .notes = notes};
 }
 
-// The first numbers of a vector, made of length 1 again.
+// Returns the first `dimensions` numbers of a vector, scaled to length 1.
 std::vector<float> shortened(std::vector<float> vector, std::size_t dimensions) {
   if (dimensions == 0 || dimensions >= vector.size()) return vector;
   vector.resize(dimensions);
@@ -91,7 +91,7 @@ void embed(const Api& api, const Call& call) {
   }
   const auto dimensions = static_cast<std::size_t>(fields.integer("dimensions", 0, 1 << 30).value_or(0));
   fields.done(call.notes);
-  if (wish.inputs.empty()) {  // it loads the model
+  if (wish.inputs.empty()) {  // the request asks to load the model
     call.reply->send({.body = embed_object(name, {}, began, 0).dump()});
     return call.on_answered({});
   }

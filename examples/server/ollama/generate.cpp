@@ -1,4 +1,4 @@
-// POST /api/generate: a text that the chat template shows as the user's turn, or that the model reads as it stands.
+// POST /api/generate: a text that the chat template shows as the user's turn, or that the model reads unchanged.
 #include "answer_wish.hpp"
 #include "fill_in.hpp"
 #include "ollama.hpp"
@@ -12,14 +12,14 @@ namespace {
 
 struct Texts {
   std::string prompt, suffix, system;
-  bool raw = false;  // the prompt is read as it stands
+  bool raw = false;  // the model reads the prompt unchanged
 };
 
 Texts read_texts(Fields& fields, const ServedModel& model) {
   Texts texts{.prompt = fields.text("prompt").value_or(""), .suffix = fields.text("suffix").value_or(""), .system = fields.text("system").value_or("")};
   texts.raw = fields.boolean("raw").value_or(false);
   if (texts.raw && !texts.system.empty()) fields.refuse("system", "With raw the prompt is all that the model reads: write the system's text into it.");
-  // A model without a template reads texts and no turns.
+  // A model without a template reads texts, not turns.
   if (!texts.raw && !model.has_template() && !texts.system.empty()) texts.prompt = texts.system + "\n\n" + texts.prompt;
   texts.raw = texts.raw || !texts.suffix.empty() || !model.has_template();
   return texts;

@@ -21,7 +21,7 @@ using tessera::Setting;
 
 namespace {
 
-// The release of Ollama whose requests are read here; clients ask for it before they use what is new in one.
+// The release of Ollama whose requests are supported. Clients ask for it before they use features of a newer release.
 constexpr const char* kVersion = "0.12.11";
 
 std::string architecture_of(const ServedModel& model) {
@@ -29,7 +29,7 @@ std::string architecture_of(const ServedModel& model) {
   return name ? std::string(*name) : std::string();
 }
 
-// A number or a text of the file's metadata that the library has no setting for.
+// Return a number or a text of the file's metadata for which the library has no setting.
 std::optional<std::uint64_t> whole_of(const ServedModel& model, const char* key) {
   const auto value = model.engine().metadata().find_key(key);
   if (!value) return std::nullopt;
@@ -47,7 +47,7 @@ std::string text_of(const ServedModel& model, const char* key) {
 // Names the format of general.file_type, which is llama.cpp's number for a whole file.
 struct FileFormat {
   std::string name = "unknown";
-  double bits = 0.0;  // of a weight; 0: nobody knows
+  double bits = 0.0;  // bits a weight; 0: not known
 };
 
 FileFormat format_of(const ServedModel& model) {
@@ -70,7 +70,7 @@ FileFormat format_of(const ServedModel& model) {
   return {};
 }
 
-// As the file says, else about as many as its bytes hold.
+// Returns the number of parameters that the file states, else an estimate from its bytes.
 std::uint64_t parameters_of(const ServedModel& model) {
   if (const auto count = whole_of(model, "general.parameter_count")) return *count;
   const double bits = format_of(model).bits;
@@ -84,7 +84,7 @@ std::string rounded(std::uint64_t count) {
   return number >= 1e3 ? fmt::format("{:.0f}K", number / 1e3) : fmt::format("{}", count);
 }
 
-// "135M", as the file says it, else about that.
+// Returns "135M": the file's own size label, else one made of parameters_of().
 std::string parameter_size_of(const ServedModel& model) {
   std::string label = text_of(model, "general.size_label");
   return label.empty() ? rounded(parameters_of(model)) : label;
@@ -103,7 +103,7 @@ Json details_of(const ServedModel& model) {
 
 std::int64_t size_of(const ServedModel& model) { return static_cast<std::int64_t>(model.engine().plan().weights); }
 
-// Tells models apart by name, size and format: a sum over a file of gigabytes would cost seconds at the start.
+// Returns a digest of name, size and format, because a checksum over gigabytes would take seconds at the start.
 std::string digest_of(const ServedModel& model) {
   const std::string text = fmt::format("{} {} {} {}", model.id(), architecture_of(model), size_of(model), format_of(model).name);
   unsigned char sum[SHA256_DIGEST_LENGTH];
@@ -125,9 +125,9 @@ Json json_of(std::int64_t whole) { return Json(whole); }
 Json json_of(std::uint64_t whole) { return Json(static_cast<std::int64_t>(whole)); }
 Json json_of(double number) { return Json(number); }
 Json json_of(std::string_view text) { return Json(std::string(text)); }
-Json json_of(const tessera::ValueList&) { return {}; }  // null: lists are left out
+Json json_of(const tessera::ValueList&) { return {}; }  // null, because lists are left out
 
-// The file's metadata without lists and the template, with the context length that holds here.
+// Returns the file's metadata, without lists and the template, and with the context length of this server.
 Json info_of(const ServedModel& model) {
   const tessera::Settings& settings = model.engine().metadata();
   const std::string context = settings.called(Setting::context), chat_template = settings.called(Setting::chat_template);
@@ -144,7 +144,7 @@ Json info_of(const ServedModel& model) {
 
 Json::Array capabilities_of(const ServedModel& model) {
   Json::Array capabilities{Json("completion")};
-  if (model.has_template()) capabilities.emplace_back("tools");  // told in words where the template knows none
+  if (model.has_template()) capabilities.emplace_back("tools");  // told in words if the template knows no tools
   if (model.reasons()) capabilities.emplace_back("thinking");
   if (fills_in(model)) capabilities.emplace_back("insert");
   if (model.engine().metadata().unsigned_integer(Setting::pooling)) capabilities.emplace_back("embedding");
@@ -159,7 +159,7 @@ void tags(const Api& api, const Call& call) {
 }
 
 void ps(const Api& api, const Call& call) {
-  constexpr std::int64_t kYears = std::int64_t{100} * 365 * 86400;  // it stays as long as the server runs
+  constexpr std::int64_t kYears = std::int64_t{100} * 365 * 86400;  // the model stays loaded as long as the server runs
   const ServedModel& model = api.job.model;
   Object running = listed(model);
   running.set("expires_at", time_text(model.created() + kYears));

@@ -25,7 +25,7 @@ std::string time_text(std::int64_t unix_seconds, std::int64_t microseconds) {
 }  // namespace
 
 std::string listed_name(const ServedModel& model) {
-  // A colon in front of a slash is of a host: "host:80/name".
+  // A colon in front of a slash belongs to a host: "host:80/name".
   const std::size_t colon = model.id().rfind(':'), slash = model.id().rfind('/');
   const bool has_tag = colon != std::string::npos && (slash == std::string::npos || colon > slash);
   return has_tag ? model.id() : model.id() + std::string(kLatest);

@@ -1,4 +1,4 @@
-// Ollama's API: what its clients send to /api/... A name of the model, and the same with ":latest", mean the same. Errors are
+// The endpoints of Ollama's API, /api/... A name of the model with and without ":latest" means the same. Errors are
 // {"error": "..."}.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace server::ollama {
 void chat(const Api& api, const Call& call);
 void generate(const Api& api, const Call& call);
 void embed(const Api& api, const Call& call);
-void embeddings(const Api& api, const Call& call);  // as it was before embed: one text
+void embeddings(const Api& api, const Call& call);  // the older form of embed: one text
 void tags(const Api& api, const Call& call);
 void show(const Api& api, const Call& call);
 void ps(const Api& api, const Call& call);

@@ -17,7 +17,7 @@ using Kind = OutputDelta::Kind;
 
 namespace {
 
-// Text and calls of an answer that are not sent yet: the whole answer, or the content of a stream's next line.
+// Text and calls that are not sent yet: the whole answer, or the content of a stream's next line.
 struct Part {
   std::string text{}, thinking{};
   Json::Array calls{}, logprobs{};
@@ -51,7 +51,7 @@ class Writer final : public AnswerWriter {
 
   void begin() override {
     if (!shape_.streams) return;
-    // A client parses each line: what says that it is still here is an object without text.
+    // Clients parse each line, so the sign of life of an idle stream is an object without text.
     reply_->begin_stream({.type = "application/x-ndjson", .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}}, line_of({}));
   }
   void token(std::size_t, const tessera::Piece& piece) override { part_.logprobs.push_back(chat_logprob(tokenizer_, piece, shape_.top)); }
@@ -74,7 +74,7 @@ class Writer final : public AnswerWriter {
     if (shape_.streams && !part_.empty()) reply_->write(line_of(std::exchange(part_, {})));
   }
   void finish(std::size_t, const Finish& finish) override {
-    end_call();  // of an answer that was cut within it
+    end_call();  // if the answer was cut within a call
     reason_ = finish.reason == FinishReason::max_tokens ? "length" : "stop";
   }
   void end(const Usage& usage) override {
@@ -121,7 +121,7 @@ class Writer final : public AnswerWriter {
   HttpReplyPtr reply_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   Part part_;
-  std::optional<Call> call_;  // whose arguments are not whole yet
+  std::optional<Call> call_;  // the call whose arguments are not whole yet
   std::int64_t calls_ = 0;
   std::string reason_ = "stop";
 };

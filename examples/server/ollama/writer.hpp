@@ -1,4 +1,4 @@
-// Answers as /api/chat and /api/generate write them: one object, or a stream of objects, a line each (NDJSON).
+// Writes answers of /api/chat and /api/generate: one object, or a stream of objects, a line each (NDJSON).
 #pragma once
 
 #include <memory>
@@ -20,12 +20,12 @@ struct AnswerShape {
   Form form;
   std::string model;
   bool streams = true, shows_logprobs = false;
-  std::size_t top = 0;  // likeliest tokens beside each
+  std::size_t top = 0;  // likeliest tokens told with each token
 };
 
-// The tokenizer must outlive the writer. Durations count from here.
+// Makes a writer. The tokenizer must outlive the writer. Durations count from this call on.
 [[nodiscard]] std::unique_ptr<AnswerWriter> make_writer(AnswerShape shape, const tessera::Tokenizer& tokenizer, HttpReplyPtr reply);
-// The answer to a request without a prompt, which loads the model or unloads it.
+// Returns the answer to a request without a prompt, which asks to load or unload the model.
 [[nodiscard]] HttpResponse loaded_response(Form form, const std::string& model, bool unloads);
 
 }  // namespace server::ollama

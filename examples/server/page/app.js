@@ -1,4 +1,4 @@
-// The page: which conversation is shown, and what its parts do to it.
+// The page: chooses the shown conversation, and lets the page's parts change it.
 import { addFiles, takeFiles } from './attaching.js';
 import { withFiles } from './attachments.js';
 import { Composer } from './composer.js';
@@ -22,9 +22,9 @@ import { welcome } from './welcome.js';
 
 const byId = (id) => document.getElementById(id);
 const { found: conversations, unreadable } = store.loadConversations();
-const deleted = new Set();    // ids: what still runs for them is not kept
+const deleted = new Set();    // ids of deleted conversations: answers that still run for them are not kept
 let shown = null;             // the conversation on the page; in `conversations` once it has a message
-let draft = null;             // what is typed in it and not sent
+let draft = null;             // text and files of `shown` that are not sent yet
 const models = new Models();
 
 const told = (trouble) => trouble && notify(trouble, { lasting: true });
@@ -42,7 +42,7 @@ function save(conversation) {
   told(store.saveConversation(conversation));
 }
 
-// ---- What is shown ----
+// ---- Showing ----
 
 function refresh() {
   thread.show(shown);
@@ -50,7 +50,7 @@ function refresh() {
   refreshAround();
 }
 
-/** All but the messages. */
+/** Draws everything but the messages. */
 function refreshAround() {
   sidebar.show([...conversations.values()], shown.id);
   const title = isEmpty(shown) ? 'New conversation' : titleOf(shown);
@@ -84,7 +84,7 @@ function pending() {
   return readConversation(store.loadSetting('pending')) ?? newConversation(store.loadSetting('defaults') ?? {});
 }
 
-/** Shows a conversation, or with an id that is not there a new one. */
+/** Shows a conversation; if there is none with this id, a new one. */
 function open(id, focus = true) {
   shown = conversations.get(id) ?? (shown && isEmpty(shown) ? shown : pending());
   draft = store.loadDraft(isEmpty(shown) ? 'new' : shown.id);
@@ -95,15 +95,15 @@ function open(id, focus = true) {
   composer.showFiles(draft.files);
   refresh();
   thread.follow();
-  // A message that was being edited is so again.
+  // Opens the editors of messages that were being edited.
   for (const node of pathOf(shown)) if (node.id in draft.edits) thread.viewOf(node)?.edit();
   panels.closeOver();
   if (focus && !matchMedia('(pointer: coarse)').matches) composer.box.focus();
 }
 
-// ---- What is done ----
+// ---- Actions ----
 
-/** Adds what was typed and begins the answer. False: it was not sent, and stays where it was typed. */
+/** Adds the typed message and begins the answer. Returns false if the message was not sent: it stays in the box. */
 function ask(parent, text, files = []) {
   if (busy()) return false;
   if (!settings.ready()) {
@@ -124,14 +124,14 @@ function ask(parent, text, files = []) {
   return true;
 }
 
-/** Another answer: in the place of one in which nothing came, else beside it. */
+/** Asks for another answer: in place of an empty one, else beside the old one. */
 function again(node, replace) {
   if (busy() || !settings.ready()) return;
   generations.begin(shown, shown.nodes[node.parent], replace ? node : null);
   composer.box.focus();
 }
 
-/** Goes on with an answer that was cut; without one, with the last of the conversation. False: there is nothing to go on with. */
+/** Continues an answer that was cut; by default the conversation's last one. Returns false if there is none to continue. */
 function goOn(node = pathOf(shown).at(-1)) {
   if (busy() || !node || !canGoOn(shown, node)) return false;
   generations.goOn(shown, node);
@@ -139,7 +139,7 @@ function goOn(node = pathOf(shown).at(-1)) {
   return true;
 }
 
-/** Reads files and puts them beside what is typed; says of each that is refused why. */
+/** Reads files and attaches them to the next message. Shows the reason for each refused file. */
 async function attach(files) {
   const into = draft, place = isEmpty(shown) ? 'new' : shown.id;
   await addFiles(into.files, files, models.of(shown));
@@ -201,7 +201,7 @@ const messageActions = {
     open(fork.id);
     notify('This is a conversation of its own now.');
   },
-  /** Another version was chosen: the focus goes to the arrow that was used, or to the other one at the end. */
+  /** Call it when another version was chosen: puts the focus on the arrow that was used, or at the end on the other arrow. */
   shown(node, arrow) {
     save(shown);
     refresh();
@@ -330,7 +330,7 @@ const panels = new Panels({
   sidebar: {
     panel: byId('sidebar'),
     buttons: [byId('open-sidebar'), byId('close-sidebar')],
-    // On a touch screen the search box would bring the keyboard up.
+    // On a touch screen, focus on the search box would bring the keyboard up.
     focus: () => byId(matchMedia('(pointer: coarse)').matches ? 'close-sidebar' : 'search').focus(),
   },
   settings: {
@@ -382,12 +382,12 @@ listen({
 window.addEventListener('popstate', () => open(location.hash.slice(1)));
 window.addEventListener('pagehide', () => {
   for (const id of generations.running.keys()) save(conversations.get(id));
-  generations.leaving = true;  // requests that the browser cuts now are not the server's fault
+  generations.leaving = true;  // the browser cuts requests now, so their errors are not the server's
 });
 window.addEventListener('pageshow', () => {
   generations.leaving = false;
 });
-// Another window changed a conversation: this one follows, unless it writes to it itself.
+// If another window changed a conversation, takes the change over. Exception: this window is writing to the conversation.
 window.addEventListener('storage', (event) => {
   const id = store.idOfChange(event);
   if (!id || generations.running.has(id)) return;

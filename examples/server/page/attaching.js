@@ -1,9 +1,9 @@
-// The ways by which files come to a message: the button, a drop anywhere on the page, and (in composer.js) a paste.
+// Attaches files to a message: by the button, by a drop anywhere on the page, and (in composer.js) by a paste.
 import { MOST_FILES, readAttachment } from './attachments.js';
 import { tokensIn } from './meter.js';
 import { announce, notify } from './notices.js';
 
-/** Reads files into a list, for a model {id, meta}; says of each that is refused why. */
+/** Reads files into a list, for a model {id, meta}. Shows the reason for each refused file. */
 export async function addFiles(list, files, { id, meta }) {
   const added = [];
   for (const file of files) {
@@ -20,14 +20,14 @@ export async function addFiles(list, files, { id, meta }) {
 
 const holdsFiles = (event) => event.dataTransfer?.types.includes('Files') && !document.querySelector('dialog[open]');
 
-/** attach(files): called with what was chosen or dropped. */
+/** attach(files): called with chosen or dropped files. */
 export function takeFiles({ button, input, shade }, attach) {
   button.addEventListener('click', () => input.click());
   input.addEventListener('change', () => {
     attach([...input.files]);
     input.value = '';
   });
-  let depth = 0;  // elements that the pointer has entered and not left
+  let depth = 0;  // elements that the pointer has entered and not yet left
   const show = (entered) => {
     depth = Math.max(0, entered);
     shade.hidden = depth === 0;
@@ -36,7 +36,7 @@ export function takeFiles({ button, input, shade }, attach) {
   document.addEventListener('dragleave', (event) => holdsFiles(event) && show(depth - 1));
   document.addEventListener('dragover', (event) => {
     if (!event.dataTransfer?.types.includes('Files')) return;
-    event.preventDefault();  // else the browser would leave the page for the file
+    event.preventDefault();  // otherwise the browser would leave the page and open the file
     event.dataTransfer.dropEffect = holdsFiles(event) ? 'copy' : 'none';
   });
   document.addEventListener('drop', (event) => {

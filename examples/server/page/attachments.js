@@ -1,11 +1,11 @@
-// Text files that go with a message: how they are read, what is refused and why, and how they stand in the message.
+// Text files that go with a message: reads them, refuses other files with a reason, and puts their texts into the message.
 import { el, icon, iconButton } from './dom.js';
 import { bytes, count } from './format.js';
 
-export const MOST_BYTES = 1 << 20;  // of a file
-export const MOST_FILES = 20;       // of a message
+export const MOST_BYTES = 1 << 20;  // the most bytes of a file
+export const MOST_FILES = 20;       // the most files of a message
 
-/** The text of a file's bytes; null if they are no text. A byte order mark says that it is UTF-16. */
+/** Returns the text of a file's bytes; null if they are no text. A byte order mark tells UTF-16. */
 function decode(data) {
   const marks = [['utf-16le', 0xff, 0xfe], ['utf-16be', 0xfe, 0xff]];
   const encoding = marks.find(([, first, second]) => data[0] === first && data[1] === second)?.[0] ?? 'utf-8';
@@ -15,7 +15,7 @@ function decode(data) {
   } catch {
     return null;
   }
-  // Control characters other than tab, line ends, form feed and escape stand in no text.
+  // A text has no control characters other than tab, line ends, form feed and escape.
   return /[\u0000-\u0008\u000b\u000e-\u001a\u001c-\u001f\u007f]/.test(text) ? null : text.replace(/\r\n?/g, '\n');
 }
 
@@ -44,13 +44,13 @@ export async function readAttachment(file, tokensIn, context) {
   return { name, size: data.length, tokens, text };
 }
 
-/** A name of one line without what would end a code block's first line. */
+/** Returns the name on one line, without characters that would end a code block's first line. */
 function plainName(name) {
   const plain = name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}`]/gu, ' ').trim().slice(0, 200);
   return plain || 'file.txt';
 }
 
-/** A file as it stands in the message: its name, and a fenced block whose fence is longer than any in the text. */
+/** Returns a file's part of the message: its name, and a fenced block whose fence is longer than any in the text. */
 export function fenced({ name, text }) {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
@@ -59,12 +59,12 @@ export function fenced({ name, text }) {
   return `${name}:\n${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`;
 }
 
-/** What the model reads: the files, then what was typed. */
+/** Returns the text for the model: the files, then the typed text. */
 export const withFiles = (text, files) => [...(files ?? []).map(fenced), text].filter(Boolean).join('\n\n');
 
 const factsOf = ({ size, tokens }) => `${bytes(size)}${tokens === null ? '' : ` · ${count(tokens)} ${tokens === 1 ? 'token' : 'tokens'}`}`;
 
-/** Files of parsed JSON of any origin: those that are well formed. */
+/** Returns the well-formed files of parsed JSON of any origin. */
 export function readFiles(value) {
   if (!Array.isArray(value)) return [];
   return value.filter((file) => typeof file?.name === 'string' && typeof file.text === 'string').slice(0, MOST_FILES).map((file) => ({
@@ -73,7 +73,7 @@ export function readFiles(value) {
   }));
 }
 
-/** The files of a message that is there, each to be opened. */
+/** Shows the files of a sent message, each of which can be opened. */
 export function fileCards(files) {
   return el('div', { class: 'cards' }, files.map((file) => {
     const text = el('pre', { tabindex: 0, 'aria-label': `Text of ${file.name}` });
@@ -84,7 +84,7 @@ export function fileCards(files) {
   }));
 }
 
-/** The files of a message that is being written. removed(file): its button was used. */
+/** Shows the files of a message that is being written. removed(file): called when the file's button was used. */
 export function fileList(files, removed) {
   return files.map((file) => el('li', { class: 'attached' }, icon('file'), el('span', { class: 'name' }, file.name),
     el('span', { class: 'size' }, factsOf(file)), iconButton('close', `Remove ${file.name}`, () => removed(file))));

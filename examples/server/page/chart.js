@@ -1,10 +1,10 @@
-// A small line chart over time: axes with units, a legend that names the values under the pointer, and a cursor that all
-// charts of a page share. Drawn as SVG.
+// A small line chart over time, drawn as SVG: axes with units, a legend with the values under the pointer, and a cursor that all
+// charts of a page share.
 import { el, svg } from './dom.js';
 
 const HEIGHT = 190, LEFT = 52, RIGHT = 10, TOP = 12, BOTTOM = 26;
 
-/** Steps of 1, 2 or 5 times a power of ten: about `wanted` of them up to `high`. binary: of KiB, MiB, GiB. */
+/** Returns about `wanted` steps up to `high`, of 1, 2 or 5 times a power of ten. binary: in KiB, MiB, GiB. */
 export function ticksTo(high, wanted, { whole = false, binary = false } = {}) {
   const size = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(high) / 10)) : 1;
   const raw = Math.max(high / size / wanted, whole ? 1 : 1e-9);
@@ -31,9 +31,9 @@ const swatch = (dashed) => svg('svg', { class: 'swatch', width: 18, height: 8, '
 
 export class Chart {
   /**
-   * series: [{key, label, dashed, line, optional}]; `line`: a limit, without a colour of its own; `optional`: not named
+   * series: [{key, label, dashed, line, optional}]; `line`: a limit, drawn without its own colour; `optional`: not named
    * while it has no values.
-   * format: a value in words, with its unit; axis: the same at the ticks. whole: it counts things. binary: bytes.
+   * format: writes a value with its unit; axis: writes it at the ticks. whole: the values are counts. binary: the values are bytes.
    */
   constructor({ title, unit, series, format, axis = format, whole = false, binary = false, note = '' }, cursor) {
     Object.assign(this, { title, series, format, axis, whole, binary, cursor, span: 60 });
@@ -131,7 +131,7 @@ export class Chart {
         if (value === null || value === undefined) continue;
       }
       const place = `${this.x(sample.age).toFixed(1)} ${this.y(value).toFixed(1)}`;
-      // A point alone is a dot, by a line of no length with round ends.
+      // A single point is drawn as a dot: a line of length 0 with round ends.
       d += pen ? `L${place}` : `M${place}l0 0`;
       pen = true;
     }

@@ -1,4 +1,4 @@
-// A block of code with its language, a copy button and colours. Lines that are complete are drawn once.
+// A block of code with its language, a copy button and colours. A complete line is drawn only once.
 import { copyFrom, el, iconButton } from './dom.js';
 import { highlightLine, languageOf } from './highlight.js';
 
@@ -7,8 +7,8 @@ export class CodeView {
     this.language = language;
     this.rules = languageOf(language);
     this.lines = [];
-    this.drawn = [];    // an element a line
-    this.states = [''];  // what each line leaves open for the next
+    this.drawn = [];    // an element for each line
+    this.states = [''];  // the highlighter's state before each line
     this.code = el('code');
     const copy = iconButton('copy', 'Copy code', () => copyFrom(copy, this.lines.join('\n')));
     this.element = el('figure', { class: 'code' },

@@ -1,11 +1,11 @@
-// The box for the next message, the files that go with it, and what differs from the server's defaults.
+// The box for the next message, its files, and the settings that differ from the server's defaults.
 import { fileList } from './attachments.js';
 import { el, icon } from './dom.js';
 
 export class Composer {
   /**
-   * actions: {send(text), stop(), typed(text), attach(files), detach(file), page(step), editLast()}: send and editLast say whether
-   * they did it.
+   * actions: {send(text), stop(), typed(text), attach(files), detach(file), page(step), editLast()}: send and editLast return whether
+   * they succeeded.
    */
   constructor(form, actions) {
     this.actions = actions;
@@ -26,19 +26,19 @@ export class Composer {
     this.box.addEventListener('keydown', (event) => this.key(event));
     this.box.addEventListener('paste', (event) => {
       const { files } = event.clipboardData;
-      // A copied table or picture comes as text too: then the text is meant.
+      // A copied table or picture comes also as text; then the text is pasted.
       if (!files.length || event.clipboardData.getData('text/plain')) return;
       event.preventDefault();
       actions.attach([...files]);
     });
-    // A click on the frame is meant for the box.
+    // A click on the frame puts the focus into the box.
     form.addEventListener('click', (event) => event.target === form && this.box.focus());
     this.setBusy(false);
   }
 
   key(event) {
     if (event.isComposing) return;
-    // On a touch keyboard Enter is the only way to a new line.
+    // On a touch keyboard Enter is the only way to begin a new line, so it does not send.
     if (event.key === 'Enter' && !event.shiftKey && !matchMedia('(pointer: coarse)').matches) {
       event.preventDefault();
       if (!this.busy) this.send();
@@ -98,7 +98,7 @@ export class Composer {
     this.updateButton();
   }
 
-  /** What differs from the server's defaults: [[label, action]]. */
+  /** Shows the settings that differ from the server's defaults: [[label, action]]. */
   showChips(chips) {
     this.chips.replaceChildren(...chips.map(([label, action]) =>
       el('button', { type: 'button', class: 'chip', on: { click: action } }, label)));

@@ -4,7 +4,7 @@
 //   {id, title, created, updated, system, systemSet, sampling: {temperature, ...}, schema, schemaOn, probabilities, model,
 //    nodes: {id: {id, parent, role: 'user' | 'assistant', content, created, ...}}, chosen: {parent or 'root': id}}
 //
-// systemSet: when the system prompt was written to. model: the one that was chosen here, or ''.
+// systemSet: the time of the last change of the system prompt. model: the model chosen in this conversation, or ''.
 // A user's node may have files: [{name, size, tokens, text}]. An assistant's node also has reasoning, toolCalls, finish ('stop', 'length', 'tool_calls', 'stopped' by the reader,
 // 'interrupted', or null while it is written), problem, json, model, usage (of the last
 // request), written (tokens of the whole answer, if it took several requests) and timing.
@@ -36,7 +36,7 @@ export function addNode(conversation, parent, fields) {
 
 export const childrenOf = (conversation, parent) => Object.values(conversation.nodes).filter((node) => node.parent === parent);
 
-/** The messages that are shown, from the first to the last. */
+/** Returns the shown messages, from the first to the last. */
 export function pathOf(conversation) {
   const path = [];
   let parent = null;
@@ -58,7 +58,7 @@ export function choose(conversation, node) {
   conversation.chosen[node.parent ?? 'root'] = node.id;
 }
 
-/** A conversation of its own with the messages up to a node. */
+/** Returns a new conversation with the messages up to a node. */
 export function forkAt(conversation, node) {
   const fork = newConversation(conversation);
   fork.title = conversation.title ? `${conversation.title} (branch)` : '';
@@ -76,11 +76,11 @@ export function titleOf(conversation) {
   return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line || 'New conversation';
 }
 
-/** What is sent to the model for the answer behind a node. */
+/** Returns the messages to send to the model for the answer behind a node. */
 export function messagesTo(conversation, node) {
   const messages = conversation.system.trim() ? [{ role: 'system', content: conversation.system }] : [];
   for (const { role, content, files, toolCalls } of pathTo(conversation, node)) {
-    // No tool ran here, so a call is told as text; templates refuse a call without its result.
+    // The page runs no tools, so a call is sent as text: templates refuse a call without its result.
     const calls = (toolCalls ?? []).map((call) => JSON.stringify({ name: call.name, arguments: call.arguments }));
     const text = [withFiles(content, files), ...calls].filter(Boolean).join('\n');
     if (text || role === 'user') messages.push({ role, content: text });
@@ -88,7 +88,7 @@ export function messagesTo(conversation, node) {
   return messages;
 }
 
-/** An answer whose page went away while it was written is not being written any more. */
+/** Marks answers as interrupted that were being written when their page was closed. */
 export function settle(conversation) {
   for (const node of Object.values(conversation.nodes)) {
     if (node.role === 'assistant' && node.finish === null) node.finish = 'interrupted';
@@ -99,7 +99,7 @@ export function settle(conversation) {
 const isText = (value) => typeof value === 'string';
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/** A conversation out of parsed JSON of any origin: what is known and well formed. Null if it is none. */
+/** Returns a conversation of parsed JSON of any origin, with the known and well-formed parts. Null if it is no conversation. */
 export function readConversation(value) {
   if (!value || typeof value !== 'object' || !isText(value.id) || !value.nodes || typeof value.nodes !== 'object') return null;
   const read = newConversation();
@@ -149,7 +149,7 @@ function readAnswer(node) {
   return answer;
 }
 
-/** Nodes that cannot be reached from a root (their parents form a ring) are left out. */
+/** Removes nodes that cannot be reached from a root (their parents form a ring). */
 function breakRings(conversation) {
   const reached = new Set();
   let front = [null];

@@ -3,7 +3,7 @@ import { setKey } from './server.js';
 
 const byId = (id) => document.getElementById(id);
 
-/** Closes with its buttons, Esc and a click beside it; the browser gives the focus back. */
+/** Lets a dialog be closed by its buttons, by Esc and by a click beside it. The browser gives the focus back. */
 function prepare(dialog) {
   dialog.addEventListener('click', (event) => {
     if (event.target === dialog || event.target.closest('[data-close]')) dialog.close();
@@ -16,9 +16,9 @@ export function showHelp() {
   if (!byId('help').open) byId('help').showModal();
 }
 
-const waiting = new Set();  // what goes on once there is a key
+const waiting = new Set();  // functions to call once there is a key
 
-/** Asks for the key; done() when one was entered. Several may ask while the dialog is open. */
+/** Asks for the key, and calls done() when it was entered. May be called again while the dialog is open. */
 export function askKey(text, done) {
   const dialog = byId('key-dialog'), box = byId('key');
   byId('key-why').textContent = text;

@@ -1,5 +1,5 @@
-// Elements made by hand. Text becomes text nodes, never markup: nothing in this folder parses HTML, and the server's
-// content security policy (Trusted Types) refuses it.
+// Makes elements. Text becomes text nodes, never markup: no file in this folder parses HTML, and the server's
+// content security policy (Trusted Types) forbids it.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -25,7 +25,7 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-// Drawn on a 24 x 24 grid with a line of 1.75; what is filled is said.
+// Icons on a 24 x 24 grid with lines of width 1.75. Filled shapes say so.
 const icons = {
   plus: 'M12 5v14M5 12h14',
   search: 'M11 4a7 7 0 1 1 0 14a7 7 0 0 1 0-14M20 20l-4-4',
@@ -65,18 +65,18 @@ export function icon(name) {
     svg('path', { d: icons[name] }));
 }
 
-/** A button that shows an icon alone; its label is read aloud and shown as a tooltip. */
+/** Makes a button with only an icon. Its label is read aloud and shown as a tooltip. */
 export function iconButton(name, label, action, attributes = {}) {
   const own = { type: 'button', class: 'icon-button', 'aria-label': label, title: label, on: { click: action } };
   return el('button', { ...own, ...attributes }, icon(name));
 }
 
-/** Puts text on the clipboard and says on the button, for a moment, that it did. */
+/** Puts text on the clipboard, and shows that on the button for a moment. */
 export async function copyFrom(button, text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Without a secure context (plain HTTP on another host) there is no clipboard object: the old way works.
+    // Without a secure context (plain HTTP on another host) there is no clipboard object, but the old command works.
     const box = el('textarea', { class: 'visually-hidden', 'aria-hidden': 'true' });
     box.value = text;
     document.body.append(box);

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Writes numbers for people.
 
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -19,7 +19,7 @@ export function bytes(n) {
   return `${whole.format(n)} B`;
 }
 
-/** Three digits that matter: 0.123, 1.23, 12.3, 123. */
+/** Writes three significant digits: 0.123, 1.23, 12.3, 123. */
 export function digits(n) {
   if (n === 0) return '0';
   const a = Math.abs(n);

@@ -1,5 +1,5 @@
-// Answers that are being written, one a conversation, also of conversations that are not shown. Events: 'begin', 'grow'
-// 'count' (the server told how many tokens there are) and 'end', with detail {conversation, node}.
+// The answers being written, at most one for each conversation, shown or not. Events: 'begin', 'grow',
+// 'count' (the server told the number of tokens) and 'end', with detail {conversation, node}.
 import { addNode, childrenOf, messagesTo } from './conversation.js';
 import { settingsOf } from './sampling.js';
 import { Problem } from './server.js';
@@ -9,13 +9,13 @@ import { beginTokens, forgetTokens } from './tokens.js';
 const SAVE_EVERY = 1000;  // ms, while an answer is written
 
 export class Generations extends EventTarget {
-  /** save(conversation): keeps it. model(conversation): the name to ask for. */
+  /** save(conversation): stores it. model(conversation): returns the model's name for requests. */
   constructor(save, model) {
     super();
     this.save = save;
     this.model = model;
-    this.leaving = false;  // the page is closed: what it saved last holds
-    this.running = new Map();  // by the conversation's id: {node, controller, pieces, begun, first, last}
+    this.leaving = false;  // the page is being closed, so nothing is saved any more
+    this.running = new Map();  // conversation's id: {node, controller, pieces, begun, first, last}
   }
 
   of(conversation) {
@@ -26,7 +26,7 @@ export class Generations extends EventTarget {
     this.dispatchEvent(new CustomEvent(name, { detail: { conversation, node } }));
   }
 
-  /** Begins an answer to a user's node: a new sibling, or in the place of `again`, an answer in which nothing came. */
+  /** Begins an answer to a user's node: as a new sibling, or in place of `again`, an empty answer. */
   begin(conversation, question, again = null) {
     if (this.of(conversation)) return this.of(conversation).node;
     const settings = settingsOf(conversation);
@@ -43,13 +43,13 @@ export class Generations extends EventTarget {
     return node;
   }
 
-  /** Goes on with an answer that was cut or stopped: the model gets it as the beginning of its own message. */
+  /** Continues an answer that was cut or stopped: the model gets it as the beginning of its own message. */
   goOn(conversation, node) {
     if (this.of(conversation) || !canGoOn(conversation, node)) return;
     const messages = messagesTo(conversation, conversation.nodes[node.parent]);
     messages.push({ role: 'assistant', content: node.content, ...(node.reasoning ? { reasoning_content: node.reasoning } : {}) });
     delete node.problem;
-    // The tokens of an answer of which a part has none would be read as the whole of it.
+    // If a part of an answer has no tokens, the tokens of the rest would be taken for the whole answer: forgets them.
     if (!conversation.probabilities) forgetTokens(node);
     const written = node.written ?? node.usage?.completion_tokens ?? 0;
     Object.assign(node, { finish: null, model: this.model(conversation) });
@@ -57,7 +57,7 @@ export class Generations extends EventTarget {
     this.start(conversation, node, body, written);
   }
 
-  /** written: tokens of the answer that are there already. */
+  /** written: tokens that the answer has already. */
   start(conversation, node, body, written = 0) {
     const now = performance.now();
     const run = { node, controller: new AbortController(), pieces: 0, begun: now, first: null, last: null, saved: now, written };
@@ -110,14 +110,14 @@ export class Generations extends EventTarget {
   }
 }
 
-/** An answer can be gone on with if nothing follows it and it is a text that a limit, the reader or a fault has cut, or an edited one. */
+/** Returns whether an answer can be continued: nothing follows it, and it was edited or cut (by a limit, the reader or a fault). */
 export function canGoOn(conversation, node) {
   const cut = ['length', 'stopped', 'interrupted'].includes(node.finish) || node.edited;
   return cut && node.role === 'assistant' && Boolean(node.content || node.reasoning) && !node.toolCalls?.length && !node.json
     && childrenOf(conversation, node.id).length === 0;
 }
 
-/** What is kept of an error with the answer. */
+/** Returns the parts of an error to store with the answer. */
 function problemFor(error) {
   if (!(error instanceof Problem)) {
     console.error(error);
@@ -127,7 +127,7 @@ function problemFor(error) {
   return { title, text, kind, until: retryAfter ? Date.now() + retryAfter * 1000 : null };
 }
 
-/** Tokens a second: {rate, exact}. While an answer is written, or when it was stopped, a piece is taken for a token. */
+/** Returns tokens a second: {rate, exact}. While an answer is written, or if it was stopped, each piece counts as a token. */
 export function rateOf(node, run) {
   if (run) {
     const time = (run.last - run.first) / 1000;

@@ -1,5 +1,5 @@
-// Colours for code, a line at a time: comments, strings, numbers, keywords, names that are called. One tokenizer with a
-// table of languages: it does not know grammars, and is wrong only in colour. State is what a line leaves open.
+// Colours code, a line at a time: comments, strings, numbers, keywords, called names. One tokenizer with a
+// table of languages: it knows no grammars, and an error costs only a colour. A line's state is the string or comment it leaves open.
 
 const words = (text) => new Set(text.split(/\s+/));
 const C_WORDS = `auto bool break case catch char class const constexpr continue default delete do double else enum explicit
@@ -82,14 +82,14 @@ export function languageOf(name) {
 const NUMBER = /(?:0[xXbB][\da-fA-F_']+|\d[\d_']*(?:\.\d+)?(?:[eE][+-]?\d+)?)\w*/y;
 const WORD = /[\p{L}_$][\p{L}\p{N}_$]*/uy;
 const KEY = /(?:[\w.-]+|"(?:[^"\\]|\\.)*"|'[^']*')(?=\s*[:=](?!=))/y;
-const LONGEST = 2000;  // of a line; what is longer has no colours
+const LONGEST = 2000;  // characters; longer lines get no colours
 
 function matchAt(pattern, line, at) {
   pattern.lastIndex = at;
   return pattern.exec(line)?.[0];
 }
 
-/** Pieces [kind, text] of one line, kind '' for plain text, and the state for the next line ('' at the start). */
+/** Returns the pieces [kind, text] of a line (kind '' for plain text), and the state for the next line ('' at the start). */
 export function highlightLine(language, line, state) {
   const pieces = [];
   const add = (kind, text) => {
@@ -98,7 +98,7 @@ export function highlightLine(language, line, state) {
   };
   if (!language || line.length > LONGEST) return { pieces: [['', line]], state };
   let at = 0;
-  /** Up to and with the mark that ends what is open, or the whole rest. */
+  /** Takes the text up to the end of the mark that closes the open string or comment, or the whole rest. */
   const until = (end, kind, from) => {
     const close = line.indexOf(end, from);
     const to = close < 0 ? line.length : close + end.length;

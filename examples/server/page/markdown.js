@@ -1,8 +1,8 @@
-// Markdown as models write it (CommonMark's blocks and GitHub's tables), read into plain objects; markdown_view.js draws
-// them. HTML is not part of it: a tag is text like any other.
+// Parses Markdown as models write it (CommonMark's blocks and GitHub's tables) into plain objects; markdown_view.js draws
+// them. HTML is not supported: a tag is text.
 //
-// A block is {type, from, to, ...}: the lines [from, to) it stands on. Only the last blocks of a text can change when
-// text is appended, which is what makes drawing while it streams cheap.
+// A block is {type, from, to, ...}, on the lines [from, to). Only the last blocks of a text can change when
+// text is appended, so drawing a stream is cheap.
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
@@ -11,12 +11,12 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:( +)(.*)|$)/;
 const TABLE_RULE = /^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$/;
 const MATH = [['$$', '$$'], ['\\[', '\\]']];
-const DEEPEST = 12;  // quotes and lists in one another; deeper ones are shown as text
+const DEEPEST = 12;  // nested quotes and lists; deeper ones are shown as text
 
 const blank = (line) => !/\S/.test(line);
 const indentOf = (line) => line.length - line.trimStart().length;
 
-/** lines: without line ends, tabs as spaces. */
+/** lines: without line ends, with tabs replaced by spaces. */
 export function parseBlocks(lines, first = 0, depth = 0) {
   const blocks = [];
   let at = first;
@@ -88,7 +88,7 @@ function list(lines, at, depth) {
     const task = blocks[0]?.type === 'paragraph' && /^\[([ xX])\]\s+/.exec(blocks[0].text);
     if (task) blocks[0].text = blocks[0].text.slice(task[0].length);
     items.push({ blocks, task: task ? task[1] !== ' ' : null });
-    // A blank line between two blocks of an item, or between items, sets the list loose.
+    // A blank line between two blocks of an item, or between items, makes the list loose.
     for (let b = 1; b < blocks.length; ++b) {
       if (blocks[b].from > blocks[b - 1].to && blocks[b].type !== 'list') loose = true;
     }
@@ -105,7 +105,7 @@ function list(lines, at, depth) {
   return { type: 'list', ordered, start: ordered ? Number.parseInt(head[2], 10) : 1, loose, items, to };
 }
 
-/** The lines of one item without their indentation, and where the item ends (blank lines at its end are not in it). */
+/** Returns the lines of one item without their indentation, and the item's end (without blank lines at its end). */
 function itemLines(lines, at, [, indent, marker, space, text]) {
   const gap = space === undefined || space.length > 4 ? 1 : space.length;
   const width = indent.length + marker.length + gap;
@@ -118,7 +118,7 @@ function itemLines(lines, at, [, indent, marker, space, text]) {
       continue;
     }
     const inside = indentOf(line);
-    // Models indent what hangs under "1." by two as often as by three.
+    // Models indent blocks under "1." by two spaces as often as by three.
     const nested = inside >= Math.min(width, indent.length + 2) && (inside >= width || ITEM.test(line));
     const lazy = !blank(lines[i - 1]) && !startsBlock(lines, i, true);
     if (!nested && !lazy) break;
@@ -181,7 +181,7 @@ function math(lines, at) {
   return null;
 }
 
-/** Whether a line ends the paragraph before it. lazy: seen from within a list, whose items any marker ends. */
+/** Returns whether a line ends the paragraph before it. lazy: the paragraph is in a list, whose items any marker ends. */
 function startsBlock(lines, at, lazy = false) {
   const line = lines[at];
   const item = ITEM.exec(line);

@@ -1,17 +1,17 @@
-// What stands within a line of Markdown: emphasis, code, links. parseInline('a **b**') gives
-// [{type: 'text', text: 'a '}, {type: 'strong', children: [...]}]. Time grows with the length of the text, whatever it
-// holds: brackets are paired in one pass, and emphasis is CommonMark's stack of delimiters with a bound.
+// Parses the inside of a line of Markdown: emphasis, code, links. parseInline('a **b**') returns
+// [{type: 'text', text: 'a '}, {type: 'strong', children: [...]}]. The time is linear in the length of any text:
+// brackets are paired in one pass, and emphasis uses CommonMark's stack of delimiters with a bound.
 
-const DEEPEST = 16;  // delimiters that wait for their end; older ones stay text, which bounds time and depth
+const DEEPEST = 16;  // open delimiters; older ones stay text, which bounds time and depth
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const ESCAPED = /[!-/:-@[-`{-~]/;
 const URL_HERE = /https?:\/\/[^\s<>"`\\]+/y;
 const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]*)>/y;
 const TARGET = /\(\s*(?:<([^<>\n]*)>|((?:[^\s()\\]|\\.|\([^\s()]*\))*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
 const MATH = /\\\((.{1,500}?)\\\)|\$\$([^$\n]+)\$\$|\$(?! )((?:[^$\n\\]|\\.){1,500}?)(?<! )\$(?!\d)/y;
-const IS_FORMULA = /[\\^_=]|^[a-zA-Z]$/;  // within single dollars: what has none of these is an amount of money
+const IS_FORMULA = /[\\^_=]|^[a-zA-Z]$/;  // within single dollars: text without any of these is an amount of money
 
-/** A link's address if it is one that may be followed, else null: no javascript:, no data:. */
+/** Returns a link's address if it is safe to follow, else null: no javascript:, no data:. */
 export function safeAddress(text) {
   try {
     const url = new URL(text);
@@ -37,11 +37,11 @@ function pairBrackets(text) {
   return pairs;
 }
 
-/** open: the text is still being written, so that emphasis and code without an end go on to the end. */
+/** open: the text is still being written, so emphasis and code without an end reach to the text's end. */
 export function parseInline(text, open = false, inLink = false, depth = 0) {
   const nodes = [];       // text, finished nodes, and runs of delimiters that processEmphasis turns into either
   const brackets = pairBrackets(text);
-  const noCloser = new Set();  // lengths of backtick runs that have no partner further on
+  const noCloser = new Set();  // lengths of backtick runs without a partner further on
   let plain = '';
   const flush = () => {
     if (plain) nodes.push({ type: 'text', text: plain });
@@ -131,7 +131,7 @@ function link(text, at, brackets) {
   return href ? { href, label: text.slice(start + 1, close), end: close + 1 + target[0].length } : null;
 }
 
-/** Without the punctuation that ends the sentence, and without a closing parenthesis that was not opened in it. */
+/** Returns the address without the punctuation that ends the sentence, and without an unmatched closing parenthesis. */
 function trimAddress(address) {
   let end = address.replace(/[.,;:!?'*_~]+$/, '');
   const more = (text) => text.match(/\)/g).length > (text.match(/\(/g) ?? []).length;
@@ -153,10 +153,10 @@ function delimiter(text, from, to) {
 
 const plainRun = (run) => ({ type: 'text', text: run.char.repeat(run.count) });
 
-/** Turns runs of delimiters into em, strong and del around what stands between them (CommonMark 6.2). */
+/** Turns pairs of delimiter runs into em, strong and del around the nodes between them (CommonMark 6.2). */
 function emphasis(nodes, open) {
   const out = [];         // finished nodes and runs that may still open
-  const openers = [];     // places of the latter in out
+  const openers = [];     // indices in `out` of runs that may still open
   for (const node of nodes) {
     if (node.type !== 'run') {
       out.push(node);
@@ -170,7 +170,7 @@ function emphasis(nodes, open) {
     if (node.count) out.push(node);
   }
   if (open) {
-    // Still being written: what was opened last, with text behind it, goes on to the end.
+    // While the text is still being written, an open delimiter with text behind it reaches to the end.
     for (const at of openers.reverse()) {
       const run = out[at];
       if (at + 1 >= out.length || run.count > 2 || (run.char === '~' && run.count !== 2)) continue;

@@ -1,23 +1,24 @@
-// Draws Markdown that grows. Blocks that text at the end can no longer change keep their elements; the last ones are
-// drawn anew. So a long answer costs what its last paragraph costs, and a selection further up stays.
+// Draws growing Markdown. Blocks that appended text can no longer change keep their elements; the last blocks are
+// drawn anew. So drawing costs as much as the last paragraph, and a selection further up stays.
 import { CodeView } from './code_view.js';
 import { el } from './dom.js';
 import { linesOf, parseBlocks } from './markdown.js';
 import { parseInline } from './markdown_inline.js';
 import { drawMath } from './math.js';
 
-// Appended text can join the last block (a list goes on behind a blank line), or make the last line another kind.
+// Blocks that are drawn anew: appended text can join the last block (a list goes on behind a blank line), or change the kind of the
+// last line.
 const UNSETTLED = 2;
 
 export class MarkdownView {
   constructor(attributes = {}) {
     this.element = el('div', { class: 'prose', ...attributes });
-    this.settled = 0;  // lines that are drawn for good
-    this.loose = [];   // [{block, element, code}] behind them
+    this.settled = 0;  // lines that are drawn finally
+    this.loose = [];   // [{block, element, code}]: blocks behind the settled lines
     this.text = '';
   }
 
-  /** The whole text so far; open: more of it is expected. */
+  /** Draws the whole text so far. open: more text is expected. */
   update(text, open) {
     if (!text.startsWith(this.text)) {
       this.settled = 0;

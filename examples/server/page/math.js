@@ -1,5 +1,5 @@
-// The part of LaTeX that models write, as MathML, which browsers set themselves. What is not known is shown by its name;
-// a formula that cannot be read is shown as it was written.
+// Turns the part of LaTeX that models write into MathML, which browsers draw. An unknown command is shown by its name;
+// a formula that cannot be parsed is shown as it was written.
 
 const MATHML = 'http://www.w3.org/1998/Math/MathML';
 const DEEPEST = 24;
@@ -41,7 +41,7 @@ const fences = {
 
 const ignored = ['displaystyle', 'textstyle', 'limits', 'nolimits', 'nonumber', '\\', 'hline'];
 
-/** Between fences as high as what they hold; '' is none. */
+/** Puts children between fences of their height; '' is no fence. */
 function fencedBy(open, inner, close) {
   const fence = (sign) => (sign ? [node('mo', { fence: 'true', stretchy: 'true' }, sign)] : []);
   return node('mrow', {}, ...fence(open), inner, ...fence(close));
@@ -66,7 +66,7 @@ class Reader {
     return token;
   }
 
-  /** What stands until one of the tokens, which is left; or to the end. */
+  /** Reads up to one of the tokens, which is not taken, or to the end. */
   row(...ends) {
     if (++this.depth > DEEPEST) throw new Error('too deep');
     const parts = [];
@@ -78,7 +78,7 @@ class Reader {
     return parts.length === 1 ? parts[0] : node('mrow', {}, ...parts);
   }
 
-  /** One part with what is above and below it. */
+  /** Reads one part with its superscript and subscript. */
   scripted() {
     const name = this.peek();
     let base = this.part();
@@ -98,7 +98,7 @@ class Reader {
     return base;
   }
 
-  /** {...}, or one part. */
+  /** Reads {...} or one part. */
   argument() {
     if (this.peek() === undefined) throw new Error('an argument is missing');
     if (this.peek() !== '{') return this.part() ?? node('mrow', {});
@@ -108,7 +108,7 @@ class Reader {
     return row;
   }
 
-  /** {...} as it is written. */
+  /** Reads the text within {...}. */
   raw() {
     if (this.next() !== '{') throw new Error('no braces');
     let text = '', open = 1;
@@ -221,7 +221,7 @@ class Reader {
   }
 }
 
-/** An element for a formula; null: it cannot be read. */
+/** Returns an element for a formula; null if it cannot be parsed. */
 export function drawMath(source, display) {
   if (source.length > 4000) return null;
   try {

@@ -1,4 +1,4 @@
-// One message on the page, and what can be done with it.
+// One message on the page, with its actions.
 import { fileCards } from './attachments.js';
 import { choose, childrenOf } from './conversation.js';
 import { CodeView } from './code_view.js';
@@ -41,7 +41,7 @@ export class MessageView {
     if (run) this.updateFacts();
   }
 
-  /** What the reader wrote is shown as it was typed. A long one scrolls, which a keyboard must reach. */
+  /** Shows the reader's text as it was typed. A long text scrolls, and the keyboard must be able to reach it. */
   updateQuestion() {
     const { content, files } = this.node;
     const said = content && el('div', { class: 'said', tabindex: content.length > 2000 && 0 }, content);
@@ -73,7 +73,7 @@ export class MessageView {
     this.updateEnd(run);
   }
 
-  /** Thoughts are drawn while someone looks. */
+  /** Draws the reasoning, only while it is open. */
   updateThought() {
     const { thinking, thought } = this.parts;
     if (thinking.open && this.node.reasoning) thought.update(this.node.reasoning, Boolean(this.run));
@@ -127,7 +127,7 @@ export class MessageView {
     parts.text.element.classList.toggle('writing', Boolean(run) && node.content !== '');
   }
 
-  /** The text will be drawn another way: as Markdown, as JSON or as tokens. */
+  /** Prepares to draw the text in another way: as Markdown, JSON or tokens. */
   dropText() {
     for (const way of ['text', 'code', 'tokens']) {
       this.parts[way]?.element.remove();
@@ -219,7 +219,7 @@ export class MessageView {
     this.updateFacts();
   }
 
-  /** The arrows between an edit, or another answer, and what it replaced. */
+  /** Makes the arrows between the versions of a message. */
   versions(busy) {
     const all = childrenOf(this.conversation, this.node.parent);
     if (all.length < 2) return null;

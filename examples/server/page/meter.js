@@ -1,17 +1,17 @@
-// How much of the model's context is taken. All numbers are the server's own: `usage` of the answer that is written or was written
-// last, and for a prompt that was not sent yet what /tokenize counts.
+// Shows how much of the model's context is taken. All numbers come from the server: `usage` of the present or last answer, and for a
+// prompt that is not sent yet the count of /tokenize.
 import { messagesTo, pathOf } from './conversation.js';
 import { el } from './dom.js';
 import { count } from './format.js';
 import { getJson } from './server.js';
 
-const PAUSE = 350;  // ms without typing before the server is asked
+const PAUSE = 350;  // ms without typing before asking the server
 
 const post = (body, signal) => getJson('tokenize', {
   method: 'POST', signal, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body),
 });
 
-/** Tokens of a text by itself; null: the server does not say. */
+/** Returns the tokens of a text alone; null: the server does not say. */
 export async function tokensIn(text, model) {
   try {
     const { count: tokens } = await post({ model, content: text, add_special_tokens: false, parse_special: false });
@@ -31,8 +31,8 @@ export class Meter {
   }
 
   /**
-   * Shows what is taken. run: the answer that is being written, or null; draft: the message that is typed, with its files, or '';
-   * model: its name; length: of its context, or null.
+   * Shows how much is taken. run: the answer that is being written, or null; draft: the typed message with its files, or '';
+   * model: the model's name; length: the context's length, or null.
    */
   show({ conversation, run, draft, model, length }) {
     const path = pathOf(conversation);
@@ -45,7 +45,7 @@ export class Meter {
       this.draw(prompt + answer, length, `The prompt (${count(prompt)} tokens) and the answer${run ? ' so far' : ''} (${count(answer)}) take`);
       return;
     }
-    if (run) return;  // the server says nothing until the answer ends
+    if (run) return;  // this answer's usage comes at its end
     const messages = messagesTo(conversation, last);
     if (draft) messages.push({ role: 'user', content: draft });
     if (!messages.length) {
@@ -76,7 +76,7 @@ export class Meter {
         this.counted.tokens = tokens;
         this.drawPrompt(length);
       } catch {
-        // The server does not count, or refuses these messages: sending them will say why.
+        // The server does not count, or refuses these messages; sending them will show the reason.
       }
     }, PAUSE);
   }
@@ -85,7 +85,7 @@ export class Meter {
     this.draw(this.counted.tokens, length, 'The next prompt, with what is typed, takes');
   }
 
-  /** tokens of length; either may be null, which is not known. what: a sentence's beginning. */
+  /** Draws `tokens` of `length`; each may be null, if it is not known. what: the beginning of the sentence. */
   draw(tokens, length, what) {
     this.place.hidden = tokens === null && !length;
     if (this.place.hidden) return;

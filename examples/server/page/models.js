@@ -1,10 +1,10 @@
-// The models that the server has: which one answers, what each can do, and the dialog to choose in.
+// The server's models: the chosen model, the abilities of each, and the dialog to choose one.
 import { el, icon } from './dom.js';
 import { bytes, count, short } from './format.js';
 import { getJson } from './server.js';
 import { loadSetting, saveSetting } from './store.js';
 
-// The server's words for what a model can do, in a reader's.
+// The server's names of abilities, in words for readers.
 const ABILITIES = { tools: 'Calls tools', thinking: 'Thinks before it answers', insert: 'Fills in between texts', vision: 'Sees pictures', embedding: 'Embeds texts' };
 
 export function abilitiesOf({ meta }) {
@@ -33,13 +33,13 @@ export class Models {
     this.list = data.map(({ id, meta, max_model_len: length }) => ({ id, meta: { ...meta, context_length: meta?.context_length ?? length } }));
   }
 
-  /** The model that answers in a conversation: the one that was chosen there, else the one chosen last, else the server's first. */
+  /** Returns the model for a conversation: the one chosen there, else the last one chosen, else the server's first. */
   of(conversation) {
     const named = (id) => this.list.find((model) => model.id === id);
     return named(conversation.model) ?? named(loadSetting('model')) ?? this.list[0] ?? { id: '', meta: {} };
   }
 
-  /** Says on the button under the message box who answers. */
+  /** Shows the answering model on the button under the message box. */
   show(button, conversation) {
     if (!this.list.length) return;
     const { id } = this.of(conversation);
@@ -54,7 +54,7 @@ export class Models {
     button.classList.add('away');
   }
 
-  /** Fills the dialog and opens it; chosen(id) when another one was. */
+  /** Fills the dialog and opens it. Calls chosen(id) when another model was chosen. */
   choose(dialog, conversation, chosen) {
     const now = this.of(conversation);
     const gone = conversation.model && conversation.model !== now.id;

@@ -1,10 +1,10 @@
-// Short notes at the edge of the page, and what a screen reader is told.
+// Short notes at the edge of the page, and messages for screen readers.
 import { el, iconButton } from './dom.js';
 
 const place = document.getElementById('notices');
 const spoken = document.getElementById('spoken');
 
-/** action: {label, run}. A note about a loss (lasting) stays until it is closed, and is there once. */
+/** Shows a note. action: {label, run}. A `lasting` note, about a loss, stays until it is closed, and is shown only once. */
 export function notify(text, { action = null, lasting = false } = {}) {
   for (const other of place.children) if (other.dataset.text === text) other.remove();
   let timer;
@@ -20,7 +20,7 @@ export function notify(text, { action = null, lasting = false } = {}) {
   if (!lasting) timer = setTimeout(close, action ? 8000 : 4000);
 }
 
-/** Read aloud when the reader's own speech is done. Long text is cut: the message itself can be read at leisure. */
+/** Has a screen reader read the text when it has finished speaking. Long text is cut: the message itself can be read later. */
 export function announce(text) {
   spoken.replaceChildren(el('p', {}, text.length > 1500 ? `${text.slice(0, 1500)} … The rest is in the message.` : text));
 }

@@ -1,10 +1,10 @@
-// The list of conversations and the settings, which stand beside the messages, and on a narrow page over them.
+// The panels with the list of conversations and the settings: beside the messages, and over them on a narrow page.
 import { loadSetting, saveSetting } from './store.js';
 
 const NARROW = '(max-width: 820px)';
 
 export class Panels {
-  /** panels: {name: {panel, buttons, focus}}; focus() is where the reader goes when one opens over the page. */
+  /** panels: {name: {panel, buttons, focus}}; focus() returns the element that gets the focus when a panel opens over the page. */
   constructor(panels, middle, shade) {
     Object.assign(this, { panels, middle, shade });
     this.narrow = matchMedia(NARROW);
@@ -16,7 +16,7 @@ export class Panels {
     this.settle();
   }
 
-  /** As they were left, or none over a narrow page. */
+  /** Opens the panels that were open last; over a narrow page none. */
   settle() {
     for (const name of Object.keys(this.panels)) {
       this.set(name, !this.narrow.matches && (loadSetting(`panel-${name}`) ?? name === 'sidebar'));
@@ -55,7 +55,7 @@ export class Panels {
     else this.open(name);
   }
 
-  /** Closes what covers the page; false if nothing does. */
+  /** Closes a panel that covers the page; returns false if there is none. */
   closeOver() {
     if (!this.narrow.matches) return false;
     const open = Object.keys(this.panels).filter((name) => this.isOpen(name));

@@ -1,4 +1,4 @@
-// The settings a conversation is asked with. What is left empty is not sent: the server's own default holds.
+// The settings of a conversation's requests. An empty setting is not sent, so the server's default applies.
 import { faultIn } from './json_fault.js';
 
 // [name in the request, label, lowest, highest, step, what it does]
@@ -14,7 +14,7 @@ export const NUMBERS = [
   ['seed', 'Seed', 0, Number.MAX_SAFE_INTEGER, 1, 'The same seed draws the same answer.'],
 ];
 
-/** What is wrong with a number as it was typed, or null. */
+/** Returns the error of a typed number, or null. */
 export function faultOf([, , low, high, step], text) {
   if (text.trim() === '') return null;
   const value = Number(text);
@@ -24,7 +24,7 @@ export function faultOf([, , low, high, step], text) {
   return null;
 }
 
-/** Where a schema's text is wrong, or null. */
+/** Returns the place and error of a schema's text, or null. */
 export function faultOfSchema(text) {
   if (!text.trim()) return 'Enter a schema, or switch it off.';
   try {
@@ -38,12 +38,12 @@ export function faultOfSchema(text) {
   }
 }
 
-/** Stop sequences are one a line; \n in them means a line end. */
+/** Reads stop sequences, one a line; \n in them means a line end. */
 export const stopsOf = (text) => String(text).split('\n').filter(Boolean).map((line) => line.replaceAll('\\n', '\n'));
 
-const ALTERNATIVES = 6;  // likeliest tokens that are told with each
+const ALTERNATIVES = 6;  // likeliest tokens asked for with each token
 
-/** The fields of the request. */
+/** Returns the fields of the request. */
 export function settingsOf({ sampling, schema, schemaOn, probabilities }) {
   const fields = {};
   for (const [name] of NUMBERS) if (typeof sampling[name] === 'number') fields[name] = sampling[name];
@@ -56,7 +56,7 @@ export function settingsOf({ sampling, schema, schemaOn, probabilities }) {
   return fields;
 }
 
-/** How many settings differ from the server's defaults. */
+/** Returns how many settings differ from the server's defaults. */
 export function countOf({ sampling, system, schemaOn, probabilities }) {
   return Object.keys(sampling).length + Number(Boolean(system.trim())) + Number(schemaOn) + Number(probabilities);
 }

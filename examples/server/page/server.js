@@ -1,5 +1,5 @@
-// Requests to the server this page came from, and its errors in words. Addresses are relative, so that a proxy may serve
-// the page under a path of its own.
+// Requests to the page's own server, and its errors in words. Addresses are relative, so that a proxy may serve
+// the page under another path.
 import { seconds } from './format.js';
 import { loadSetting, removeSetting, saveSetting } from './store.js';
 
@@ -16,7 +16,7 @@ function sessionKey() {
 
 export const hasKey = () => key !== '';
 
-/** remember: also when the browser is closed. */
+/** remember: keep the key also when the browser is closed. */
 export function setKey(value, remember) {
   key = value;
   try {
@@ -28,7 +28,7 @@ export function setKey(value, remember) {
   else removeSetting('key');
 }
 
-/** What went wrong, for a reader: {title, text, kind, retryAfter}; text says what to do. */
+/** An error in words for the reader: {title, text, kind, retryAfter}; text says what to do. */
 export class Problem extends Error {
   constructor(title, text, kind, retryAfter = null) {
     super(`${title}: ${text}`);
@@ -54,7 +54,7 @@ export async function getJson(path, options) {
 
 const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
-/** A Problem from an answer that is none. */
+/** Makes a Problem of a response that is an error. */
 export async function problemOf(response) {
   const body = await response.text().catch(() => '');
   let error = {};

@@ -3,7 +3,7 @@ import { el } from './dom.js';
 import { notify } from './notices.js';
 import { faultOf, faultOfSchema, NUMBERS } from './sampling.js';
 
-const NEUTRAL = { temperature: 1, top_p: 1, repetition_penalty: 1 };  // where counting begins in an empty box
+const NEUTRAL = { temperature: 1, top_p: 1, repetition_penalty: 1 };  // the value from which an empty box counts up or down
 const EXAMPLE = `{
   "type": "object",
   "properties": {
@@ -15,7 +15,7 @@ const EXAMPLE = `{
 }`;
 
 export class SettingsPanel {
-  /** changed(conversation): it was written to. keepDefaults(): new conversations begin like this one. */
+  /** changed(conversation): called after a change. keepDefaults(): makes new conversations begin with these settings. */
   constructor(place, { changed, keepDefaults }) {
     this.changed = changed;
     this.fields = new Map();
@@ -73,7 +73,7 @@ export class SettingsPanel {
       el('p', { class: 'visually-hidden', id: `${id}-hint` }, hint), fault);
   }
 
-  /** The arrows count up and down, as in a number box; that one would hide what it cannot read. */
+  /** Makes the arrow keys count up and down, as in a number box, which would hide text that is no number. */
   count(event, number) {
     if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return;
     event.preventDefault();
@@ -149,7 +149,7 @@ export class SettingsPanel {
     notify('The settings are cleared.', { action: { label: 'Undo', run: () => put({ system, sampling, schema, schemaOn, probabilities }) } });
   }
 
-  /** Whether what is asked for can be sent; if not, the box that is wrong has the focus. */
+  /** Returns whether the settings can be sent; if not, puts the focus on the wrong box. */
   ready() {
     if (!this.schemaOn.checked || !this.checkSchema()) return true;
     this.schema.focus();

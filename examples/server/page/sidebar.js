@@ -86,7 +86,7 @@ export class Sidebar {
     box.select();
   }
 
-  /** Up and down through the list. */
+  /** Moves the focus up and down through the list. */
   walk(event) {
     if (!event.target.matches('a') || !['ArrowDown', 'ArrowUp'].includes(event.key)) return;
     event.preventDefault();
@@ -96,7 +96,7 @@ export class Sidebar {
   }
 }
 
-/** {snippet} of what was found, or null; every conversation has nothing. */
+/** Returns {snippet} around the text found, or null. An empty search finds every conversation. */
 function findIn(conversation, wanted) {
   if (!wanted || titleOf(conversation).toLowerCase().includes(wanted)) return { snippet: null };
   const shown = new Set(pathOf(conversation));

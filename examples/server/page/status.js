@@ -6,9 +6,9 @@ import { bytes, count, digits, seconds } from './format.js';
 import { lookSwitch } from './look.js';
 import { getJson } from './server.js';
 
-const SPANS = [60, 120, 300];  // seconds that are drawn: the shortest that holds what was seen; the longest is kept
+const SPANS = [60, 120, 300];  // seconds to draw: the shortest that holds all samples; samples are kept for the longest
 const PERIOD = 1000;  // ms between questions
-const RECENT = 5000;  // ms that "recent" looks back
+const RECENT = 5000;  // ms that count as recent
 const GAUGES = ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes'];
 const SPREADS = ['ttft_ms', 'itl_ms', 'e2e_ms', 'step_ms', 'batch_rows'];
 const LOST = 5000;   // ms after which silence is shown as a gap
@@ -56,7 +56,7 @@ let lost = false;
 
 const numberOr = (value) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
 
-/** What the charts draw, out of an answer; rates are differences to the answers before. */
+/** Returns the values for the charts, from an answer; rates are differences to earlier answers. */
 function sampleOf(status, time) {
   const sample = { time };
   for (const key of GAUGES) sample[key] = numberOr(status[key]);
@@ -67,7 +67,7 @@ function sampleOf(status, time) {
   for (const name of SPREADS) addSpread(sample, name, status[name], sample.gap ? null : recent[0]);
   const per = (i) => {
     const more = before && !sample.gap ? sample.totals[i] - before.totals[i] : null;
-    // A total that went down is a server that was started anew.
+    // A total that went down means that the server was started anew.
     return more === null || more < 0 ? null : (more * 1000) / (time - before.time);
   };
   sample.generated = per(0);
@@ -86,7 +86,7 @@ function addSpread(sample, name, figures, before) {
 
 const tiles = new Map();
 
-/** A figure in the row at the top; it is made once, so that it is not read aloud anew. */
+/** Makes a figure in the row at the top, only once, so that it is not read aloud again. */
 function tile(name, value, hint = '') {
   if (!tiles.has(name)) {
     const box = { value: el('dd'), hint: el('span', { class: 'hint' }) };
@@ -112,7 +112,7 @@ function showTiles(status, sample) {
   tile('Up', known(status.uptime_s, (s) => seconds(s).replace(/ \d+ s$/, '')), status.draining ? 'and draining' : 'and ready');
 }
 
-/** state: 'ready', 'draining' or 'lost'. It is a live region: written only when it changes. */
+/** state: 'ready', 'draining' or 'lost'. The element is a live region, so it is written only when the state changes. */
 function showState(state, text) {
   const place = byId('state');
   if (place.dataset.state !== state) place.dataset.state = state;

@@ -1,4 +1,4 @@
-// What this browser keeps: a conversation a key of localStorage, so that a change writes one conversation only.
+// The browser's storage: each conversation has its own key in localStorage, so that a change writes only one conversation.
 import { readFiles } from './attachments.js';
 import { readConversation } from './conversation.js';
 
@@ -6,7 +6,7 @@ const PREFIX = 'tessera/';
 const CONVERSATION = `${PREFIX}conversation/`;
 const DRAFT = `${PREFIX}draft/`;
 
-/** Why the browser did not keep something, in words; null: it did. */
+/** Stores a value. Returns the reason why the browser did not keep it, in words; null: it did. */
 function put(key, value) {
   try {
     localStorage.setItem(key, value);
@@ -44,7 +44,7 @@ function parsed(text) {
   }
 }
 
-/** All conversations by id. What cannot be read stays where it is and is counted. */
+/** Returns all conversations by id. Entries that cannot be read stay in the storage and are counted. */
 export function loadConversations() {
   const found = new Map();
   let unreadable = 0;
@@ -71,10 +71,10 @@ export function removeConversation(id) {
   remove(DRAFT + id);
 }
 
-/** The id of a conversation that another window changed, of a storage event. */
+/** Returns the id of the conversation that another window changed, from a storage event. */
 export const idOfChange = (event) => (event.key?.startsWith(CONVERSATION) ? event.key.slice(CONVERSATION.length) : null);
 
-/** What was typed and not sent: {text, files, edits: {node: text}}. */
+/** Texts and files that are not sent yet: {text, files, edits: {node: text}}. */
 export function loadDraft(id) {
   const draft = parsed(get(DRAFT + id));
   const text = typeof draft?.text === 'string' ? draft.text : '';

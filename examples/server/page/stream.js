@@ -1,4 +1,4 @@
-// One streamed chat completion: server-sent events (text/event-stream) as they come, and the answer that they add up to.
+// One streamed chat completion: reads server-sent events (text/event-stream) as they come, and adds them up to the answer.
 import { explain, problemOf, Problem, request } from './server.js';
 import { addTokens } from './tokens.js';
 
@@ -30,7 +30,7 @@ export async function* readEvents(body) {
 
 /**
  * Adds a chunk's delta to an answer {content, reasoning, toolCalls, finish, usage, model}, and its tokens with their probabilities to
- * `tokens`, if that is a list. True if there is more to show.
+ * `tokens`, if that is a list. Returns true if there is more to show.
  */
 export function addChunk(answer, chunk, tokens = null) {
   if (chunk.usage) {
@@ -68,8 +68,8 @@ export function addChunk(answer, chunk, tokens = null) {
 }
 
 /**
- * Runs a request into an answer and the list of its tokens (null: not asked for). grew() after each piece, counted() when the server
- * told its usage so far. Throws a Problem, or an AbortError if the signal says so.
+ * Runs a request, and adds to the answer and to the list of its tokens (null: not asked for). Calls grew() after each piece, and
+ * counted() when the server has told the usage so far. Throws a Problem, or an AbortError if the signal was aborted.
  */
 export async function streamCompletion(body, { answer, tokens, signal, grew, counted }) {
   const response = await request('v1/chat/completions', {

@@ -1,12 +1,12 @@
-// The messages of the conversation that is shown, and where the reader is in them.
+// The messages of the shown conversation, and the reader's place in them.
 import { pathOf } from './conversation.js';
 import { el, icon } from './dom.js';
 import { MessageView } from './message_view.js';
 
-const NEAR = 80;  // px from the end within which a reader who scrolls down wants to follow
+const NEAR = 80;  // px from the end: a reader who scrolls down to here wants to follow
 
 export class ThreadView {
-  /** welcome(): what stands there while a conversation is empty. */
+  /** welcome(): makes the content of an empty conversation. */
   constructor({ scroller, list, composer }, actions, generations, welcome) {
     Object.assign(this, { scroller, list, actions, generations, welcome, top: 0 });
     this.views = new Map();
@@ -14,12 +14,12 @@ export class ThreadView {
     this.dirty = new Set();
     this.jump = el('button', { type: 'button', class: 'jump', hidden: true, on: { click: () => {
       this.follow();
-      // The button goes; on a touch screen the box would bring the keyboard up.
+      // The button disappears, so the box gets the focus. On a touch screen that would bring the keyboard up.
       if (!matchMedia('(pointer: coarse)').matches) composer.querySelector('textarea').focus();
     } } }, icon('down'), 'To the end');
     composer.prepend(this.jump);
     scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
-    // What grows without an event of ours (fonts, an opened block) is followed too.
+    // Also follows growth without an event of the page (fonts, an opened block).
     new ResizeObserver(() => this.following && this.toEnd()).observe(list);
   }
 
@@ -42,7 +42,7 @@ export class ThreadView {
     }
     this.views = shown;
     const elements = path.length ? [...shown.values()].map((view) => view.element) : [this.welcome()];
-    // What stays is not moved: its selection and focus stay.
+    // Elements that stay are not moved, so they keep selection and focus.
     for (const [i, element] of elements.entries()) {
       if (this.list.children[i] !== element) this.list.insertBefore(element, this.list.children[i] ?? null);
     }
@@ -50,7 +50,7 @@ export class ThreadView {
     if (this.following) this.toEnd();
   }
 
-  /** A message grew: it is drawn with the next frame, once. */
+  /** Call it when a message has grown: draws the message once, with the next frame. */
   grow(node) {
     this.dirty.add(node.id);
     if (this.frame) return;
@@ -74,7 +74,7 @@ export class ThreadView {
     this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
-  /** The page follows what is written until the reader scrolls up, be it by a little, and again from near the end. */
+  /** Follows the growing text until the reader scrolls up, even a little, and again when the reader is near the end. */
   scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;
@@ -85,7 +85,7 @@ export class ThreadView {
     this.jump.hidden = this.following;
   }
 
-  /** A page up (-1) or down (1), for a reader whose focus is in the message box. */
+  /** Scrolls a page up (-1) or down (1), for a reader whose focus is in the message box. */
   page(step) {
     this.scroller.scrollBy({ top: step * this.scroller.clientHeight * 0.85 });
   }

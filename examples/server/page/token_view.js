@@ -1,5 +1,5 @@
-// An answer as its tokens. Each is shaded by how likely it was; one that is pointed at, tapped or walked to with the arrow keys shows
-// what else might have stood there.
+// Shows an answer as tokens, each shaded by its probability. A token that is pointed at, tapped or reached with the arrow keys shows
+// the alternatives at its place.
 import { el } from './dom.js';
 import { hex, nameOf, shareOf, wholeText } from './tokens.js';
 
@@ -13,7 +13,7 @@ export class TokenView {
       class: 'tokens', role: 'listbox', 'aria-orientation': 'horizontal',
       'aria-label': 'Tokens of the answer. The arrow keys go from one to the next and tell its probability.',
     });
-    this.card = el('div', { class: 'token-card', 'aria-hidden': 'true', hidden: true });  // the token's label says the same
+    this.card = el('div', { class: 'token-card', 'aria-hidden': 'true', hidden: true });  // hidden from screen readers, because the token's label says the same
     this.element = el('div', { class: 'token-view' }, this.flow, this.card);
     this.shown = 0;      // tokens that are drawn
     this.tokens = [];
@@ -43,7 +43,7 @@ export class TokenView {
   draw(token) {
     if ('plain' in token) return el('span', { class: 'plain', role: 'presentation', title: 'The probabilities of this part are not known.' }, token.plain);
     const whole = wholeText(token);
-    // Characters that become whole with this token; one that is cut in two stands at its second half.
+    // The characters completed by this token; a character cut in two belongs to the token with its second half.
     const text = token.bytes ? this.decoder.decode(token.bytes, { stream: true }) : token.text;
     const span = el('span', { class: `token ${shadeOf(token)}`, role: 'option', tabindex: this.spans.size ? -1 : 0, 'aria-selected': 'false' });
     if (whole === null) span.append(el('i', { class: 'bytes' }, hex(token.bytes)));
@@ -77,7 +77,7 @@ export class TokenView {
     }
   }
 
-  /** A click or a tap holds the card open, and the next one on the same token closes it. */
+  /** Keeps the card open after a click or tap; the next one on the same token closes it. */
   pin(target) {
     const span = target.closest('.token');
     if (!span) return;
@@ -134,7 +134,7 @@ export class TokenView {
     this.card.hidden = false;
   }
 
-  /** Under the token's last line, or above it where there is no room, and within the view's width. */
+  /** Places the card under the token's last line, or above it if there is no room, within the view's width. */
   place(span) {
     const view = this.element.getBoundingClientRect();
     const line = [...span.getClientRects()].at(-1) ?? span.getBoundingClientRect();

@@ -1,19 +1,19 @@
-// Tokens of answers with their probabilities, as the server sends them (`logprobs`). They are kept while the page is open, and not
-// in the browser's storage: with their alternatives they are thirty times as large as the text.
+// The tokens of answers with their probabilities, from the server's `logprobs`. They are kept while the page is open, not
+// in the browser's storage, because with their alternatives they are thirty times as large as the text.
 
-const kept = new Map();  // by the answer's id: [{text, bytes, logprob, top: [{text, bytes, logprob}]} or {plain: text}]
+const kept = new Map();  // answer's id: [{text, bytes, logprob, top: [{text, bytes, logprob}]} or {plain: text}]
 
 export const tokensOf = (node) => kept.get(node.id);
 export const forgetTokens = (node) => kept.delete(node.id);
 
-/** A list to add the tokens of a run to. `plain`: the text that stands in front of them and whose tokens are not known. */
+/** Returns a list for the tokens of a run. `plain`: the text in front of them, whose tokens are not known. */
 export function beginTokens(node, plain) {
   const list = kept.get(node.id) ?? (plain ? [{ plain }] : []);
   kept.set(node.id, list);
   return list;
 }
 
-/** A token of the server's; `bytes` are null where it does not give them. */
+/** Returns a token of the server's answer; `bytes` is null if the server does not give them. */
 export function readToken(value) {
   const bytes = Array.isArray(value.bytes) && value.bytes.every((byte) => Number.isInteger(byte) && byte >= 0 && byte < 256)
     ? Uint8Array.from(value.bytes) : null;
@@ -26,7 +26,7 @@ export function addTokens(list, content) {
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The text of a token; null if its bytes are a part of a character, which is no text by itself. */
+/** Returns the text of a token; null if its bytes are only a part of a character. */
 export function wholeText({ text, bytes }) {
   if (!bytes) return text;
   try {
@@ -38,7 +38,7 @@ export function wholeText({ text, bytes }) {
 
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, '0')).join(' ');
 
-/** A token's name for a reader: its text in quotes with blanks and line ends to be seen, or its bytes. */
+/** Returns a token's name for a reader: its text in quotes with visible blanks and line ends, or its bytes. */
 export function nameOf(token) {
   const text = wholeText(token);
   if (text === null) return `bytes ${hex(token.bytes)}`;

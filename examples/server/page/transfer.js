@@ -1,4 +1,4 @@
-// Conversations into files and back.
+// Exports conversations to files, and imports them.
 import { fenced } from './attachments.js';
 import { isEmpty, newId, pathOf, readConversation, titleOf } from './conversation.js';
 import { el } from './dom.js';
@@ -23,7 +23,7 @@ export function exportAll(conversations) {
   return kept.length;
 }
 
-/** What is shown, as Markdown: other versions are in the JSON. */
+/** Returns the shown messages as Markdown. Other versions are only in the JSON. */
 export function markdownOf(conversation) {
   const parts = [`# ${titleOf(conversation)}\n`];
   if (conversation.system.trim()) parts.push(`## System\n\n${conversation.system.trim()}\n`);
@@ -40,7 +40,7 @@ export function exportMarkdown(conversation) {
   download(`${nameOf(titleOf(conversation))}.md`, 'text/markdown', markdownOf(conversation));
 }
 
-/** The conversations of a file; throws an Error in words. have: what is there; the same one is not taken twice. */
+/** Returns the conversations of a file; throws an Error in words. have: the present conversations, which are not taken again. */
 export function readExport(text, have) {
   let value;
   try {

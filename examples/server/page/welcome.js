@@ -1,4 +1,4 @@
-// What stands in an empty conversation: the model, as the server describes it.
+// The content of an empty conversation: the model, as the server describes it.
 import { el, mark } from './dom.js';
 import { abilitiesOf, factsOf } from './models.js';
 

@@ -1,5 +1,5 @@
-// A file of prompts, one a line, to as many answers in the same order: batch MODEL.gguf PROMPTS.txt [TOKENS]
-// An answer is a line; its own line ends are printed as \n. A prompt that cannot be served has an empty one.
+// Answers a file of prompts, one a line, in the same order: batch MODEL.gguf PROMPTS.txt [TOKENS]
+// An answer is a line; its own line ends are printed as \n. A prompt that cannot be served gets an empty line.
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   if (!file) return report({ErrorCode::not_found, "cannot read the prompts", argv[2]});
   auto engine = Engine::load(argv[1]);
   if (!engine) return report(engine.error());
-  // All may wait, and be done before they are read.
+  // Any number of requests may wait, and may finish before their pieces are read.
   auto scheduler = Scheduler::create(*engine, {.max_waiting = SIZE_MAX, .max_unread = SIZE_MAX});
   if (!scheduler) return report(scheduler.error());
 
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
       ++failed;
     };
     if (!requests[i]) fail(requests[i].error());
-    while (auto piece = requests[i] ? requests[i]->next() : std::nullopt) {  // computes them all, not just this one
+    while (auto piece = requests[i] ? requests[i]->next() : std::nullopt) {  // computes all requests, not just this one
       for (const char c : piece->piece.text) std::fputs(c == '\n' ? "\\n" : std::string(1, c).c_str(), stdout);
       const auto now = scheduler->figures();
       if (now.finished != std::exchange(shown, now.finished)) {

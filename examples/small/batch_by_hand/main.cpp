@@ -1,6 +1,6 @@
 // Continuous batching by hand: batch_by_hand MODEL.gguf TOKENS PROMPT...
-// At most kSlots requests run at once, and one that ends makes room for the next. A step is one forward pass: a chunk of
-// prompt of some, a token of each of the others. All get the tokens and text that Session::generate() gives them alone.
+// At most kSlots requests run at once; a request that ends makes room for the next. A step is one forward pass: a chunk of
+// the prompt of some requests, a token of each other request. All get the tokens and text that Session::generate() would give them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@ struct Story {
   std::vector<Token> prompt;
   Sampler sampler;
   std::optional<Result<Session>> session = {};
-  std::size_t read = 0;  // of the prompt
+  std::size_t read = 0;  // tokens of the prompt that are computed
   std::optional<Result<TextStream>> text = {};
   std::string tokens = {}, answer = {};
   bool ended = false;
@@ -22,7 +22,7 @@ struct Story {
 
 static int report(const Error& error) { return std::fprintf(stderr, "batch_by_hand: %s\n", error.text().c_str()), 1; }
 
-// What the request puts into the next step; the last row of it draws a token.
+// Adds the request's rows to the next step. If they complete the prompt, the last row draws a token.
 static Status add_rows(Story& request, Batch& batch) {
   const auto rest = std::span(request.prompt).subspan(request.read);
   const auto chunk = rest.first(std::min(rest.size(), kChunk));
@@ -31,7 +31,7 @@ static Status add_rows(Story& request, Batch& batch) {
   return batch.add(**request.session, chunk, request.sampler);  // no tokens: the pending one
 }
 
-// The token that the step drew for it: a piece of text, and pending until the next step.
+// Takes the token that the step drew for the request: adds its text to the answer, and makes it pending for the next step.
 static Status take(Story& request, Token token, const GenerateOptions& options) {
   if (!request.text) request.text = TextStream::create(**request.session, options);
   const auto piece = *request.text ? (*request.text)->push(token) : (*request.text).error();
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   }
   for (std::size_t first = 0; first < requests.size();) {
     Batch batch;
-    std::vector<std::pair<Story*, std::size_t>> running;  // and the last row of each
+    std::vector<std::pair<Story*, std::size_t>> running;  // requests of the step, each with its last row
     for (std::size_t i = first; i < requests.size() && running.size() < kSlots; ++i) {
       Story& request = requests[i];
       if (request.ended) continue;
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     for (auto [request, row] : running) {
       if (!outputs->outcome(row)) return report(outputs->outcome(row).error());  // or: end this request alone
       const Token token = outputs->token(row);
-      if (token < 0) continue;  // there is more of its prompt
+      if (token < 0) continue;  // the prompt is not done
       if (auto taken = take(*request, token, options); !taken) return report(taken.error());
       if (request->ended) request->session.reset();
     }

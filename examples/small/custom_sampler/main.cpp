@@ -1,5 +1,5 @@
-// Samplers of one's own: a lambda that masks tokens and a class that remembers, in a chain with the library's stages.
-// The logits are made up here; with an engine, give the sampler to Session::generate.
+// Custom sampler stages: a lambda that masks tokens and a class with a memory, in a chain with the library's stages.
+// The logits are made up here; with an engine, pass the sampler to Session::generate().
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -10,7 +10,7 @@ using tessera::sampling::Candidate;
 using tessera::sampling::Candidates;
 using tessera::sampling::Context;
 
-// Each token at most `limit` times. accept() and rollback() keep its memory in step with the sequence.
+// Allows each token at most `limit` times. accept() and rollback() keep the memory in step with the sequence.
 class AtMost {
  public:
   explicit AtMost(std::ptrdiff_t limit) : limit_(limit) {}

@@ -1,4 +1,4 @@
-// tessera inside a program: embed MODEL.gguf
+// Uses tessera inside a program: embed MODEL.gguf
 #include <cstdio>
 
 #include <tessera/tessera.hpp>

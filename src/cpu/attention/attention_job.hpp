@@ -1,6 +1,6 @@
-// Attention as the kernels of an instruction set see it: some rows over the keys of one KV head, with all query heads
-// that share it (a query group). The rows are of consecutive positions of one sequence, or of several sequences that
-// have these keys in common. Constants and plain structs only (kernels.hpp).
+// The jobs of attention kernels: some rows over the keys of one KV head, with all query heads
+// that share it (a query group). The rows are at consecutive positions of one sequence, or belong to several sequences that
+// share these keys. Constants and plain structs only (kernels.hpp).
 #pragma once
 
 #include <cstddef>
@@ -12,65 +12,66 @@ inline constexpr std::size_t kChunk = 256;    // keys, aligned to absolute posit
 inline constexpr float kLog2E = 0x1.715476p+0f;  // weights are powers of two
 inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multiplied at once
 
-// What the pages hold.
+// The type of keys and values in the pages.
 enum class KvType : std::uint8_t { f32, f16, bf16, int8, fp8, int4, k8v4, count };
 inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
 
-// Keys or values as products read them, 32 numbers along the sum by 16 lanes.
+// A tile of keys or values for products: 32 numbers along the sum by 16 lanes.
 struct KvTile {
   const std::byte* at;
   std::size_t stride;    // bytes, from row to row
-  std::ptrdiff_t ahead;  // from each row to what will be read later, and vectors ask for; 0 if nothing will
+  std::ptrdiff_t ahead;  // bytes from a row to the data that will be read later, which kernels prefetch; 0: none
 };
 
 struct AttendJob {
-  // K and V of the layer and head: at these offsets in each page, as kv/block.hpp says. Page i holds positions from
-  // i * page_tokens (16, 32 or 64) on; pages without a visible key are not looked at.
+  // K and V of the layer and head lie at these offsets in each page, laid out as in kv/block.hpp. Page i holds positions from
+  // i * page_tokens (16, 32 or 64) on. Pages without a visible key are not read.
   std::byte* const* pages = nullptr;
   std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
   std::size_t key_dim = 0, value_dim = 0;
-  bool values_in_keys = false;  // v_offset then leads to the value's first dimension in the key's block
+  bool values_in_keys = false;  // true: v_offset leads to the value's first dimension in the key's block
   std::size_t query_group = 0;  // query heads that share the KV head
 
   std::size_t rows = 0;
-  std::uint64_t position = 0;  // of the first row; the others follow
+  std::uint64_t position = 0;  // position of the first row; the other rows follow
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
-  std::uint64_t globals = 0;   // not 0: instead of them, of the first so many keys those that its window does not see
-  // If not null, the rows share the chunks to take: each sees all keys of all of them. Row i is then row row_numbers[i]
-  // of q, out and states, `position` is that of the last of these keys, and the window is 0.
+  std::uint64_t globals = 0;   // not 0: a row sees, of the first `globals` keys, only the keys that its window does not see
+  // If not null, the rows share the job's chunks: each row sees all of their keys. Row i is row row_numbers[i]
+  // of q, out and states; `position` is the position of the last key, and `window` is 0.
   const std::uint32_t* row_numbers = nullptr;
   float scale = 1.0f;
-  float softcap = 0.0f;          // of the scores; 0: none
-  const float* sinks = nullptr;  // [query_group]: logits that join the sums, of those jobs that are the last; or null
-  const float* q = nullptr;  // [rows][q_stride], the first [query_group][key_dim] of each
+  float softcap = 0.0f;          // softcap of the scores; 0: none
+  const float* sinks = nullptr;  // [query_group]: logits that join the sums in the last job; or null
+  const float* q = nullptr;  // [rows][q_stride], of which the first [query_group][key_dim] are read
   std::size_t q_stride = 0;
 
-  std::uint64_t first_chunk = 0, last_chunk = 0;  // to take: [first, last)
-  float* out = nullptr;  // [rows][out_stride], the first [query_group][value_dim] of each
+  std::uint64_t first_chunk = 0, last_chunk = 0;  // the job's chunks: [first, last)
+  float* out = nullptr;  // [rows][out_stride], of which the first [query_group][value_dim] are written
   std::size_t out_stride = 0;
-  // If not null, a row's chunks are taken by several jobs, one after the other. Between them `out` holds the weighted
-  // sum of the chunks so far, and the state their maximum and the sum of their weights. A sum of 0: there was none.
-  float* states = nullptr;  // [rows][state_stride], the first [query_group][maximum, sum] of each
+  // If not null, several jobs take a row's chunks, one after the other. Between these jobs `out` holds the weighted
+  // sum of the chunks so far, and `states` their maximum and the sum of their weights. A sum of 0: no chunk yet.
+  float* states = nullptr;  // [rows][state_stride], of which the first [query_group][maximum, sum] are used
   std::size_t state_stride = 0;
-  bool is_last = true;  // of those jobs: divides by the sum
-  // If not null, chunks are not merged, `out` and `states` are left alone, but of each chunk, partial_stride floats apart,
+  bool is_last = true;  // the last job of the rows: divides by the sum
+  // If not null, chunks are not merged, and `out` and `states` stay as they are. Each chunk's partial result is written here,
+  // partial_stride floats apart:
   //   [rows][query_group][value_dim of the weighted sum, maximum, sum of the weights]
-  // where a sum of 0 stands for a chunk of which the row sees nothing.
+  // A sum of 0: the row sees no key of the chunk.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
-  // If not null, rows leave their scores, in powers of two: row i's head j those of the keys that it sees in these chunks, at
-  // scores[i] + (first_head + j) * score_stride + position. Null for a row that leaves none.
+  // If not null, rows leave the scores, in powers of two, of the keys that they see in these chunks. The score of row i's head j
+  // for a key goes to scores[i] + (first_head + j) * score_stride + the key's position. scores[i] is null for a row that leaves none.
   float* const* scores = nullptr;  // [rows], or by row number
   std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
-  // What the thread most likely takes next, or null: while few queries read their last keys, its first ones are asked for.
+  // The thread's most likely next job, or null: while few queries read their last keys, the kernel prefetches its first keys.
   const AttendJob* next = nullptr;
 };
 
 struct Attend {
   void (*run)(const AttendJob& job) noexcept = nullptr;
   const char* name = "";    // for explain()
-  std::size_t queries = 0;  // rows * query_group of a task that suits; one row is always possible
+  std::size_t queries = 0;  // the best rows * query_group of a task; a task of one row is always possible
 };
 
 [[nodiscard, gnu::always_inline]] constexpr std::size_t rounded_up(std::size_t n, std::size_t to) noexcept {
@@ -81,24 +82,24 @@ struct Attend {
   return value_dim + 2;
 }
 
-// Rows of a task.
+// Returns the rows of a task.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t query_group) noexcept {
   return queries > query_group ? queries / query_group : 1;
 }
 
-// Where a task keeps what it works with; bytes from the scratch's start.
+// The layout of a task's scratch: offsets in bytes.
 struct AttendScratch {
-  std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 rows of 32, two parts of up to four bytes
-  std::size_t weights = 0;  // [2][8] tiles likewise: 16 rows of a chunk, and those of the 16 before
+  std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 rows of 32, in two parts of up to four bytes
+  std::size_t weights = 0;  // [2][8] tiles of the same kind: weights of 16 rows in a chunk, and of the 16 rows before
   std::size_t scores = 0;   // [queries][256] f32
   std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys, 32 dimensions: two parts of two bytes or one of four
-  std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, likewise
-  std::size_t scales = 0;   // [2][256] f32, of a chunk's keys and values
+  std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, in the same parts
+  std::size_t scales = 0;   // [2][256] f32: scales of a chunk's keys and values
   std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: KvTile
-  std::size_t partial = 0;  // [16][value_dim] f32, of a chunk
-  std::size_t total = 0;    // [queries][value_dim] f32
-  std::size_t state = 0;    // [queries / 16][maximum, sum][16] f32, of all chunks so far
-  std::size_t spans = 0;    // [queries][first, last]: what each sees of a chunk
+  std::size_t partial = 0;  // [16][value_dim] f32: a chunk's result
+  std::size_t total = 0;    // [queries][value_dim] f32: all chunks so far
+  std::size_t state = 0;    // [queries / 16][maximum, sum][16] f32: all chunks so far
+  std::size_t spans = 0;    // [queries][first, last]: the keys of a chunk that each query sees
   std::size_t bytes = 0;
 };
 

@@ -43,7 +43,7 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
 
 namespace {
 
-// What the kernels take for 2^x (docs/numerics.md, "Attention"), said for one number.
+// Returns 2^x as the kernels compute it (docs/numerics.md, "Attention"), for one number.
 float exp2_negative(float x) noexcept {
   if (x < -125.0f) return 0.0f;
   constexpr float kRound = 0x1.8p23f;
@@ -68,7 +68,7 @@ void AttentionPlan::start(const Step& step) noexcept {
   const std::size_t most_rows = attend_rows(step.queries, step.query_group);
   cut_rows(most_rows);
   find_globals();
-  // A block of more than half of the queries that suit the kernel gains little by more of them.
+  // A block with more than half of the queries that suit the kernel gains little from more queries.
   shares_ = shared_.find(step.rows, step.sequences, step.shape, most_rows / 2, blocks_);
   ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
 }
@@ -114,16 +114,16 @@ bool AttentionPlan::next(AttentionPhase& phase) noexcept {
   return false;
 }
 
-// Tasks that even out threads of unequal speed.
+// Returns the number of tasks that evens out threads of unequal speed.
 std::size_t AttentionPlan::enough() const noexcept { return step_.slots > 1 ? 4 * step_.slots : 0; }
 
-// Chunks of a KV head whose partial results there is room for, of blocks of so many rows.
+// Returns how many chunks of blocks of `block_rows` rows there is room for, in partial results.
 std::size_t AttentionPlan::room(std::size_t block_rows) const noexcept {
   const std::size_t queries = split_queries(step_.query_group);
   return split_pieces(step_.slots) * queries / std::max(block_rows * step_.query_group, queries);
 }
 
-// Blocks of rows of one sequence and consecutive positions.
+// Cuts the step's rows into blocks of one sequence and consecutive positions.
 void AttentionPlan::cut_rows(std::size_t most_rows) noexcept {
   const auto& rows = step_.rows;
   blocks_.clear();
@@ -148,7 +148,7 @@ AttentionPhase AttentionPlan::phase_of(std::span<const RowBlock> blocks) const n
   return phase;
 }
 
-// Fewer rows a block only if there are not enough tasks, not even if chunks are split: each block reads the keys.
+// Takes fewer rows for each block only if there are not enough tasks even with split chunks, because each block reads the keys.
 AttentionPhase AttentionPlan::shared_phase() noexcept {
   std::size_t most_rows = attend_rows(step_.queries, step_.query_group);
   for (;; most_rows = (most_rows + 1) / 2) {
@@ -179,7 +179,7 @@ void merge_partials(const float* partials, std::size_t stride, std::size_t chunk
     float* total = out + i % query_group * value_dim;
     float* state = states + i % query_group * 2;
     const float maximum = partial[value_dim], sum = partial[value_dim + 1];
-    if (sum == 0.0f) continue;  // of a visible key's weights it is 1 or more, or NaN
+    if (sum == 0.0f) continue;  // no visible key: with one, the sum is 1 or more, or NaN
     if (state[1] == 0.0f) {
       std::memcpy(total, partial, value_dim * sizeof(float));
       state[0] = maximum;

@@ -1,11 +1,10 @@
-// How the attention of a step becomes tasks. Rows meet keys in blocks, as many queries as suit the kernel: rows of one
-// sequence and consecutive positions, and rows of any sequences for the chunks that these share (shared_chunks.hpp). A
-// row's chunks are merged from left to right, whatever block they are in: the same bits.
+// Cuts the attention of a step into tasks. Rows meet keys in blocks of as many queries as suit the kernel. A block has rows of one
+// sequence at consecutive positions, or rows of several sequences for chunks that they share (shared_chunks.hpp). A
+// row's chunks are merged from left to right in any case, so the bits do not depend on the blocks.
 //
-// A plan is some phases, one after the other: global keys in front of windows, what comes before the shared chunks, the levels of
-// these, the rest. Blocks
-// of a phase do not wait for each other. If a phase leaves threads without work, each chunk of its blocks becomes a task,
-// and what those give is merged afterwards.
+// A plan has phases, one after the other: global keys in front of windows; chunks before the shared ones; the levels of shared
+// chunks; the rest. Blocks of a phase do not wait for each other. If a phase would leave threads without work, the chunks of its
+// blocks are split over tasks, and their partial results are merged afterwards.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +20,12 @@ namespace tessera::cpu {
 
 [[nodiscard]] KvType kv_type_of(DType dtype) noexcept;
 
-// What all jobs of a sequence, layer and KV head share.
+// Returns a job with the members that all jobs of a sequence, layer and KV head share.
 [[nodiscard]] AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape,
                                    std::size_t kv_head) noexcept;
 
-// What attention over split chunks keeps between its tasks: the partial results of this many chunks for split_queries
-// each, or of fewer for more.
+// The room for partial results of split chunks: split_pieces() chunks of split_queries() queries each, or fewer chunks of more
+// queries.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;
@@ -38,12 +37,12 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  const std::uint32_t* row_numbers = nullptr;  // of blocks that share their chunks; null: blocks are rows of the step
-  bool is_last = true;                         // nothing comes after these rows' chunks
-  std::uint64_t globals = 0;                   // not 0: of the first so many keys those that rows' windows do not see
-  std::size_t block_rows = 0;      // at most
-  std::uint64_t most_chunks = 0;   // of a block
-  std::size_t chunks_at_once = 0;  // of every block and KV head; 0: chunks are not split
+  const std::uint32_t* row_numbers = nullptr;  // row numbers that blocks index, in phases of shared chunks; null: blocks are rows
+  bool is_last = true;                         // no chunks of these rows come in a later phase
+  std::uint64_t globals = 0;                   // AttendJob::globals
+  std::size_t block_rows = 0;      // the most rows of a block
+  std::uint64_t most_chunks = 0;   // the most chunks of a block
+  std::size_t chunks_at_once = 0;  // chunks of each block and KV head in one round; 0: chunks are not split
   std::size_t chunks_a_task = 0;
 };
 
@@ -53,16 +52,16 @@ class AttentionPlan {
     std::span<const backend::RowTable> rows;
     std::span<const KvView> sequences;
     backend::AttentionShape shape;
-    std::size_t queries = 0;  // of a task, that suit the kernel
+    std::size_t queries = 0;  // queries of a task that suit the kernel
     std::size_t kv_heads = 0, query_group = 0, slots = 0;
   };
 
   void reserve(std::size_t rows);
-  // Allocates nothing if there are no more rows than reserved.
+  // Begins the plan of a step. Allocates nothing if the step has no more rows than reserved.
   void start(const Step& step) noexcept;
-  // Whether rows have chunks in more than one phase.
+  // Returns whether rows have chunks in more than one phase.
   [[nodiscard]] bool shares() const noexcept { return shares_ || !global_blocks_.empty(); }
-  // False at the end. The phase is valid until the next one is asked for.
+  // Gives the next phase, valid until the next call. Returns false at the end.
   bool next(AttentionPhase& phase) noexcept;
 
  private:
@@ -81,16 +80,16 @@ class AttentionPlan {
   bool shares_ = false;
   Ahead ahead_ = Ahead::nothing;
   SharedChunks shared_;
-  std::vector<RowBlock> blocks_;         // of the step's rows: what is not shared
-  std::vector<RowBlock> shared_blocks_;  // of a level
-  std::vector<RowBlock> global_blocks_;  // blocks of the step's rows whose windows do not see all global keys
+  std::vector<RowBlock> blocks_;         // blocks of the step's rows, with the chunks that are not shared
+  std::vector<RowBlock> shared_blocks_;  // blocks of the present level
+  std::vector<RowBlock> global_blocks_;  // blocks of rows whose windows do not see all global keys
 };
 
-// Adds one row's partial results of `chunks` chunks, in order and `stride` floats apart, to what has been merged so
-// far: states [query_group][maximum, sum], out [query_group][value_dim]. Sums of 0: nothing has.
+// Merges one row's partial results of `chunks` chunks, in order and `stride` floats apart, into the result so far: states
+// [query_group][maximum, sum], out [query_group][value_dim]. A sum of 0: no result yet.
 void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t query_group,
                     std::size_t value_dim, float* states, float* out) noexcept;
-// Joins the heads' sinks to the sums, if there are any, and divides by these.
+// Adds the heads' sinks to the sums, if there are sinks, and divides `out` by the sums.
 void finish_partials(std::size_t query_group, std::size_t value_dim, const float* sinks, const float* states,
                      float* out) noexcept;
 

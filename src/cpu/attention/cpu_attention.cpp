@@ -1,4 +1,4 @@
-// The CPU backend's attention: what becomes a task, and the writing of keys and values.
+// The CPU backend's attention: runs the tasks of attention plans, and writes keys and values.
 #include <algorithm>
 #include <cstring>
 
@@ -32,7 +32,7 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   const Activation& queries = act(q);
   Activation& to = written(out);
   if (n_rows_ == 0) return {};
-  const KvLayerShape& dims = sequences_[0].layout->layer(shape.layer).shape;  // of one model: the same for all
+  const KvLayerShape& dims = sequences_[0].layout->layer(shape.layer).shape;  // the same for all sequences, since they have one model
   const std::size_t group = shape.n_heads / dims.kv_heads;
   to.columns = std::size_t{shape.n_heads} * dims.value_dim;
   const bool counts = shape.counts_votes && !voting_.at.empty();
@@ -56,7 +56,7 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
 
 void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims,
                                const Activation& queries, const Activation& out) noexcept {
-  std::size_t most = SIZE_MAX;  // queries of a task that suit all the KV types of the step
+  std::size_t most = SIZE_MAX;  // queries of a task that suit all KV types of the step
   for (const KvView& kv : sequences_) most = std::min(most, attend_kernel(kv, shape.layer).queries);
   attention_plan_.start({.rows = std::span(rows_).first(n_rows_),
                          .sequences = sequences_,
@@ -78,7 +78,7 @@ const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) c
   return kernels_.attend(attention_family_of(type), type);
 }
 
-// The rows of a block, which share a sequence or the chunks to take: what one of them has in the cache, all have.
+// Returns the view of a block's first row. The rows of a block share a sequence, or the chunks to take, so it holds for all of them.
 const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
   return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];
 }
@@ -87,7 +87,7 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
                                     std::size_t head, std::byte* scratch) const noexcept {
   AttendJob job = attend_job(kv_of(phase, block), call.shape, head);
   const std::size_t first_head = head * job.query_group;
-  std::size_t row = 0;  // that job's pointers lead to
+  std::size_t row = 0;  // the row to which the job's pointers lead
   if (phase.row_numbers != nullptr) {
     job.row_numbers = phase.row_numbers + block.row;
     job.position = block.chunks.last * kChunk - 1;
@@ -119,8 +119,8 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
 }
 
 void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& phase) noexcept {
-  const std::size_t heads = call.dims.kv_heads, units = phase.blocks.size() * heads;  // a block and a KV head
-  // The last block first: it sees most.
+  const std::size_t heads = call.dims.kv_heads, units = phase.blocks.size() * heads;  // a unit is a block and a KV head
+  // The last block first, because it sees the most keys.
   const auto block_of = [&](std::size_t item) -> const RowBlock& {
     return phase.blocks[phase.blocks.size() - 1 - item / heads];
   };
@@ -134,13 +134,13 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
   });
 }
 
-// Rounds of some chunks, as many as there is room for.
+// Computes the chunks in rounds, in each as many as there is room for.
 void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
   const std::size_t units = phase.blocks.size() * heads;
   const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // from chunk to chunk
   const std::size_t unit_floats = phase.chunks_at_once * stride;
-  const std::size_t tasks = (phase.chunks_at_once + phase.chunks_a_task - 1) / phase.chunks_a_task;  // of a unit
+  const std::size_t tasks = (phase.chunks_at_once + phase.chunks_a_task - 1) / phase.chunks_a_task;  // tasks of a unit
   if (!attention_plan_.shares()) std::fill_n(states_, n_rows_ * call.shape.n_heads * 2, 0.0f);
   for (std::uint64_t done = 0; done < phase.most_chunks; done += phase.chunks_at_once) {
     for_each(units * tasks, 1, [&](std::size_t item, std::byte* scratch) {

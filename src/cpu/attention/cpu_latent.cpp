@@ -1,4 +1,4 @@
-// Latent attention's own operations: products of each head with a matrix of its own, and the key that all heads share.
+// Operations of latent attention: products of each head with its own matrix, and the key that all heads share.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace tessera::cpu {
 
 namespace {
 
-// Rows of a task: whole tiles, and few enough for a task's scratch to hold them prepared.
+// Rows of a task: whole tiles, and few enough that a task's scratch can hold the prepared rows.
 constexpr std::size_t kTaskRows = 32;
 
 }  // namespace
@@ -20,13 +20,13 @@ constexpr std::size_t kTaskRows = 32;
 std::size_t CpuBackend::head_rows_bytes(std::uint64_t inputs) const noexcept {
   std::size_t bytes = 0;
   for (std::size_t form = 0; form < kInputForms; ++form) {
-    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // read as they are
+    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // not prepared
     bytes = std::max(bytes, row_layout(static_cast<InputForm>(form), inputs).bytes);
   }
   return numerics_ == Numerics::reference ? 0 : kTaskRows * bytes;
 }
 
-// A task is one head and some rows: it prepares them, and multiplies them by all of the head's matrix.
+// A task is one head and some rows: it prepares the rows, and multiplies them by the head's whole matrix.
 Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const Activation& from = act(in);
   Activation& to = written(out);
@@ -64,7 +64,7 @@ Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
       job.x_stride = stride;
       job.scratch = scratch + kTaskRows * stride;
     }
-    const std::size_t most = kernel.max_rows / group * group;  // of a call
+    const std::size_t most = kernel.max_rows / group * group;  // the most rows of a call
     for (std::size_t done = 0; done < rows; done += most) {
       LinearJob part = job;
       part.rows = std::min(most, rows - done);

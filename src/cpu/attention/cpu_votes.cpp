@@ -1,5 +1,5 @@
-// Votes: how much the step's voting rows attend to each key (backend::RowVotes). The kernels leave those rows' scores as they
-// have them (AttendJob::scores); here they become weights, and integers, which are added up.
+// Counts votes: how much the step's voting rows attend to each key (backend::RowVotes). The kernels leave the scores of these rows
+// (AttendJob::scores); here the scores become weights, then integers, which are added up.
 #include <algorithm>
 #include <limits>
 
@@ -14,8 +14,8 @@ namespace {
 constexpr float kLn2 = 0x1.62e43p-1f;
 constexpr std::size_t kVoteBlock = 256;  // keys of a task
 
-// Scores of n keys to weights: each exp(score - the largest) over the sum of all and of the head's sink, if it has
-// one. Lanes are keys mod 16, so that compilers vectorise and every machine adds in the same order.
+// Turns the scores of n keys into weights: exp(score - the largest score), divided by the sum of all, the head's sink included if
+// there is one. Lanes are keys mod 16, so that compilers vectorise and every machine adds in the same order.
 void votes_of(float* scores, std::size_t n, const float* sink) noexcept {
   float top = -std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < n; ++i) top = scores[i] > top ? scores[i] : top;
@@ -75,7 +75,7 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
     const backend::RowVotes& row = voting_.rows[item / heads];
     const std::size_t head = item % heads;
     const Seen seen = seen_by(row);
-    // Global keys' scores lie in front of the window's for a while.
+    // Moves the scores of global keys in front of the window's, for this computation.
     float* const scores = voting_.at[row.row] + head * stride;
     float* const all = scores + seen.first - seen.globals;
     std::memmove(all, scores, seen.globals * sizeof(float));
@@ -84,7 +84,7 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
   });
   std::size_t keys = 0;
   for (const backend::RowVotes& row : voting_.rows) keys = std::max(keys, seen_by(row).last);
-  // A task has keys of its own, and all rows that vote for them: these may be of one sequence.
+  // A task has its own keys, and all rows that vote for them, since these rows may be of one sequence.
   for_each((keys + kVoteBlock - 1) / kVoteBlock, 1, [&](std::size_t block, std::byte*) {
     for (const backend::RowVotes& row : voting_.rows) {
       const Seen seen = seen_by(row);
@@ -95,7 +95,7 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
         for (std::size_t head = 0; head < heads; ++head) {
           const float* weights = voting_.at[row.row] + head * stride + first;
           for (std::size_t i = 0; i < last - first; ++i) {
-            // What is no number votes for nothing.
+            // A NaN counts as 0.
             const float weight = weights[i] <= 1.0f ? weights[i] : 0.0f;
             units[i] += static_cast<std::int32_t>(weight * weight * static_cast<float>(backend::kVoteUnits) + 0.5f);
           }

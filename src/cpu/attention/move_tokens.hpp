@@ -1,5 +1,5 @@
-// Tokens to lower positions in a sequence, as when a middle is removed. A key was rotated by its position when it was
-// written (Su et al. 2021); rotating it by the difference, backwards, makes it one of its new position, up to rounding.
+// Moves tokens to lower positions in a sequence, when tokens before them are removed. A key was rotated by its position when it was
+// written (Su et al. 2021); rotating it back by the difference makes it a key of the new position, up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tessera::cpu {
 
-// One layer's KV head. `turn` is backend::turn_back(rope, move.from - move.to), empty without rope.
+// Moves the tokens of one layer's KV head. `turn`: backend::turn_back(rope, move.from - move.to); empty without rope.
 void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,
                  const backend::RopeTable& rope, std::span<const float> turn) noexcept;
 

@@ -18,12 +18,12 @@ struct Keys {
   std::size_t stride;
 };
 
-// K of keys [first, last) of the 32 from `position` on: [key_dim][stride]. What lies outside of them has any value.
+// Returns K of keys [first, last) of the 32 from `position` on: [key_dim][stride]. Other keys have any value.
 Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first, std::size_t last,
                float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;
   const std::size_t dim = kv.layout->shape.key_dim;
-  if (kv.dtype == DType::f32 && page_tokens >= kKeyGroup) {  // as it lies
+  if (kv.dtype == DType::f32 && page_tokens >= kKeyGroup) {  // K can be read in place
     return {reinterpret_cast<const float*>(kv.k_block(head, kv.page_of(position))) + kv.slot_of(position), page_tokens};
   }
   kv::visit(kv.dtype, kv::Part::key, [&]<class C>(std::type_identity<C>) {
@@ -39,7 +39,7 @@ Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, 
   return {scratch, kKeyGroup};
 }
 
-// V of keys [first, last) of the 32 from `position` on: [key][value_dim], from key 0 on.
+// Returns V of keys [first, last) of the 32 from `position` on: [key][value_dim], from key 0 on.
 const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first,
                          std::size_t last, float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;
@@ -69,7 +69,7 @@ const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t 
   return scratch;
 }
 
-// s[j] = scale * sum over d ascending of q[d] * k[d][j], for 32 keys: eight independent chains of four lanes.
+// Sets s[j] = scale * (sum over d, ascending, of q[d] * k[d][j]) for 32 keys: eight independent chains of four lanes.
 void score(const float* q, std::size_t dim, Keys keys, float scale, float* s) noexcept {
   Vec4 sum[kKeyGroup / 4] = {};
   for (std::size_t d = 0; d < dim; ++d) {
@@ -84,7 +84,7 @@ void cap(float* scores, std::size_t first, std::size_t last, float softcap) noex
   for (std::size_t j = first; j < last; ++j) scores[j] = softcap * math::inlined::tanh(scores[j] / softcap);
 }
 
-// Turns a chunk's scores into weights exp(s - m), zero where a key is not visible; returns their sum.
+// Turns a chunk's scores into weights exp(s - maximum), 0 where a key is not visible. Returns the sum of the weights.
 float exponentials(float* s, std::size_t first, std::size_t last, float maximum) noexcept {
   std::fill(s, s + first, 0.0f);
   for (std::size_t j = first; j < last; ++j) s[j] = math::inlined::exp(s[j] - maximum);
@@ -96,24 +96,24 @@ float exponentials(float* s, std::size_t first, std::size_t last, float maximum)
   return tree_sum(lanes);
 }
 
-// Where attend() keeps what it works with, carved from one task's scratch.
+// The working memory of attend_reference(), cut from one task's scratch.
 struct Scratch {
   Scratch(float* at, std::size_t group, std::size_t key_dim, std::size_t value_dim) noexcept
       : keys(at), values(keys + kKeyGroup * key_dim), weights(values + kKeyGroup * value_dim),
         partial(weights + group * kChunk), chunk_max(partial + group * value_dim), chunk_sum(chunk_max + group),
         max(chunk_sum + group), sum(max + group) {}
 
-  float* keys;       // [key_dim][32], where K must be decoded
-  float* values;     // [32][value_dim], where V must be decoded
+  float* keys;       // [key_dim][32], if K must be decoded
+  float* values;     // [32][value_dim], if V must be decoded
   float* weights;    // [group][256]: scores, then exp(score - chunk_max)
   float* partial;    // [group][value_dim]: the chunk's weighted sum of values
   float* chunk_max;  // [group]
   float* chunk_sum;  // [group]
-  float* max;        // [group], of all chunks so far
-  float* sum;        // [group]
+  float* max;        // [group]: all chunks so far
+  float* sum;        // [group]: all chunks so far
 };
 
-// Adds a chunk's partial result to the total of the chunks before it, both taken to the larger of the two maxima.
+// Merges a chunk's partial result into the total of the chunks before it, both scaled to the larger of the two maxima.
 void merge(const Scratch& s, std::size_t head, std::size_t dim, float* total) noexcept {
   const float* partial = s.partial + head * dim;
   const float merged = s.chunk_max[head] > s.max[head] ? s.chunk_max[head] : s.max[head];
@@ -124,7 +124,7 @@ void merge(const Scratch& s, std::size_t head, std::size_t dim, float* total) no
   s.max[head] = merged;
 }
 
-// The same with a sink, which has a weight and no value.
+// Merges a sink into the total: it has a weight and no value.
 void join_sink(const Scratch& s, std::size_t head, std::size_t dim, float sink, float* total) noexcept {
   const float merged = sink > s.max[head] ? sink : s.max[head];
   const float keep = math::inlined::exp(s.max[head] - merged);
@@ -143,9 +143,9 @@ void attend_reference(const KvView& kv, const backend::AttentionShape& shape, st
   const std::size_t value_dim = dims.value_dim;
   const Scratch s(scratch, group, key_dim, value_dim);
 
-  const std::uint64_t own = shape.window != 0 && position >= shape.window ? position - shape.window + 1 : 0;  // of the window
+  const std::uint64_t own = shape.window != 0 && position >= shape.window ? position - shape.window + 1 : 0;  // the first key of the window
   bool is_first = true;
-  const auto attend_to = [&](std::uint64_t begin, std::uint64_t end) {  // keys, by chunks
+  const auto attend_to = [&](std::uint64_t begin, std::uint64_t end) {  // keys [begin, end), chunk by chunk
     for (std::uint64_t chunk = begin / kChunk * kChunk; chunk < end; chunk += kChunk) {
       const std::size_t first = begin > chunk ? static_cast<std::size_t>(begin - chunk) : 0;  // visible keys of the chunk
       const std::size_t last = static_cast<std::size_t>(std::min<std::uint64_t>(end - chunk, kChunk));

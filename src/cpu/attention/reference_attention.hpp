@@ -1,7 +1,7 @@
-// Attention of one row and one KV head's group of query heads, straight from the KV pages. No score matrix: keys are
+// Attention of one row and one KV head's query group, straight from the KV pages, without a score matrix. Keys are
 // taken in chunks of 256 at fixed absolute positions, each with its own exact maximum, and the chunks' partial results
-// are merged left to right (online softmax; Milakov and Gimelshein 2018, Dao et al. 2022). So the result depends on the
-// row's own sequence alone, not on what else is in the step or how the prompt was cut.
+// are merged from left to right (online softmax; Milakov and Gimelshein 2018, Dao et al. 2022). So the result depends on the
+// row's own sequence alone, not on other rows of the step or on how the prompt was cut.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@
 
 namespace tessera::cpu {
 
-// Scratch of one task for `group` query heads: K and V of a group as f32; for each head the weights of a chunk, a
-// partial result, and a maximum and a sum of the chunk and of all.
+// Returns the scratch of a task for `group` query heads, in floats: K and V of a key group; for each head the weights of a chunk, a
+// partial result, and the maximum and the sum of the chunk and of all chunks.
 [[nodiscard]] constexpr std::size_t reference_attention_floats(std::size_t group, std::size_t key_dim,
                                                              std::size_t value_dim) noexcept {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
 }
 
-// Where a row that votes leaves its scores, in powers of two, of the keys that it sees  [group][stride].
+// The place for the scores of a row that votes, in powers of two, of the keys that it sees  [group][stride].
 struct ScoresOf {
   float* at = nullptr;
   std::size_t stride = 0;
 };
 
-// q [group, key_dim] -> out [group, value_dim] for the query heads of `kv_head`, at `position`.
+// Computes out [group, value_dim] from q [group, key_dim], for the query heads of `kv_head`, at `position`.
 void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
             const float* q, float* out, float* scratch, const ScoresOf& scores = {}) noexcept;
 

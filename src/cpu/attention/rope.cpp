@@ -7,7 +7,7 @@ namespace tessera::cpu {
 void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float* factors) noexcept {
   const std::size_t n_pairs = rope.frequencies.size();
   const bool interleaved = rope.pairs == RopePairs::interleaved;
-  const std::size_t step = interleaved ? 2 : 1, partner = interleaved ? 1 : n_pairs;  // as below
+  const std::size_t step = interleaved ? 2 : 1, partner = interleaved ? 1 : n_pairs;  // as in rope()
   float *own = factors, *partners = factors + 2 * n_pairs;
   for (std::size_t i = 0; i < n_pairs; ++i) {
     const auto [cosine, sine] = backend::rope_angle(rope.frequencies[i], position, rope.magnitude);

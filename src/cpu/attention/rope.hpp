@@ -1,4 +1,4 @@
-// Rotary positions (Su et al. 2021): what the kernels read, and the rotation in plain code, for keys that move.
+// Rotary positions (Su et al. 2021): the factors that kernels read, and the rotation in plain code, for keys that move.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 
 namespace tessera::cpu {
 
-// A rotation as Elementwise::rope reads it: what each element is multiplied by, the cosine of its pair, then what its
-// partner is, the sine, of the first of a pair negative: each [2 * pairs], in the order of the elements.
+// Writes the factors of a rotation for Elementwise::rope: for each element the cosine of its pair, which multiplies the element; then
+// for each element the sine, which multiplies its partner (negative for a pair's first element). Each [2 * pairs], in the order of
+// the elements.
 void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float* factors) noexcept;
 
 // Rotates the first 2 * n_pairs elements of a head by the angles in `table`: [n_pairs][cos, sin].

@@ -14,7 +14,7 @@ void SharedChunks::reserve(std::size_t rows) {
   before_.reserve(rows);
 }
 
-// Index of the first page that differs, from the first chunk on; those behind the shorter one's end differ.
+// Returns the index of the first page that differs, from the first chunk on; at the latest the end of the shorter reader.
 std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noexcept {
   const std::size_t end = std::min(a.last, b.last) * a.chunk_pages;
   std::size_t page = a.first * a.chunk_pages;
@@ -22,7 +22,7 @@ std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noe
   return page;
 }
 
-// By page addresses, one after the other: what begins alike lies side by side.
+// Orders readers by their page addresses, one after the other, so that equal beginnings lie side by side.
 bool SharedChunks::is_before(const Reader& a, const Reader& b) noexcept {
   if (a.chunk_pages != b.chunk_pages) return a.chunk_pages < b.chunk_pages;
   if (a.first != b.first) return a.first < b.first;
@@ -45,7 +45,7 @@ bool SharedChunks::find(std::span<const backend::RowTable> rows, std::span<const
     if (block.rows > most_rows) continue;
     const backend::RowTable& row = rows[block.row];
     const KvLayerView kv = sequences[row.sequence].layer(shape.layer);
-    const std::uint64_t end = row.position + block.rows;  // of the window that begins last
+    const std::uint64_t end = row.position + block.rows;  // end of the window that begins last
     const std::uint64_t begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
     const Chunks whole{(begin + kChunk - 1) / kChunk, row.position / kChunk};
     if (whole.first >= whole.last) continue;
@@ -75,7 +75,7 @@ bool SharedChunks::find(std::span<const backend::RowTable> rows, std::span<const
     for (std::size_t i = node.begin; i < node.end; ++i) {
       RowBlock& block = blocks[readers_[i].block];
       if (block.chunks.first < node.from) before_.push_back({block.row, block.rows, {block.chunks.first, node.from}});
-      // Shared with one of its neighbours.
+      // The end of the chunks that it shares with a neighbour.
       const std::uint64_t after = i + 1 < node.end ? readers_[i + 1].common : node.from;
       block.chunks.first = std::max(after, i > node.begin ? readers_[i].common : node.from);
     }
@@ -102,7 +102,7 @@ void SharedChunks::cut(std::size_t most_rows, std::vector<RowBlock>& blocks) con
     const std::size_t first = readers_[node.begin].number;
     const std::size_t end = node.end < readers_.size() ? readers_[node.end].number : row_numbers_.size();
     const std::size_t n = end - first, count = (n + most_rows - 1) / most_rows;
-    for (std::size_t i = 0; i < count; ++i) {  // of about one size
+    for (std::size_t i = 0; i < count; ++i) {  // blocks of about equal size
       const std::size_t from = n * i / count, to = n * (i + 1) / count;
       blocks.push_back({first + from, to - from, {node.from, node.to}});
     }

@@ -1,7 +1,7 @@
-// Items of a piece of parallel work, dealt to its slots: each has a stretch of its own, which it takes from the front in
-// order, so that weights and rows that lie side by side are read by one thread: what it asks for ahead it needs. A slot
-// that has no more makes the second half of the longest stretch its own, so threads of unequal speed end together. No item
-// waits for another.
+// Deals the items of a piece of parallel work to slots. Each slot has its own stretch of items and takes them from the front, in
+// order, so that one thread reads weights and rows that lie side by side, and needs the data that it prefetches. A slot whose
+// stretch is empty takes the second half of the longest stretch, so that threads of unequal speed end together. No item waits for
+// another.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace tessera::cpu {
 class Stretches {
  public:
   struct Items {
-    std::size_t first = 0, count = 0;  // none: all are taken
+    std::size_t first = 0, count = 0;  // count 0: all items are taken
   };
 
   explicit Stretches(std::size_t most_slots) : stretches_(std::make_unique<Stretch[]>(most_slots)) {}
 
-  // Items [0, n), n below 2^32, over `slots` slots. Before they start.
+  // Deals items [0, n), n below 2^32, to `slots` slots. Call it before the slots start.
   void deal(std::size_t n, std::size_t slots) noexcept {
     slots_ = slots;
     for (std::size_t slot = 0; slot < slots; ++slot) {
@@ -28,7 +28,7 @@ class Stretches {
     }
   }
 
-  // Up to `grain` items for a slot. Each item is given to one call.
+  // Takes up to `grain` items for a slot. Each item is returned by one call.
   [[nodiscard]] Items take(std::size_t slot, std::size_t grain) noexcept {
     std::atomic<std::uint64_t>& own = stretches_[slot].bounds;
     if (const Items items = take_front(own, grain); items.count != 0) return items;
@@ -43,14 +43,14 @@ class Stretches {
       const Items taken = take_back_half(*longest, grain);
       const std::size_t now = std::min(grain, taken.count);
       if (now == 0) continue;
-      // Empty until now, which nobody changes.
+      // The slot's own stretch was empty, and other slots do not change an empty stretch.
       own.store(packed(taken.first + now, taken.first + taken.count), std::memory_order_relaxed);
       return {taken.first, now};
     }
   }
 
  private:
-  // First item and, above, the one past the last.
+  // The first item in the low half, the end in the high half.
   struct alignas(64) Stretch {
     std::atomic<std::uint64_t> bounds{0};
   };
@@ -71,7 +71,7 @@ class Stretches {
       }
     }
   }
-  // At least `grain`, if there are as many.
+  // Takes half of the items from the back, at least `grain` if there are that many.
   static Items take_back_half(std::atomic<std::uint64_t>& from, std::size_t grain) noexcept {
     std::uint64_t bounds = from.load(std::memory_order_relaxed);
     for (;;) {

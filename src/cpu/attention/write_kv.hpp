@@ -1,4 +1,4 @@
-// How a row's key and value get into the cache.
+// Writing of keys and values to the cache.
 #pragma once
 
 #include <cstddef>

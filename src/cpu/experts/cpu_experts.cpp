@@ -1,5 +1,5 @@
 // Mixtures of experts: each row goes to its experts, and an expert multiplies all its rows at once, so that its weights
-// are read once a step. What a row gets is what its experts would give it alone.
+// are read once a step. A row's result does not depend on the other rows.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -12,12 +12,12 @@
 
 namespace tessera::cpu {
 
-// Slots by expert, and in each by row.
+// Orders the slots by expert, then by row.
 void CpuBackend::deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept {
   Slots& s = experts_;
   s.n_experts = n_experts;
   s.n_slots = static_cast<std::uint32_t>(n_rows_ * n_used);
-  std::uint64_t* next = s.at;  // where an expert's next row goes
+  std::uint64_t* next = s.at;  // [n_experts]: the slot of the expert's next row
   std::fill_n(s.first, n_experts, 0);
   for (std::uint32_t i = 0; i < s.n_slots; ++i) ++s.first[s.chosen[i]];
   std::uint64_t slots = 0;
@@ -34,7 +34,7 @@ void CpuBackend::deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) 
   }
 }
 
-// Each slot's row in the form that its expert's product with `weight` reads: fill(slot, to) gives its values.
+// Prepares each slot's row in the form that its expert's product with `weight` reads. fill(slot, to) writes the row's values.
 template <class Fill>
 void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept {
   Slots& s = experts_;
@@ -66,10 +66,10 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
   });
 }
 
-// The products of each expert's prepared rows with its own of some matrices.
+// Computes the products of each expert's prepared rows with the expert's matrices in `parts`.
 void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept {
   Slots& s = experts_;
-  std::size_t all_panels = 0;  // all products are cut into pieces of one size
+  std::size_t all_panels = 0;  // panels of all products, which are cut into pieces of one size
   for (const SlotsPart& part : parts) {
     for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
       if (s.count(expert) != 0) all_panels += panels_of(part.weight->shape);
@@ -104,7 +104,7 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases b
   run(s.products, items);
 }
 
-// What joins each slot's product, and its bias behind that. input_of(slot) gives the slot's own row.
+// Lets `behind` add to each slot's product, then adds the bias. input_of(slot) returns the slot's row.
 template <class InputOf>
 void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept {
   const Slots& s = experts_;

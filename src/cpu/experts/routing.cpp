@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
-// exp(x - the largest) / their sum, ascending.
+// Replaces each x by exp(x - the largest x) / sum of these, added in ascending order.
 void softmax(std::span<float> x) noexcept {
   float top = kLeast, sum = 0.0f;
   for (const float value : x) top = value > top ? value : top;
@@ -19,8 +19,8 @@ void softmax(std::span<float> x) noexcept {
   for (float& value : x) value /= sum;
 }
 
-// Whether an expert's group is one of those that experts are taken from: the groups before it in the order of their
-// sums of two, or of their best, are fewer than are used. Groups are few.
+// Returns whether experts are taken from this group: fewer groups than are used have a better score, which is the sum of a group's
+// two best experts, or its best. Simple loops, since there are few groups.
 bool is_used_group(std::span<const float> scores, std::span<const float> bias, const backend::Routing& how, std::size_t group) noexcept {
   const std::size_t size = scores.size() / how.n_groups;
   const bool adds = how.group_score == GroupScore::two_best && size != 1;
@@ -34,7 +34,7 @@ bool is_used_group(std::span<const float> scores, std::span<const float> bias, c
         second = score;
     }
     const float sum = adds ? first + second : first;
-    return sum > kLeast ? sum : kLeast;  // also where it is no number
+    return sum > kLeast ? sum : kLeast;  // also if it is NaN
   };
   const float own = score_of(group);
   std::size_t before = 0;
@@ -54,7 +54,7 @@ void route(const backend::Routing& how, std::span<const float> bias, std::span<c
   if (how.kind == RoutingKind::sigmoid) {
     for (float& score : scores) score = 1.0f / (1.0f + math::inlined::exp(-score));
   }
-  // One after another the best that is not taken yet; a score that is no number is behind all others.
+  // Takes the best expert that is not taken yet, one after another. A score of NaN is worse than all others.
   std::size_t n = 0;
   const auto is_taken = [&](std::uint32_t expert) {
     return std::find(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(n), expert) !=
@@ -83,7 +83,7 @@ void route(const backend::Routing& how, std::span<const float> bias, std::span<c
   if (how.renormalises) {
     float sum = 0.0f;
     for (const float weight : weights) sum += weight;
-    if (sum != 0.0f) {  // scores of nothing but zeros weigh nothing
+    if (sum != 0.0f) {  // if all scores are 0, the weights stay 0
       for (float& weight : weights) weight /= sum;
     }
   }

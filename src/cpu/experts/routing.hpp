@@ -1,4 +1,4 @@
-// Which experts a row takes (backend::Routing), in plain code: the same on every instruction set.
+// Chooses a row's experts (backend::Routing), in plain code, which is the same on every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace tessera::cpu {
 
-// `logits` [n_experts] become scores. `chosen` [n_used]: experts, ascending; `weights` [n_used]: theirs. `bias`: of the
-// choice [n_experts], or empty; likewise `scales`: of the weights.
+// Turns `logits` [n_experts] into scores, and writes the experts to `chosen` [n_used], ascending, and their weights to `weights`
+// [n_used]. `bias` [n_experts] is added to the scores for the choice alone, `scales` [n_experts] multiply the weights; either may be
+// empty.
 void route(const backend::Routing& how, std::span<const float> bias, std::span<const float> scales, std::span<float> logits,
            std::span<std::uint32_t> chosen, std::span<float> weights) noexcept;
 

@@ -1,4 +1,4 @@
-// The CPU backend's matrix products: which family computes them, and how rows and panels are made tasks.
+// The CPU backend's matrix products: prepares the rows, and cuts rows and panels into tasks.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -12,11 +12,11 @@ namespace tessera::cpu {
 
 namespace {
 
-// So many products of a linear_group() run as one piece of parallel work; what is beyond that follows as the next.
+// The most products of a linear_group() that run as one piece of parallel work; further products follow as the next piece.
 constexpr std::size_t kMostParts = 4;
 
-// Whether tasks add biases and residuals to what they have just written. Outputs of many rows are stored past the caches:
-// a task that read them again would wait for memory, so that a pass of its own adds there.
+// Returns whether tasks add biases and residuals to the outputs that they have just written. Outputs of many rows are stored past
+// the caches, so a task that read them again would wait for memory; a separate pass adds there.
 constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < kRowsPastCaches; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the CPU backend does with a row in one go, where the plain operations would each walk over all rows.
+// The CPU backend's fused operations: each does all its work on a row in one go, where the plain operations would each walk over all
+// rows.
 #include <cstring>
 
 #include "cpu/attention/write_kv.hpp"
@@ -56,7 +57,7 @@ Status CpuBackend::keep_rows(std::span<const Act> acts) {
   for (const Act id : acts) compact(act(id).data, act(id).columns);
   for (const Turns& turns : turns_) compact(turns.factors, 4 * turns.pairs);
   for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows_[rows[i]];
-  prepared_kind_ = {};  // of rows as they were
+  prepared_kind_ = {};  // the prepared rows are void
   n_rows_ = rows.size();
   voting_.at.clear();
   return {};

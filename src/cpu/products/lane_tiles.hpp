@@ -1,6 +1,7 @@
-// How some of the forms that keep the file's blocks order a tile's bytes: taken apart into units of one, two or four bytes,
-// each of which lies for all 16 outputs side by side, as the lanes of a kernel read it. So vectors of every instruction set
-// open such tiles; of the others, whose values are looked up eight or four at a time, blocks follow each other as they are.
+// The order of bytes in a tile, for some of the forms that keep the file's blocks: each block is taken apart into units of one, two
+// or four bytes, and a unit lies for all 16 outputs side by side, as the lanes of a kernel read it. So vectors of every instruction
+// set can open these tiles. In the other kept forms, whose values are looked up eight or four at a time, the blocks follow each
+// other unchanged.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +10,16 @@
 
 namespace tessera::cpu {
 
-// `count` units of `bytes` bytes each, from `at` on in the file's block.
+// `count` units of `bytes` bytes each, from byte `at` of the file's block on.
 struct BlockPart {
   std::size_t at = 0, bytes = 0, count = 0;
 };
 
 struct LaneParts {
-  BlockPart parts[4] = {};  // in a tile's order; without any the tile is of whole blocks
+  BlockPart parts[4] = {};  // in a tile's order; none: the tile has whole blocks
   std::size_t n = 0;
 
-  // Where part p of a tile begins.
+  // Returns the offset of part p in a tile.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t begin(std::size_t p) const noexcept {
     std::size_t at = 0;
     for (std::size_t i = 0; i < p; ++i) at += parts[i].bytes * parts[i].count * kPanel;

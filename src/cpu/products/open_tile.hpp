@@ -1,5 +1,5 @@
-// Tiles of forms that keep the file's blocks, opened: what their kernels multiply by. The formats' own rules do that, in
-// portable code that all instruction sets share: plain functions, which kernels call.
+// Opens tiles of forms that keep the file's blocks, for the kernels that multiply by them. The formats' own rules do this, in
+// portable functions that the kernels of all instruction sets call.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace tessera::cpu {
 
-// Lanes are outputs. value = d * (q - 128) for each 16 k of small blocks, (d * scale) * (q - 128) - dmin * min of
+// Lanes are outputs. A value is d * (q - 128) in small blocks, with a d for each 16 k, and (d * scale) * (q - 128) - dmin * min in
 // superblocks (formats/packed_form.hpp).
 struct alignas(64) OpenTile {
-  std::uint8_t q[64][kPanel][4];  // of four k a group
-  std::int32_t scale[16][kPanel];  // superblocks: of each 16 k
-  std::int32_t min[16][kPanel];    // likewise, of Q2_K
-  float d[4][kPanel];              // small blocks: of each 16 k; superblocks: the first
+  std::uint8_t q[64][kPanel][4];  // [group of four k][output][k]
+  std::int32_t scale[16][kPanel];  // superblocks: one for each 16 k
+  std::int32_t min[16][kPanel];    // Q2_K: one for each 16 k
+  float d[4][kPanel];              // small blocks: one for each 16 k; superblocks: only d[0]
   float dmin[kPanel];
 };
 
@@ -26,13 +26,13 @@ struct Grids {
 };
 [[nodiscard]] Grids grids() noexcept;
 
-// Puts the file's block of output n of a tile where it belongs (lane_tiles.hpp), and makes the file's block again.
+// keep_block() puts the file's block of output n into a tile (lane_tiles.hpp); kept_block() restores the file's block from a tile.
 void keep_block(PackedForm form, const std::byte* block, std::size_t n, std::byte* tile) noexcept;
 void kept_block(PackedForm form, const std::byte* tile, std::size_t n, std::byte* block) noexcept;
 
 void open_tile(PackedForm form, const std::byte* tile, OpenTile& to) noexcept;
 
-// As f32  [block_values][16].
+// Decodes a tile to f32  [block_values][16].
 void decode_kept_tile(PackedForm form, const std::byte* tile, float* out) noexcept;
 
 }  // namespace tessera::cpu

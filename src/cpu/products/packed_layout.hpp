@@ -1,10 +1,10 @@
-// Where a packed weight lies: panels of 16 outputs side by side (f16: 32), so that the lanes of a kernel are outputs,
-// whatever the width of its vectors. Constants only: kernels of every instruction set include this.
+// The layout of packed weights: panels of 16 outputs side by side (f16: 32), so that the lanes of a kernel are outputs
+// for vectors of any width. Constants only: kernels of every instruction set include this.
 //
 //   f32         [k][16] f32
-//   f16         [k][32] f16; k padded with zeros to a multiple of 32. One chain over k of 16 outputs takes as long as
-//               memory; two chains over one panel each would be two streams, which a core reads more slowly than one
-//   bf16        [k / 2][16][2] bf16, as products of pairs read them; padded likewise
+//   f16         [k][32] f16; k padded with zeros to a multiple of 32. 32 outputs, because a chain over k of 16 outputs takes as
+//               long as memory, and two chains over a panel each would be two streams, which a core reads more slowly than one
+//   bf16        [k / 2][16][2] bf16, as products of pairs read them; k padded in the same way
 //   block32     tiles of 32 k, one after another, each
 //                 fifth bits (5 bits) [8] u64, one a group g of four k: bit 4 n + j is the fifth bit of q[4 g + j]
 //                 low bits   4 or 5 bits: [4][16][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half
@@ -19,14 +19,14 @@
 //                 four quarters p, of 64 k each:
 //                 fifth bits (5 bits) [16] u64, one a group of four k, as above
 //                 low bits   4 or 5 bits: [8][16][4] bytes; byte (v, n, j) holds the low four bits of q[64 p + 4 v + j] in
-//                            its low half and of q[64 p + 32 + 4 v + j] in its high half. 6 bits: [4] times first the high
-//                            two bits of what the low bits of v = 0 and 1, 2 and 3, ... belong to, then those two:
+//                            its low half and of q[64 p + 32 + 4 v + j] in its high half. 6 bits: in four pairs of v (0 and 1,
+//                            2 and 3, ...), each pair's high bits first, then its low bits:
 //                 high bits  [16][4] bytes; byte (n, j) holds those of the quarter's k group v at bit 0, v + 8 at 2, v + 1
 //                            at 4, v + 9 at 6, v even
-//   kept        tiles of a block's k, each the file's blocks of 16 outputs, one after another
-// So each tile lies in the order in which it is read, which is what the prefetchers of CPUs go by: with the bits above the
-// fourth behind the others one row of Q6_K took 1.6 times as long from memory.
-// Outputs past the last are zeros. All in all the bytes of the file.
+//   kept        tiles of a block's k, each with the file's blocks of 16 outputs, one after another (or see lane_tiles.hpp)
+// Each tile lies in the order in which it is read, which the prefetchers of CPUs follow: with the bits above the fourth behind all
+// other bits, one row of Q6_K took 1.6 times as long from memory.
+// Outputs past the last are zeros. Apart from padding, a matrix has as many bytes as in the file.
 #pragma once
 
 #include <cstddef>
@@ -38,26 +38,26 @@ namespace tessera::cpu {
 
 using formats::PackedForm;
 
-inline constexpr std::size_t kPanel = 16;  // outputs of a panel, or (f16) of each half of one
+inline constexpr std::size_t kPanel = 16;  // outputs of a panel, or (f16) of each half of a panel
 
-// What a form is made of. bits 0: not quantised.
+// The sizes and offsets of a form. bits 0: not quantised.
 struct FormLayout {
-  std::size_t outputs = kPanel;   // of a panel
+  std::size_t outputs = kPanel;   // outputs of a panel
   std::size_t block_values = 1;   // k of a tile
-  std::size_t tile_bytes = 0;     // of a panel
+  std::size_t tile_bytes = 0;     // bytes of a tile of one panel
   unsigned bits = 0;
   int offset = 0;                 // subtracted from each integer
   bool has_min = false;
-  bool kept = false;              // the file's blocks; bits, offset and has_min are those of what they are opened into
+  bool kept = false;              // keeps the file's blocks; bits, offset and has_min describe the opened tile
   std::size_t scales_at = 0, d_at = 0, min_at = 0;  // bytes from the tile's start
-  std::size_t low_at = 0, more_at = 0;              // likewise; of the first quarter in superblocks
-  std::size_t quarter_bytes = 0;                    // from quarter to quarter
+  std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks of the first quarter
+  std::size_t quarter_bytes = 0;                    // bytes from quarter to quarter
 
-  // The low bits v (of two k groups) of quarter p of a superblock, or of a block of 32 (p = 0).
+  // Returns the offset of low bits v (of two k groups) in quarter p of a superblock, or in a block of 32 (p = 0).
   [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p, std::size_t v) const noexcept {
     return low_at + p * quarter_bytes + v * 64 + (bits == 6 ? v / 2 * 64 : 0);
   }
-  // The bits above the fourth of its k group g: a u64, or (6 bits, g below 8) the high bits of four groups.
+  // Returns the offset of the bits above the fourth of its k group g: a u64, or (6 bits, g below 8) the high bits of four groups.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t more(std::size_t p, std::size_t g) const noexcept {
     return more_at + p * quarter_bytes + (bits == 6 ? g / 2 * 192 : g * 8);
   }

@@ -27,19 +27,19 @@ void store(std::byte* at, T value) noexcept {
   std::memcpy(at, &value, sizeof value);
 }
 
-// Four consecutive integers as the dword that a lane has.
+// Returns four consecutive integers as the 32-bit word of a lane.
 std::uint32_t word(const std::uint8_t* q) noexcept {
   std::uint32_t value;
   std::memcpy(&value, q, sizeof value);
   return value;
 }
 
-// The fifth bits of four integers: the product brings bit 4 of byte j to bit 24 + j.
+// Returns the fifth bits of four integers: the multiplication moves bit 4 of byte j to bit 24 + j.
 std::uint64_t fifth_bits(const std::uint8_t* q) noexcept {
   return ((word(q) >> 4 & 0x01010101u) * 0x01020408u) >> 24 & 15u;
 }
 
-// Those of 16 outputs' group g make one word, output n at bit 4 n.
+// Writes the fifth bits of output n. The bits of 16 outputs in group g make one word, output n from bit 4 n on.
 template <std::size_t groups>
 void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noexcept {
   for (std::size_t g = 0; g < groups; ++g) {
@@ -52,7 +52,7 @@ void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noex
 
 constexpr std::size_t plain_bytes(PackedForm form) noexcept { return form == PackedForm::f32 ? 4 : 2; }
 
-// Of input k of a panel's output n.
+// Returns the offset of input k of a panel's output n.
 constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) noexcept {
   if (form == PackedForm::bf16) return (k / 2 * kPanel + n) * 4 + k % 2 * 2;
   return (k * panel_outputs(form) + n) * plain_bytes(form);
@@ -61,8 +61,8 @@ constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) no
 using Halves = std::uint16_t __attribute__((vector_size(16)));
 using Words = std::uint32_t __attribute__((vector_size(16)));
 
-// A whole panel, of numbers or pairs of them, a square of them at a time: one by one takes as long as reading them from
-// memory. How many of each output are done.
+// Transposes a whole panel of numbers, or pairs of numbers, a square at a time: one by one takes as long as reading them from
+// memory. Returns how many columns are done.
 template <class Vector, std::size_t outputs>
 std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t row_bytes, std::byte* packed) noexcept {
   constexpr std::size_t bytes = sizeof(Vector{}[0]), lanes = sizeof(Vector) / bytes;
@@ -71,7 +71,7 @@ std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t ro
     for (std::size_t n = 0; n < outputs; n += lanes) {
       std::array<Vector, lanes> a, b;
       for (std::size_t i = 0; i < lanes; ++i) a[i] = load<Vector>(rows + (n + i) * row_bytes + k * bytes);
-      for (std::size_t done = 1; done < lanes; done *= 2, a = b) {  // vectors of the two halves, interleaved
+      for (std::size_t done = 1; done < lanes; done *= 2, a = b) {  // interleaves the vectors of the two halves
         for (std::size_t i = 0; i < lanes / 2; ++i) {
           const Vector x = a[i], y = a[i + lanes / 2];
           if constexpr (lanes == 8) {
@@ -222,7 +222,7 @@ void decode(const Block256& parts, float* values) noexcept {
       for (std::size_t i = 0; i < 16; ++i) values[16 * j + i] = scale * static_cast<float>(parts.q[16 * j + i] - 32);
     }
   } else {
-    std::byte header[16];  // as the file's block begins
+    std::byte header[16];  // the beginning of the file's block
     store(header, parts.d);
     store(header + 2, parts.dmin);
     std::memcpy(header + 4, parts.scales.data(), 12);
@@ -270,7 +270,7 @@ void keep_blocks(std::size_t inputs, const std::byte* rows, std::size_t count, s
   }
 }
 
-// Calls fn with the layout of a quantised form, but for those that keep blocks, as a constant.
+// Calls fn with a quantised form as a constant. Does nothing for forms that keep the file's blocks.
 template <class Fn>
 void visit_quantised(PackedForm form, Fn&& fn) noexcept {
   const auto one = [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {

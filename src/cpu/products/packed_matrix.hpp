@@ -1,4 +1,4 @@
-// A matrix as kernels hold it (packed_layout.hpp): made from the file's rows, and read back plainly, value by value.
+// A packed matrix (packed_layout.hpp): made from the file's rows, and read back value by value in plain code.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Matrix {
   MatrixShape shape;
   formats::PackedForm form = formats::PackedForm::f32;
   const std::byte* data = nullptr;
-  const float* factors = nullptr;  // of each matrix's products, or none  [shape.count]
+  const float* factors = nullptr;  // factors of the matrices' products, or nullptr  [shape.count]
 
   [[nodiscard]] float factor(std::size_t matrix = 0) const noexcept { return factors != nullptr ? factors[matrix] : 1.0f; }
 };
@@ -27,17 +27,17 @@ struct Vector {
 
 namespace tessera::cpu {
 
-[[nodiscard]] std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept;  // of one matrix
+[[nodiscard]] std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept;  // panels of one matrix
 [[nodiscard]] std::uint64_t packed_bytes(const backend::MatrixShape& shape) noexcept;
-[[nodiscard]] std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept;  // in the file's format
+[[nodiscard]] std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept;  // bytes of a row in the file's format
 
-// One panel from its rows in the file's format: panel_outputs(), or fewer at the matrix's end.
+// Packs one panel from its rows in the file's format: `count` is panel_outputs(), or less at the matrix's end.
 void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::size_t count, std::byte* packed) noexcept;
 
-// One row of the matrix as f32  [inputs].
+// Decodes one row of the matrix to f32  [inputs].
 void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) noexcept;
 
-// A tile of a panel as f32  [block_values][outputs] of form_layout(form): the format's own decoding rule.
+// Decodes a tile of a panel to f32, by the format's own rule  [block_values][outputs] of form_layout(form).
 void decode_tile(PackedForm form, const std::byte* tile, float* out) noexcept;
 
 }  // namespace tessera::cpu

@@ -1,16 +1,16 @@
-// Activations as the kernels of a family read them: each row of a step is turned into its family's form once, and all
-// products of that row read it. One row's bytes, in order; every part is padded to 64 bytes, the tail of q with zeros. A row
-// has an odd number of cache lines: then the same k of consecutive rows lies in different sets of the caches.
+// The layout of prepared rows. Each row of a step is turned into its family's form once, and all
+// products of the row read that form. A row's bytes follow below, in order; every part is padded to 64 bytes, the tail of q with
+// zeros. A row has an odd number of cache lines, so that the same k of consecutive rows lies in different sets of the caches.
 //
-// Tiles load the same line of many rows at a time, so for kernels of tiles rows lie in groups, the rows of a tile: line 0
-// of each of them, line 1 of each, and so on. The last group has room for all its rows, whatever is in it.
+// Tiles load the same line of many rows at a time. So for kernels of tiles rows lie in groups, the rows of a tile: line 0
+// of each row, line 1 of each row, and so on. The last group has room for all its rows, also if it is not full.
 //
 //   f32       the activations themselves
-//   int8x32   q [inputs] i8; scale [inputs / 32] f32; sum [inputs / 32] i32, of each block's q
-//   int8x256  q [inputs] i8; scale [inputs / 256] f32; sum16 [inputs / 16] i16, of each 16 q;
-//             parts [inputs / 256][low[8], high[8]] i8: each 32's sum as 128 * high + low, low from -64 to 63
+//   int8x32   q [inputs] i8; scale [inputs / 32] f32; sum [inputs / 32] i32, the sum of each block's q
+//   int8x256  q [inputs] i8; scale [inputs / 256] f32; sum16 [inputs / 16] i16, the sum of each 16 q;
+//             parts [inputs / 256][low[8], high[8]] i8: the sum of each 32 q as 128 * high + low, low from -64 to 63
 //   bf16      [inputs padded to 32] bf16
-//   bf16x2    high [inputs padded to 32] bf16, then low likewise: x rounded to bf16, and what that lost, rounded
+//   bf16x2    high [inputs padded to 32] bf16, then low in the same shape: x rounded to bf16, and the rest x - high, rounded
 //
 // Rounding, the same on every instruction set (docs/numerics.md):
 //   int8      top = the largest |x| of the block. If top is not finite: scale NaN, q 0. If top < 2^-100: scale 0, q 0. Else
@@ -28,14 +28,14 @@ inline constexpr std::size_t kInputForms = static_cast<std::size_t>(InputForm::c
 
 inline constexpr float kLeastTop = 0x1p-100f;  // a block whose values are all smaller counts as zeros
 
-// Always inlined, as kernels call them: no object may hold a copy compiled for another machine.
+// These functions are always inlined, because kernels call them, and no object may hold a copy compiled for another machine.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t pad64(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-// Where the parts of a row start, in bytes.
+// Offsets of a row's parts, in bytes.
 struct RowLayout {
   std::size_t scales = 0, sums = 0, parts = 0;  // int8
   std::size_t low = 0;                          // bf16x2
-  std::size_t bytes = 0;                        // of the row
+  std::size_t bytes = 0;                        // bytes of the row
 };
 
 [[nodiscard, gnu::always_inline]] constexpr RowLayout row_layout(InputForm form, std::size_t inputs) noexcept {
@@ -64,7 +64,8 @@ struct RowLayout {
   return row;
 }
 
-// Byte `at` of a row in a group of `group` rows, from the row's first on. Row r's first is at group_at().
+// Returns the distance of a row's byte `at` from the row's first byte, in a group of `group` rows. The first byte of row r is at
+// group_at().
 [[nodiscard, gnu::always_inline]] constexpr std::size_t in_group(std::size_t at, std::size_t group) noexcept {
   return at / 64 * 64 * group + at % 64;
 }

@@ -1,5 +1,4 @@
-// One of the products that run at the same time, and how it is cut into tasks. Included by the CPU backend's sources
-// only.
+// A product that runs at the same time as others, and its cut into tasks. Included only by the CPU backend's sources.
 #pragma once
 
 #include <algorithm>
@@ -10,19 +9,19 @@
 
 namespace tessera::cpu {
 
-// A product of few rows is cut into so many pieces for each slot. A slot takes its pieces one after another, and those
-// of a slower one when it has none left, so that threads of unequal speed end together.
+// Pieces for each slot into which a product of few rows is cut. A slot takes its pieces one after another, and then
+// pieces of a slower slot, so that threads of unequal speed end together.
 inline constexpr std::size_t kPiecesFew = 32;
 
 [[nodiscard]] constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
-// How a product is cut: row blocks outside, panel groups inside, so that a block of activations stays in the cache.
+// The cut of a product: row blocks outside, panel groups inside, so that a block of activations stays in the cache.
 struct Cut {
-  std::size_t rows, row_blocks;  // of a block; blocks
-  std::size_t panels, groups;    // of a group; groups
+  std::size_t rows, row_blocks;  // rows of a block, number of blocks
+  std::size_t panels, groups;    // panels of a group, number of groups
 
   Cut() = default;
-  // `most_panels`: panels of the largest product that runs at the same time. All of them are cut into pieces of one
+  // `most_panels`: panels of the largest product that runs at the same time. All products are cut into pieces of one
   // size: with smaller pieces of a smaller product, some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
       std::size_t slots) noexcept {
@@ -39,15 +38,15 @@ struct Cut {
 struct Product {
   const Linear* kernel = nullptr;
   const backend::Matrix* weight = nullptr;
-  const std::byte* packed = nullptr;  // of the one that is meant, of several
+  const std::byte* packed = nullptr;  // the matrix to use, if `weight` holds several
   const std::byte* x = nullptr;       // prepared rows
   std::size_t x_stride = 0, group = 1, rows = 0;
-  float factor = 1.0f;          // of the outputs
+  float factor = 1.0f;          // multiplies the outputs
   float* out = nullptr;         // [rows, outputs]
-  const float* bias = nullptr;  // what a task adds to its outputs, or null
-  float* residual = nullptr;    // and what it adds those to
+  const float* bias = nullptr;  // added to the outputs by the tasks; or null
+  float* residual = nullptr;    // to which the tasks add the outputs; or null
   Cut cut;
-  std::size_t first = 0;  // of all items, its own
+  std::size_t first = 0;  // index of the product's first item among all items
   Ahead ahead;
 
   void run(std::size_t item, std::byte* scratch, const Elementwise& ops) const noexcept {

@@ -1,5 +1,5 @@
 // Recurrent layers: convolutions and recurrences along each sequence. A task has some columns, or a stripe of a head's
-// state, and goes along all rows of one sequence, so that a state's lines stay in the first cache.
+// state, and goes along all rows of one sequence, so that the state's cache lines stay in the first-level cache.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,10 +15,10 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr std::size_t kConvolvedColumns = 256;  // of a task
-constexpr float kLengthEps = 1e-6f;             // in the length of q and of k
+constexpr std::size_t kConvolvedColumns = 256;  // columns of a task
+constexpr float kLengthEps = 1e-6f;             // added to the sum of squares of q and of k
 
-// ln(1 + e^x), in double, rounded once.
+// Returns ln(1 + e^x), computed in double and rounded once.
 float softplus(float x) noexcept {
   const double wide = x;
   return static_cast<float>(std::max(wide, 0.0) + math::log(1.0 + math::exp(-std::fabs(wide))));
@@ -26,7 +26,7 @@ float softplus(float x) noexcept {
 
 }  // namespace
 
-// `offset`: into the layer's state, in floats.
+// Fills runs_ and states_after_. `offset`: floats from the beginning of the layer's state.
 void CpuBackend::find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
   runs_.clear();
   states_after_.clear();
@@ -52,12 +52,12 @@ Status CpuBackend::convolve(const backend::Convolution& how, Act x) {
   for_each(runs_.size() * blocks, n_rows_ > runs_.size() ? 1 : 4, [&](std::size_t item, std::byte*) {
     const SequenceRows& run = runs_[item / blocks];
     const std::size_t first = item % blocks * kConvolvedColumns, n = std::min(kConvolvedColumns, columns - first);
-    std::array<float, (backend::kMostConvolved - 1) * kConvolvedColumns> old;  // inputs of the rows before the first
+    std::array<float, (backend::kMostConvolved - 1) * kConvolvedColumns> old;  // inputs of the rows before the run's first
     for (std::size_t i = 0; i < kept; ++i) {
       if (run.before == nullptr) std::fill_n(old.data() + i * n, n, 0.0f);
       else std::memcpy(old.data() + i * n, run.before + i * columns + first, n * sizeof(float));
     }
-    // The input i rows before or behind the run's first.
+    // Returns the input of the row at distance i from the run's first row; negative i: rows before it.
     const auto input = [&](std::ptrdiff_t i) {
       return i < 0 ? old.data() + (static_cast<std::ptrdiff_t>(kept) + i) * static_cast<std::ptrdiff_t>(n)
                    : at.data + (run.first + static_cast<std::size_t>(i)) * columns + first;
@@ -70,7 +70,7 @@ Status CpuBackend::convolve(const backend::Convolution& how, Act x) {
         std::memcpy(after + k * columns + first, input(seen), n * sizeof(float));
       }
     }
-    // From the last row back: a row's output takes the place of its input, which earlier rows do not see.
+    // From the last row to the first: a row's output replaces its input, which earlier rows do not read.
     for (std::size_t i = run.count; i-- > 0;) {
       std::array<const float*, backend::kMostConvolved> inputs;
       for (std::size_t k = 0; k < width; ++k) inputs[k] = input(static_cast<std::ptrdiff_t>(i + k) - static_cast<std::ptrdiff_t>(kept));
@@ -92,7 +92,7 @@ void CpuBackend::recur(const backend::Recurrence& how, const Activation& rows, c
                        Activation& out, StateFn step, Columns columns) noexcept {
   const std::size_t stripes = backend::stripes_of(how.values), items = how.heads * stripes;
   const std::size_t stripe_floats = how.keys * backend::kStripe;
-  const std::size_t work = stripe_floats * std::max<std::size_t>(1, n_rows_ / runs_.size());  // of an item
+  const std::size_t work = stripe_floats * std::max<std::size_t>(1, n_rows_ / runs_.size());  // values of an item
   out.columns = std::size_t{how.heads} * how.values;
   for_each(runs_.size() * items, std::max<std::size_t>(1, kValuesWorthSharing / work), [&](std::size_t item, std::byte*) {
     const SequenceRows& run = runs_[item / items];
@@ -135,7 +135,7 @@ Status CpuBackend::delta_rule(const backend::Recurrence& how, Act qkv, Act steps
   const Activation &rows = written(qkv), &decays = written(steps), &rates = written(betas);
   Activation& to = written(out);
   if (n_rows_ == 0) return {};
-  const std::size_t keys = std::size_t{how.groups} * how.keys;  // columns of all groups'
+  const std::size_t keys = std::size_t{how.groups} * how.keys;  // columns of all groups' keys
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(how.keys)));
   for_each_row(2 * keys + 64 * how.heads, [&](std::size_t row, std::byte*) {
     for (std::size_t at = 0; at < 2 * keys; at += how.keys) {

@@ -1,4 +1,4 @@
-// A drafter is started for an engine that there is.
+// Checks that a drafter is started for an engine that is not an empty handle.
 #pragma once
 
 #include <tessera/engine.hpp>

@@ -1,5 +1,5 @@
-// The target's first layers and its head, over the target's own keys and values. Those of the drafts lie behind the
-// session's length, where the step that looks at the drafts writes the same ones again.
+// Drafts with the target's first layers and its head, over the target's own keys and values. The drafts' keys and values lie behind
+// the session's length, where the step that computes the drafts writes the same values again.
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class EarlyExitDrafter final : public Drafter {
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
 
  private:
-  // The logits after the session's pending tokens, or after the draft that follows them and i - 1 others.
+  // Computes the logits after the session's pending tokens (`draft` is nullptr), or after the i-th draft behind them.
   Status compute(Session::State& session, const Token* draft, std::size_t i, const std::stop_token& stop) {
     const std::uint64_t pending = session.pending().size();
     Run run(*session.shared, {.first_layer = 0,
@@ -76,9 +76,9 @@ class EarlyExitDrafter final : public Drafter {
   }
 
   std::uint32_t layers_;
-  double seconds_ = 0.0;        // of a draft; 0: not known
+  double seconds_ = 0.0;        // seconds of a draft; 0: not known
   std::vector<float> logits_, room_;
-  std::vector<Token> history_;  // and the drafts
+  std::vector<Token> history_;  // the sequence, and the drafts so far
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a grammar forces, as drafts. The tokens are those of the text from the last token on, so that they are cut as the
+// Drafts the text that a grammar forces. The text is encoded together with the last token's text, so that it is cut as the
 // tokenizer cuts a whole text:
 //
 //   ... "   forced: name":   encoded: "name":  ->  "  name  ":    drafts: name
@@ -47,7 +47,7 @@ class ForcedDrafter final : public Drafter {
 
   void observe(const DraftOutcome& outcome) override {
     if (otherwise_ == nullptr) return;
-    // Of drafts that were not its own, it hears the text alone.
+    // The other drafter is told of the text, but not of drafts that it did not make.
     if (are_forced_) otherwise_->observe({.history = outcome.history, .added = outcome.added});
     else otherwise_->observe(outcome);
   }
@@ -55,7 +55,7 @@ class ForcedDrafter final : public Drafter {
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return otherwise_ != nullptr ? otherwise_->cost(n) : 0.0; }
 
  private:
-  // But the last, which the model may write as the beginning of a longer one.
+  // Returns the forced tokens without the last one, because the model may write a longer token in its place.
   [[nodiscard]] Result<std::vector<Token>> forced_tokens(const DraftContext& context) {
     are_forced_ = false;
     if (context.sampler == nullptr || tokenizer_.vocab_size() == 0) return std::vector<Token>();
@@ -71,7 +71,7 @@ class ForcedDrafter final : public Drafter {
     TESSERA_TRY(std::vector<Token> tokens, tokenizer_.encode(before + forced, {.bos = Bos::never}));
     std::size_t at = 0, bytes = 0;
     while (at < tokens.size() && bytes < before.size()) bytes += tokenizer_.piece(tokens[at++]).size();
-    // A space that the vocabulary puts in front of a text is none of it.
+    // The space that the vocabulary puts in front of a text is not part of the text.
     const std::size_t in_front = tokenizer_.adds_space_prefix() ? 1 : 0;
     if (bytes == before.size() + in_front || bytes == before.size()) {
       tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at));
@@ -80,10 +80,10 @@ class ForcedDrafter final : public Drafter {
     return tokenizer_.encode(forced, {.bos = Bos::never});
   }
 
-  std::shared_ptr<const Drafter> model_;  // what each generation's is made of
+  std::shared_ptr<const Drafter> model_;  // starts the other drafter of each generation
   Tokenizer tokenizer_;
   std::unique_ptr<Drafter> otherwise_;
-  bool are_forced_ = false;  // the last drafts
+  bool are_forced_ = false;  // the last drafts were forced
 };
 
 }  // namespace

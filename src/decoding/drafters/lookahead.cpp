@@ -1,11 +1,11 @@
-// Drafts are rows that the model computes anyway, and behind a wrong one it still says what it finds likeliest: with the
-// right token a step further on, more often than chance. Steps follow each other like this, * being wrong:
+// Lookahead: the model also computes the rows of wrong drafts, and the token that it finds likeliest behind a wrong draft is right
+// for a later position more often than chance. Steps follow each other like this (* is wrong):
 //
 //   text so far   the cat          drafts   sat  *in   *a    *hat      guesses behind them   on   the  box  in
 //   text so far   the cat sat on   drafts   the  box   in    ...
 //
-// The guesses behind the first wrong draft are the next drafts. n-grams go into the pool along the diagonal: each next
-// token was guessed a step later than the one before it, with that one as its draft.
+// The guesses behind the first wrong draft are the next drafts. n-grams go into the pool along the diagonal: each token of an n-gram
+// was guessed one step later than the token before it, with that token as its draft.
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostOfPool = 1 << 16;  // tokens that something followed; then it begins anew
+constexpr std::size_t kMostOfPool = 1 << 16;  // entries of the pool; then it is emptied
 
 class LookaheadDrafter final : public Drafter {
  public:
@@ -41,7 +41,7 @@ class LookaheadDrafter final : public Drafter {
         if (n < out.size()) out[n++] = token;
       }
     }
-    // Where the pool has nothing, what was guessed for these positions; else anything, to begin with: the text's own tokens.
+    // If the pool has nothing: the tokens guessed for these positions. Without guesses, to begin with: any tokens of the text.
     for (; n < out.size(); ++n) {
       out[n] = n < guesses_.size() ? guesses_[n] : history[n * 7 % history.size()];
     }
@@ -51,7 +51,7 @@ class LookaheadDrafter final : public Drafter {
 
   void observe(const DraftOutcome& outcome) override {
     guesses_.clear();
-    if (outcome.added == outcome.history.size()) diagonal_.clear();  // another sequence, as far as positions go
+    if (outcome.added == outcome.history.size()) diagonal_.clear();  // the positions have changed
     if (outcome.guesses.empty()) return;
     // The guess behind draft i is for position begin_ + i + 1.
     diagonal_.insert(diagonal_.begin(), Guesses{.begin = begin_ + 1, .tokens = {outcome.guesses.begin(), outcome.guesses.end()}});
@@ -63,12 +63,12 @@ class LookaheadDrafter final : public Drafter {
 
  private:
   struct Guesses {
-    std::size_t begin;  // position of the first
+    std::size_t begin;  // position of the first token
     std::vector<Token> tokens;
     [[nodiscard]] bool has(std::size_t position) const noexcept { return position >= begin && position - begin < tokens.size(); }
   };
 
-  // One that ends at each position of the latest guesses.
+  // Adds to the pool an n-gram that ends at each position of the latest guesses.
   void pool_ngrams() {
     const Guesses& latest = diagonal_.front();
     for (std::size_t i = 0; i < latest.tokens.size(); ++i) {
@@ -87,8 +87,8 @@ class LookaheadDrafter final : public Drafter {
   LookaheadOptions options_;
   std::size_t begin_ = 0;            // position of the first draft
   std::vector<Token> guesses_;       // for the positions that follow the history
-  std::vector<Guesses> diagonal_;    // of the last steps, the latest first; at most `ngram`
-  std::unordered_map<Token, std::vector<Token>> pool_;  // what followed a token latest
+  std::vector<Guesses> diagonal_;    // guesses of the last steps, the latest first; at most `ngram`
+  std::unordered_map<Token, std::vector<Token>> pool_;  // by token: the tokens that followed it last
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A draft model, whose session says what the target's says.
+// Drafts with a draft model, whose session holds the same tokens as the target's.
 #include <algorithm>
 #include <chrono>
 
@@ -52,25 +52,25 @@ class ModelDrafter final : public Drafter {
     return n;
   }
 
-  // The prompt, which the first call reads, does not count.
+  // Does not count the prompt, which the first call reads.
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
   void observe(const DraftOutcome& outcome) override { (void)keep_common(outcome.history); }
 
  private:
-  // The session keeps what it has in common with the sequence; how many tokens that is.
+  // Cuts the session to the tokens that it has in common with the sequence, and returns their number.
   std::size_t keep_common(std::span<const Token> history) {
     const std::span<const Token> own = session_->tokens();
     const auto ends = std::ranges::mismatch(own, history);
     const auto same = static_cast<std::size_t>(ends.in1 - own.begin());
-    (void)session_->truncate(same);  // fails only for who uses it at the same time, and nobody does
+    (void)session_->truncate(same);  // fails only if another call uses the session, and none does
     return session_->tokens().size();
   }
 
   Engine engine_;
   SessionOptions options_;
-  std::optional<Session> session_;  // of a drafter that was started
+  std::optional<Session> session_;  // set if the drafter was started
   std::size_t vocab_ = 0;
-  double seconds_ = 0.0;            // of a draft; 0: not known
+  double seconds_ = 0.0;            // seconds of a draft; 0: not known
   std::vector<float> room_;
 };
 

@@ -1,5 +1,4 @@
-// The target's own MTP head, which sees the hidden states that the target leaves and keeps keys and values of its own beside the
-// target's.
+// Drafts with the target's own MTP head, which reads the target's hidden states and has keys and values beside the target's.
 #include <tessera/decoding/drafters.hpp>
 
 #include <chrono>
@@ -29,7 +28,7 @@ class MtpDrafter final : public Drafter {
 
   Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
     Session::State& session = *context.session;
-    // Of more pending tokens the hidden states between them are not known, but will be after this step.
+    // With more than one pending token the hidden states between them are not known before this step.
     if (session.kv.length() == 0 || session.pending().size() != 1) return std::size_t{0};
     const auto begin = std::chrono::steady_clock::now();
     logits_.resize(session.vocab());
@@ -52,9 +51,9 @@ class MtpDrafter final : public Drafter {
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
 
  private:
-  double seconds_ = 0.0;  // of a draft; 0: not known
+  double seconds_ = 0.0;  // seconds of a draft; 0: not known
   std::vector<float> logits_, hidden_, room_;
-  std::vector<Token> history_;  // and the drafts
+  std::vector<Token> history_;  // the sequence, and the drafts so far
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Drafts drawn from a drafter's logits with the request's own sampler, which is at the end what it was before.
+// Draws drafts from a drafter's logits with the request's own sampler. The destructor rolls the sampler back.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@ namespace tessera::detail {
 
 class SampledDrafts {
  public:
-  // `vocab`: the target's. A drafter's logits may have a few more or less, of tokens that are none.
+  // `vocab`: the target's vocabulary. A drafter may have a few logits more or fewer, for padding rows that are no tokens.
   SampledDrafts(const DraftContext& context, std::size_t vocab, std::vector<float>& room) noexcept
       : sampler_(*context.sampler), position_(context.position), vocab_(vocab), room_(room) {}
   SampledDrafts(const SampledDrafts&) = delete;
   SampledDrafts& operator=(const SampledDrafts&) = delete;
   ~SampledDrafts() { (void)sampler_.rollback(accepted_); }
 
-  // The next draft. `history` ends with the drafts so far.
+  // Returns the next draft. `history` must end with the drafts so far.
   Result<Token> draw(std::span<const float> logits, std::span<const Token> history) {
     if (logits.size() < vocab_) {
       room_.assign(vocab_, -std::numeric_limits<float>::infinity());

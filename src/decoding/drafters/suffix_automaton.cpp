@@ -5,13 +5,12 @@
 namespace tessera::detail {
 namespace {
 
-// Ends of the sequence, from the longest on, for which a new token is counted. More would count what happens once only,
-// and take time for each.
+// The number of ends of the sequence, from the longest on, for which a new token is counted. Each further end would take time.
 constexpr int kCounted = 32;
-// An end of n tokens leaves as much open as kDoubt / n further occurrences would count, in which something else might follow.
+// An end of n tokens leaves open as much probability as kDoubt / n further occurrences in which another token follows.
 constexpr float kDoubt = 2.0f;
-constexpr float kLeastOpen = 0.05f;  // what is left open then is not looked into
-constexpr int kMostEdges = 64;       // of a state, the latest
+constexpr float kLeastOpen = 0.05f;  // shorter ends are looked at while more than this share is open
+constexpr int kMostEdges = 64;       // edges of a state that are looked at, the latest first
 
 }  // namespace
 
@@ -39,7 +38,7 @@ void SuffixAutomaton::count(Index state, Token token) {
   const Index at = edge(state, token);
   State& from = states_[state];
   ++from.taken;
-  // Of equally many the latest.
+  // Between edges taken equally often the latest is the best.
   if (++edges_[at].taken >= edges_[from.best_edge].taken) from.best_edge = at;
 }
 
@@ -55,7 +54,7 @@ void SuffixAutomaton::push(Token token) {
     if (states_[at].length + 1 == states_[next].length) {
       states_[made].link = next;
     } else {
-      // Some ends of the sequence occur where the longest of `next` does not: they get a state of their own.
+      // Some ends of the sequence occur where the longest stretch of `next` does not: they get a state of their own.
       const auto split = static_cast<Index>(states_.size());
       states_.push_back({.length = states_[at].length + 1, .link = states_[next].link});
       const Index best = states_[next].best_edge;
@@ -117,7 +116,7 @@ void SuffixAutomaton::add_followers(Index at, std::size_t shortest, const Follow
 
 std::size_t SuffixAutomaton::guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const {
   std::vector<Follower> open;
-  std::vector<std::uint8_t> has_child(out.size() + 1);  // the last: what follows the sequence
+  std::vector<std::uint8_t> has_child(out.size() + 1);  // [draft]; the last entry: the sequence itself
   add_followers(states_[last_].link, std::max<std::size_t>(shortest, 1), {.token = 0, .state = kNone, .chance = 1.0f}, open);
   std::size_t n = 0, found = 0;  // drafts, ends
   while (n < out.size() && !open.empty()) {

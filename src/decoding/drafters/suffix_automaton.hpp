@@ -1,6 +1,7 @@
-// All that has occurred in a sequence of tokens, and what followed how often: a suffix automaton (Blumer et al. 1985),
-// built as the tokens come. Its states are classes of stretches that occur at the same places; the longest stretch of a
-// state is `length` tokens, and its link leads to the longest of its ends that occurs elsewhere too.
+// Knows every stretch of tokens that has occurred in a sequence, and how often each token followed: a suffix automaton (Blumer et
+// al. 1985), built as the tokens come. A state is a class of stretches that end at the same places. The longest stretch of a state
+// is `length` tokens; its link leads to the state of its longest suffix that occurs elsewhere too. (Code and comments here call a
+// suffix an end.)
 #pragma once
 
 #include <cstddef>
@@ -20,12 +21,12 @@ class SuffixAutomaton {
   void clear();
   void push(Token token);
 
-  // Walks on from the longest end of the sequence that occurred before, if it is at least `shortest` tokens: what
-  // followed it most often, and what followed that. Ends where the guesses' chances, multiplied, fall below `least`, or
-  // after `out` is full; how many.
+  // Guesses the next tokens, writes them to `out`, and returns their number. Begins at the longest end of the sequence that occurred
+  // before, if it has at least `shortest` tokens, and takes what followed most often, again and again. Stops when the product of
+  // the guesses' probabilities falls below `least`, or `out` is full.
   [[nodiscard]] std::size_t guess(std::size_t shortest, float least, std::span<Token> out) const;
-  // The likeliest of all continuations, as a tree of at most so many ends. What the longest end's counts leave open (it may have
-  // occurred once alone), those of shorter ends say.
+  // Guesses the likeliest continuations as a tree with at most `ends` leaves. The longest end may have occurred only once, so its
+  // counts leave some probability open, which goes to the counts of shorter ends.
   [[nodiscard]] std::size_t guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const;
 
  private:
@@ -34,9 +35,9 @@ class SuffixAutomaton {
   struct State {
     std::uint32_t length = 0;
     Index link = kNone;
-    Index first_edge = kNone;  // a list
-    Index best_edge = kNone;   // that was taken most often
-    std::uint32_t taken = 0;   // all of them together
+    Index first_edge = kNone;  // head of the list of edges
+    Index best_edge = kNone;   // the edge taken most often
+    std::uint32_t taken = 0;   // times that all edges together were taken
   };
   struct Edge {
     Token token;
@@ -44,10 +45,10 @@ class SuffixAutomaton {
     std::uint32_t taken;
   };
 
-  // What may follow.
+  // A token that may follow.
   struct Follower {
     Token token;
-    Index state;     // then
+    Index state;     // the state after it
     float chance;
     std::size_t parent = kNoDraft;
   };
@@ -62,7 +63,7 @@ class SuffixAutomaton {
   std::vector<State> states_;
   std::vector<Edge> edges_;
   std::unordered_map<std::uint64_t, Index> edge_of_;
-  Index last_ = 0;  // the whole sequence
+  Index last_ = 0;  // the state of the whole sequence
 };
 
 }  // namespace tessera::detail

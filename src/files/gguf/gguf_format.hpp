@@ -1,5 +1,5 @@
-// What the reader and the writer of GGUF share: the format's constants, the sizes of its values, and the limits that
-// tessera sets where the specification sets none (ggml/docs/gguf.md).
+// Constants for the reader and the writer of GGUF: the format's own (ggml/docs/gguf.md), and limits of tessera where the
+// specification sets none.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kGgufVersion = 3;
 inline constexpr std::uint64_t kDefaultAlignment = 32;
 inline constexpr std::string_view kAlignmentKey = "general.alignment";
 
-// The limits keep what a hostile file can make us hold in bounds: its own bytes and some 25 MB of descriptions. The
+// The limits bound the memory that a hostile file can make us take: the header's own bytes and some 25 MB of descriptions. The
 // largest models known have about a hundred keys and some ten thousand tensors.
 inline constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kMaxKeys = 1 << 16;

@@ -1,6 +1,6 @@
-// The header is parsed twice by the same code: first through a window, which tells how many bytes, keys and tensors
-// there are; then, with everything allocated at its exact size, in memory. Whatever is kept comes from the second parse
-// alone, so a file that changes in between can only be refused.
+// Parses the header twice with the same code. The first parse reads through a window and counts bytes, keys and tensors. Then
+// everything is allocated at its exact size, and the second parse reads from memory. All data come from the second parse, so a file
+// that changes in between can only be refused.
 #include "files/gguf/gguf_parser.hpp"
 
 #include <string>
@@ -17,7 +17,7 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::size_t kWindowBytes = std::size_t{128} << 10;  // holds the longest key
-constexpr std::size_t kReadBytes = std::size_t{64} << 20;        // at once, between two looks at the stop
+constexpr std::size_t kReadBytes = std::size_t{64} << 20;        // bytes read at once, between two looks at the stop token
 constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;        // key of one letter, type, a value of one byte
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
@@ -28,7 +28,7 @@ struct Extent {
 
 class Parser {
  public:
-  // `header` is null in the parse that only measures.
+  // `header`: nullptr in the first parse, which only counts.
   Parser(ByteSource& source, HeaderBytes bytes, GgufHeader* header, const std::stop_token& stop)
       : source_(source), bytes_(bytes), header_(header), stop_(stop) {}
 
@@ -111,14 +111,14 @@ class Parser {
                 "gguf-convert-endian");
   }
 
-  // Those begin with the length of a header in JSON.
+  // Returns whether the file begins like a safetensors file: with the length of a header in JSON, then the header.
   bool is_safetensors() {
     if (bytes_.limit() < 10) return false;
     const auto opening = bytes_.view(8, 2);
     return opening && (*opening)[0] == std::byte{'{'} && (*opening)[1] == std::byte{'"'};
   }
 
-  // Says what the file seems to be instead.
+  // Returns an error that says what the file seems to be.
   Error not_gguf(std::uint32_t magic) {
     switch (magic) {
       case 0x47475546: return big_endian();
@@ -137,7 +137,7 @@ class Parser {
     }
   }
 
-  // A key or a tensor's name.
+  // Reads a key or a tensor's name.
   Result<std::string_view> name(std::uint64_t most, const char* what) {
     subject_.clear();
     const std::uint64_t start = at_;
@@ -169,7 +169,7 @@ class Parser {
     return {};
   }
 
-  // `count` values of a type of fixed size.
+  // Skips `count` values of a type of fixed size.
   Status skip_values(GgufType type, std::uint64_t count) {
     const auto bytes = checked_multiply(count, value_bytes(type));
     if (!bytes) return fail(ErrorCode::corrupt_file, "an array of {} values cannot be", count);
@@ -197,7 +197,7 @@ class Parser {
     TESSERA_TRY(const GgufType value_type, type());
     GgufType element_type = value_type;
     std::uint64_t count = 1;
-    std::uint64_t first = at_;  // of the bytes that entries show: a string's text, an array's elements
+    std::uint64_t first = at_;  // offset of GgufEntry::bytes: a string's text, an array's elements
     if (value_type == GgufType::string) {
       TESSERA_TRY_STATUS(skip_string());
       first += 8;
@@ -256,7 +256,7 @@ class Parser {
     TESSERA_TRY(const auto type_id, take<std::uint32_t>());
     tensor.dtype = static_cast<DType>(type_id);
     const auto known = formats::block_of(tensor.dtype);
-    const formats::Block block = known.value_or(formats::Block{1, 0});  // its bytes: Linker::no_overlap()
+    const formats::Block block = known.value_or(formats::Block{1, 0});  // Linker::no_overlap() sets the bytes of unknown types
     if (tensor.dims[0] % block.values != 0) {
       return fail(ErrorCode::corrupt_file, "rows of {} values are not whole blocks of {} ({} values each)",
                   tensor.dims[0], to_string(tensor.dtype), block.values);
@@ -264,7 +264,7 @@ class Parser {
     const auto bytes = checked_multiply(values / block.values, block.bytes);
     if (!bytes) return fail(ErrorCode::corrupt_file, "{} values cannot be", values);
     tensor.bytes = *bytes;
-    TESSERA_TRY(tensor.offset, take<std::uint64_t>());  // from the start of the data, until place_tensors()
+    TESSERA_TRY(tensor.offset, take<std::uint64_t>());  // counted from the start of the data until place_tensors()
     if (header_ != nullptr) header_->tensors.push_back(tensor);
     return {};
   }
@@ -278,7 +278,7 @@ class Parser {
   Extent extent_;
 };
 
-// Checks that span the whole header: names that stand twice, the alignment, where the tensors' data lie.
+// Checks the header as a whole: repeated names, the alignment, the places of the tensors' data.
 class Linker {
  public:
   Linker(ByteSource& source, GgufHeader& header, std::uint64_t file_bytes)
@@ -290,7 +290,7 @@ class Linker {
     TESSERA_TRY_STATUS(unique(header_.entries, header_.entries_by_key, &key_of, "key"));
     TESSERA_TRY_STATUS(unique(header_.tensors, header_.tensors_by_name, &name_of, "tensor"));
     TESSERA_TRY_STATUS(set_alignment());
-    // At most kMaxHeaderBytes + kMaxAlignment: this cannot wrap.
+    // Cannot wrap: at most kMaxHeaderBytes + kMaxAlignment.
     const std::uint64_t data = (header_.blob_bytes + header_.alignment - 1) / header_.alignment * header_.alignment;
     header_.bytes = header_.tensors.empty() ? std::min(data, file_bytes_) : data;
     TESSERA_TRY_STATUS(place_tensors(data));
@@ -355,7 +355,7 @@ class Linker {
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     auto& tensors = header_.tensors;
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].offset < tensors[b].offset; });
-    for (std::size_t i = 0; i < order.size(); ++i) {  // of unknown types as many bytes as there may be
+    for (std::size_t i = 0; i < order.size(); ++i) {  // a tensor of unknown type gets all bytes up to the next tensor
       GgufTensor& tensor = tensors[order[i]];
       if (formats::block_of(tensor.dtype)) continue;
       tensor.bytes = (i + 1 < order.size() ? tensors[order[i + 1]].offset : file_bytes_) - tensor.offset;

@@ -1,4 +1,4 @@
-// The parse of a GGUF header, behind GgufFile::read.
+// Parses a GGUF header, for GgufFile::read().
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace tessera::detail {
 struct GgufHeader {
   std::uint32_t version = 0;
   std::uint64_t alignment = 0;
-  std::uint64_t bytes = 0;                     // up to the first tensor's data
-  std::uint64_t blob_bytes = 0;                // up to the end of the last tensor's description
-  std::unique_ptr<std::byte[]> blob;           // what the spans and string_views below point into
+  std::uint64_t bytes = 0;                     // bytes up to the first tensor's data
+  std::uint64_t blob_bytes = 0;                // bytes up to the end of the last tensor's description
+  std::unique_ptr<std::byte[]> blob;           // the bytes into which the spans and string_views below point
   std::vector<GgufEntry> entries;              // in file order
   std::vector<GgufTensor> tensors;             // in file order
   std::vector<std::uint32_t> entries_by_key;   // indices, sorted
@@ -30,7 +30,7 @@ struct GgufHeader {
 
 [[nodiscard]] Result<GgufHeader> parse_gguf(ByteSource& source, const std::stop_token& stop);
 
-// The indices of `items`, sorted by name: what find() searches.
+// Returns the indices of `items`, sorted by name, for find_sorted().
 template <class Items, class Name>
 std::vector<std::uint32_t> sorted_indices(const Items& items, Name&& name) {
   std::vector<std::uint32_t> order(items.size());
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> sorted_indices(const Items& items, Name&& name) {
   return order;
 }
 
-// The item of that name, or nullptr.
+// Returns the item of that name, or nullptr.
 template <class Items, class Name>
 auto find_sorted(const Items& items, std::span<const std::uint32_t> order, std::string_view wanted, Name&& name) noexcept
     -> decltype(&items[0]) {

@@ -11,11 +11,11 @@ namespace tessera::detail {
 
 namespace {
 
-// A setting's key. One that begins with a dot stands behind the architecture's name: "llama.context_length".
+// The key of a setting. A key that begins with a dot follows the architecture's name: "llama.context_length".
 struct KeyRow {
   Setting setting;
   std::string_view key;
-  std::string_view older = {};  // what some converters write instead
+  std::string_view older = {};  // another key, which some converters write
 };
 
 constexpr KeyRow kKeys[] = {
@@ -202,7 +202,7 @@ std::optional<SettingValue> GgufSettings::find_key(std::string_view name) const 
   return entry == nullptr ? std::nullopt : std::optional(value_of(*entry));
 }
 
-// A template of a name stands under tokenizer.chat_template.NAME.
+// Finds a template with a name by the key tokenizer.chat_template.NAME.
 std::optional<std::string_view> GgufSettings::chat_template(std::string_view name) const noexcept {
   if (name.empty()) return Settings::chat_template(name);
   for (const GgufEntry& entry : header_->entries) {

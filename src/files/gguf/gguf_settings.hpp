@@ -1,4 +1,4 @@
-// A GGUF file's keys as settings by our names.
+// The keys of a GGUF file, as settings by our names.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace tessera::detail {
 
-// A view of a header, which outlives it.
+// A view of a source and a header, which must outlive the view.
 class GgufSettings final : public Settings {
  public:
   GgufSettings(const ByteSource& source, const GgufHeader& header);
@@ -24,12 +24,12 @@ class GgufSettings final : public Settings {
   [[nodiscard]] std::optional<SettingValue> find_key(std::string_view name) const noexcept override;
 
  private:
-  [[nodiscard]] std::string full(std::string_view key) const;  // with the architecture's name, where the key stands behind it
+  [[nodiscard]] std::string full(std::string_view key) const;  // adds the architecture's name to a key that begins with a dot
   [[nodiscard]] const GgufEntry* entry_of(Setting setting) const noexcept;
 
   const ByteSource* source_;
   const GgufHeader* header_;
-  std::string_view architecture_;                   // what stands in front of its keys
+  std::string_view architecture_;                   // the prefix of keys that begin with a dot
   std::array<std::uint32_t, kSettings> entries_{};  // index of each setting's entry, plus 1; 0: the file has none
 };
 

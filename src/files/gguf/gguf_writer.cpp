@@ -51,7 +51,7 @@ std::string place_of(const char* what, std::string_view name) {
   return fmt::format("{} '{}'", what, detail::printable(name));
 }
 
-// Whether `bytes` are exactly `count` strings of the file format.
+// Returns whether `bytes` are exactly `count` strings in the file's format.
 bool are_strings(std::span<const std::byte> bytes, std::uint64_t count) {
   for (; count > 0; --count) {
     if (bytes.size() < 8) return false;
@@ -63,7 +63,7 @@ bool are_strings(std::span<const std::byte> bytes, std::uint64_t count) {
   return bytes.empty();
 }
 
-// An entry may be anyone's: what is written must be readable again.
+// Checks an entry, which may come from any caller, so that the written file can be read again.
 bool is_consistent(const GgufEntry& entry) {
   if (entry.type == GgufType::string) return true;
   if (entry.type != GgufType::array) {
@@ -94,7 +94,7 @@ Status pad(const ByteSink& sink, std::uint64_t written, std::uint64_t alignment)
 
 struct GgufWriter::State {
   struct Key {
-    std::string name, value;  // the value as it stands in the file: type and bytes
+    std::string name, value;  // the value in the file's format: type and bytes
   };
   struct Tensor {
     std::string name;
@@ -106,7 +106,7 @@ struct GgufWriter::State {
   std::vector<Tensor> tensors;
   std::map<std::string, std::size_t, std::less<>> key_index, tensor_index;
 
-  // Either done as a whole, or not at all.
+  // Sets a key. After an error nothing has changed.
   Status set(std::string_view name, std::string value) {
     if (name.empty() || name.size() > detail::kMaxKeyBytes) {
       return detail::error_at(ErrorCode::invalid_argument, place_of("key", name), "a key has 1 to {} bytes",
@@ -122,7 +122,7 @@ struct GgufWriter::State {
     keys.reserve(keys.size() + 1 > keys.capacity() ? 2 * keys.size() + 8 : keys.capacity());
     Key key{std::string(name), std::move(value)};
     key_index.emplace(key.name, keys.size());
-    keys.push_back(std::move(key));  // has room: cannot throw
+    keys.push_back(std::move(key));  // has room, so it cannot throw
     return {};
   }
 
@@ -169,7 +169,7 @@ struct GgufWriter::State {
     return out;
   }
 
-  // One tensor's data from the caller to the sink. Errors of the sink count even if the caller drops them.
+  // Passes one tensor's data from the caller to the sink. Returns the sink's error even if the caller drops it.
   static Status write_data(const Tensor& tensor, const ByteSink& sink, const TensorData& data) {
     std::uint64_t written = 0;
     Status failed;
@@ -215,7 +215,7 @@ GgufWriter::GgufWriter(GgufWriter&&) noexcept = default;
 GgufWriter& GgufWriter::operator=(GgufWriter&&) noexcept = default;
 GgufWriter::~GgufWriter() = default;
 
-// Made when it is first needed: the constructor cannot fail.
+// Makes the state when it is first needed, so that the constructor cannot fail.
 GgufWriter::State& GgufWriter::state() {
   if (state_ == nullptr) state_ = std::make_unique<State>();
   return *state_;
@@ -307,7 +307,7 @@ Status GgufWriter::add_tensor(std::string_view name, DType dtype, std::span<cons
     s.tensors.reserve(s.tensors.size() + 1 > s.tensors.capacity() ? 2 * s.tensors.size() + 8 : s.tensors.capacity());
     State::Tensor tensor{std::string(name), dtype, {dims.begin(), dims.end()}, *bytes};
     s.tensor_index.emplace(tensor.name, s.tensors.size());
-    s.tensors.push_back(std::move(tensor));  // has room: cannot throw
+    s.tensors.push_back(std::move(tensor));  // has room, so it cannot throw
     return {};
   });
 }

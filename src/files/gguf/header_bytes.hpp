@@ -1,5 +1,5 @@
-// The header's bytes as the parser sees them: through a small window that slides over the file (to learn how large the
-// header is, without holding it), or all of them in memory.
+// The header's bytes for the parser: through a small window that slides over the file (to learn the header's size without holding
+// the header), or all in memory.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,18 @@ namespace tessera::detail {
 
 class HeaderBytes {
  public:
-  // `limit` is the first offset that must not be read: the file's size.
+  // `limit`: the first offset that must not be read, which is the file's size.
   HeaderBytes(ByteSource& source, std::span<std::byte> window, std::uint64_t limit) noexcept
       : source_(&source), window_(window), limit_(limit) {}
   explicit HeaderBytes(std::span<const std::byte> all) noexcept : view_(all), limit_(all.size()) {}
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
 
-  // Valid until the next call. [offset, offset + count) must lie below limit(), and count within the window's size.
+  // Returns the bytes [offset, offset + count), valid until the next call. They must lie below limit() and fit into the window.
   [[nodiscard]] Result<std::span<const std::byte>> view(std::uint64_t offset, std::size_t count) noexcept {
     if (offset < first_ || offset + count > first_ + view_.size()) {
       const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(window_.size(), limit_ - offset));
-      view_ = {};  // should the read fail
+      view_ = {};  // in case the read fails
       if (auto done = source_->read(offset, window_.first(want)); !done) return std::move(done).error();
       first_ = offset;
       view_ = window_.first(want);

@@ -14,7 +14,7 @@ namespace tessera {
 
 struct ModelFile::State {
   std::vector<GgufFile> parts;
-  // Of a split model; a single file's own list serves as it is.
+  // The tensors of a split model. A single file's own list is used as it is.
   std::vector<TensorInfo> tensors;
   std::vector<std::uint32_t> tensors_by_name;
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kMaxParts = 65535;  // split.count is a u16
 
-// Where a file says that it stands among the parts of a split model; {0, 1} for a whole one.
+// The place among the parts of a split model that a file states; {0, 1} for a whole file.
 struct Place {
   std::uint64_t part, parts;
 };
@@ -52,7 +52,7 @@ Error cannot_split(const GgufFile& file, const Place& place) {
                           place.part + 1, place.parts, part_name("", 0, place.parts));
 }
 
-// Every part must say that it is what its position makes it.
+// Checks that each part states the place at which it is.
 Status check_parts(const std::vector<GgufFile>& parts) {
   std::uint64_t tensors = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -130,7 +130,7 @@ Result<ModelFile> ModelFile::open(const std::filesystem::path& path, const std::
         TESSERA_TRY(auto file, GgufFile::read(std::move(next), stop));
         all.push_back(std::move(file));
       }
-      parts.reserve(all.size());  // exactly sized: the handle says what it holds
+      parts.reserve(all.size());  // the exact size, since memory_bytes() counts the capacity
       std::move(all.begin(), all.end(), std::back_inserter(parts));
     } else {
       parts.reserve(1);

@@ -13,10 +13,10 @@
 
 namespace tessera::sampling {
 
-// Where the end of the counted tokens, n >= allowed_length tokens of it, occurred before and token t followed: t's logit loses
-// multiplier * base^(n - allowed_length), n being the longest such repeat, which holds no breaker. Breakers themselves
-// are never penalised. Linear in last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3).
-// Order unchanged.
+// If the last n >= allowed_length counted tokens occurred before, and token t followed there, the logit of t is lowered by
+// multiplier * base^(n - allowed_length). n is the length of the longest repeat that t would continue; a repeat holds no breaker, and
+// breakers are never penalised. Linear in last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3). Order
+// unchanged.
 class Dry {
  public:
   static constexpr std::string_view kName = "DRY";
@@ -25,7 +25,7 @@ class Dry {
   Status operator()(Candidates& candidates, const Context& context);
 
  private:
-  DryOptions options_;             // its breakers are in breakers_
+  DryOptions options_;             // without its breakers, which are in breakers_
   std::vector<Token> breakers_;    // ascending, each once
   std::vector<std::uint32_t> match_;  // scratch, [last_n of the counted tokens]; grows by doubling
 };

@@ -7,7 +7,7 @@
 
 namespace tessera::sampling {
 
-// Keeps the candidate of the highest logit; of equal ones the lowest token id.
+// Keeps the candidate of the highest logit; with equal logits the lowest token id.
 struct Greedy {
   static constexpr std::string_view kName = "greedy";
 

@@ -34,7 +34,7 @@ Result<LogitBias> LogitBias::make(std::span<const TokenBias> biases) noexcept {
 
 void LogitBias::operator()(Candidates& candidates, const Context&) const noexcept {
   constexpr float infinite = std::numeric_limits<float>::infinity();
-  const auto slots = candidates.counts();  // per token: which bias, from 1
+  const auto slots = candidates.counts();  // [token]: index of its bias, counted from 1
   const auto in_vocabulary = [&](const TokenBias& entry) {
     return static_cast<std::size_t>(entry.token) < slots.size();
   };

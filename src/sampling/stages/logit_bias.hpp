@@ -10,7 +10,7 @@
 
 namespace tessera::sampling {
 
-// Biases of one token add up. A token that the vocabulary does not have is ignored. Order unchanged.
+// Adds the biases. Several biases of one token add up. A token that is not in the vocabulary is ignored. Order unchanged.
 class LogitBias {
  public:
   static constexpr std::string_view kName = "logit bias";

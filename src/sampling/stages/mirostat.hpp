@@ -12,9 +12,9 @@
 
 namespace tessera::sampling {
 
-// Removes the candidates whose surprise -log2 p is above mu (the best one always stays); mu starts at 2 tau, and each
-// accepted token moves it by eta * (tau - surprise of the token in the final distribution). Order unchanged. A token
-// whose probability is not known leaves mu as it is. Usually the last stage of its chain.
+// Removes the candidates whose surprise -log2 p is above mu (the best one always stays). mu starts at 2 tau; each accepted token
+// adds eta * (tau - surprise of the token in the final distribution). A token of unknown probability leaves mu as it is. Order
+// unchanged. Usually the last stage of its chain.
 class Mirostat {
  public:
   static constexpr std::string_view kName = "mirostat";

@@ -1,5 +1,5 @@
-// Penalties on tokens that the answer, or the whole history, holds. Repetition: Keskar et al., "CTRL" (2019), section 4.1, as Hugging
-// Face applies it; frequency and presence: the OpenAI API reference.
+// Penalties on tokens that occur in the answer or in the whole history. Repetition: Keskar et al., "CTRL" (2019), section 4.1, as
+// Hugging Face applies it; frequency and presence: the OpenAI API reference.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace tessera::sampling {
 
-// For a token that occurs `count` > 0 times among the last n of the counted tokens: its logit is divided by `repetition` where
-// positive, multiplied where not, then count * frequency + presence is taken off. Order unchanged.
+// Lowers the logit of each token that occurs `count` > 0 times among the last n counted tokens: divides a positive logit by
+// `repetition`, multiplies another logit by it, then subtracts count * frequency + presence. Order unchanged.
 struct Penalties {
   static constexpr std::string_view kName = "penalties";
 

@@ -8,7 +8,7 @@ namespace {
 
 void scale(Candidates& candidates, float temperature) noexcept {
   if (temperature == 0.0f) return candidates.keep_best(1);
-  // A quotient that overflowed would make different logits equal. Then the best one moves to 0 first, which changes no
+  // A quotient that overflows would make different logits equal. In that case the best logit is moved to 0 first, which changes no
   // probability.
   const float top = candidates.best().logit;
   const float shift = detail::finite(top) && !detail::finite(top / temperature) ? top : 0.0f;

@@ -8,7 +8,7 @@
 
 namespace tessera::sampling {
 
-// Keeps exactly the k best (ties at the edge: the lower token ids), in the present order. 0 keeps all.
+// Keeps exactly the k best candidates (ties at the edge: the lower token ids), in the present order. 0 keeps all.
 struct TopK {
   static constexpr std::string_view kName = "top-k";
 

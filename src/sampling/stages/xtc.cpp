@@ -16,7 +16,7 @@ Status Xtc::check() const noexcept {
 void Xtc::operator()(Candidates& candidates, const Context& context) const noexcept {
   if (options.threshold > 0.5f || context.uniform(0) >= static_cast<double>(options.probability)) return;
   if (!candidates.softmax()) return;
-  std::optional<Candidate> least;  // the worst of those that reach the threshold
+  std::optional<Candidate> least;  // the worst candidate that reaches the threshold
   std::size_t reach = 0;
   for (const Candidate candidate : candidates.view()) {
     if (candidate.probability < options.threshold) continue;

@@ -1,4 +1,4 @@
-// XTC, "exclude top choices": now and then the most likely tokens are left out, so that a less worn word gets its turn.
+// XTC, "exclude top choices": sometimes removes the most likely tokens, so that less common words get their turn.
 // P. E. Weidmann's proposal (text-generation-webui, pull request 6335, 2024).
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace tessera::sampling {
 
-// When it acts: of the candidates with a probability of at least `threshold`, all but the least likely one are removed
-// (if at least min_keep are left). Order unchanged.
+// With a chance of `probability`, removes all candidates of at least `threshold` but the least likely one (if at least min_keep are
+// left). Order unchanged.
 struct Xtc {
   static constexpr std::string_view kName = "XTC";
 
