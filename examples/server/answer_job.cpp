@@ -117,7 +117,8 @@ void Job::start(std::vector<AnswerPlan> plans) {
   context_.workers.post([self = shared_from_this()] { self->run(); });
 }
 
-// Runs on one thread at a time, also if it is woken meanwhile.
+// Looks at the job until no wake() has come since the last look. wake() posts run() only if no run() is pending or under way, so that
+// one thread at a time runs it.
 void Job::run() {
   for (;;) {
     const std::uint64_t seen = wakes_.load();

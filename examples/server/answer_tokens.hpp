@@ -21,7 +21,8 @@ class AnswerTokens {
     std::size_t characters = 0;      // characters of the output in front of the token
   };
 
-  // `options` and `prompt`: of the generation, which say how it turns tokens into text.
+  // `options` and `prompt` are the generation's own, so that tokens become text as the generation makes them (control text, shown
+  // control tokens, the place where the prompt ends).
   AnswerTokens(const tessera::Tokenizer& tokenizer, const tessera::GenerateOptions& options, std::span<const tessera::Token> prompt);
 
   // Adds a token of the output. Call it for every token, in order.

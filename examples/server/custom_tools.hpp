@@ -12,7 +12,7 @@ namespace server {
 
 // Returns the schema of a custom tool's parameters. An empty pattern allows any text.
 [[nodiscard]] tessera::Json text_parameters(const std::string& pattern);
-// Returns a custom tool in the form of the tools that templates know.
+// Returns a custom tool as a function tool, which chat templates can show. Its one parameter is `input`, a string.
 [[nodiscard]] tessera::Json custom_function(const std::string& name, const std::optional<std::string>& description);
 // Returns the pattern of an object with `syntax` and `definition`; nullopt without a definition. ApiError if the grammar cannot be
 // made a pattern.

@@ -150,9 +150,9 @@ class Engine {
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
 
   // Reads a session that Session::save() wrote: from a file, a source, or bytes that the caller keeps. `options` are those of a
-  // new session. Exception: automatic KV types are the saved ones, and other types are an error; restore, then convert().
-  // Errors, each of which says what differs: a damaged file, another format version, model, numerics family, rope option or
-  // sliding window, a context that is too small. A session that another backend computed goes on here, but this backend would
+  // new session. Exception: DType::automatic takes the saved KV type, and any other type than the saved one is an error: restore first,
+  // then convert(). Errors say what differs: the file is damaged; it has another format version, model, numerics family, rope option
+  // or sliding window; the context is too small. A session that another backend computed goes on here, but this backend would
   // have computed other bits: the session is edited(), and verify() says unverifiable.
   // Checksums find damage, not malice. Pages of an unedited session join the prefix index: restore files that strangers may have
   // written with PrefixReuse::off or with a salt of their own.

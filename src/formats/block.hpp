@@ -123,7 +123,7 @@ template <std::size_t N>
 // 1 / d, and 0 for 0.
 [[nodiscard]] constexpr float reciprocal(float d) noexcept { return d != 0 ? 1.0f / d : 0.0f; }
 
-// A whole block's values with what no block can hold taken out.
+// Copies a block's N values to x. NaN becomes 0, and infinity the largest finite float of its sign (finite()).
 template <std::size_t N>
 inline void load_finite(const float* values, float (&x)[N]) noexcept {
   for (std::size_t i = 0; i < N; ++i) x[i] = finite(values[i]);

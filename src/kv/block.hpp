@@ -127,7 +127,8 @@ class Slot {
     }
   }
 
-  // Returns the address of element i. A key's pairs lie together; between two elements of a value lies the next token's element.
+  // Returns the address of element i (the layout stands at the top of the file). Key: elements i and i + 1 of a pair are neighbours.
+  // Value: two tokens are paired, so this token's elements are kPair apart, with the other token's between them (F32: none).
   [[nodiscard]] HeldElement* at(std::size_t i) const noexcept {
     return elements_ + i / kPair * pair_stride_ + i % kPair * (part == Part::key ? 1 : kPair);
   }

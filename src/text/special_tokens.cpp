@@ -131,7 +131,8 @@ bool SpecialTokens::Finder::next(SpecialMatch& match) {
   }
 }
 
-// Reads on to a place where some token has ended and none is under way. Returns false if no token ends up to the end of the text.
+// Reads the next stretch into ends_: from read_ to where the automaton is back at its root after at least one token, or to the end
+// of the text. Returns false if no token was found.
 bool SpecialTokens::Finder::next_stretch() {
   at_ = 0;
   ends_.clear();

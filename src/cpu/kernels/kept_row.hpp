@@ -55,8 +55,9 @@ TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t par
   prefetch(tile + begin, (end < kBytes ? end : kBytes) - begin, ahead);
 }
 
-// Sets that multiply all bytes without sign leave the integers of Q2_K and Q3_K where they lie in their bytes: 4^s times what they
-// are, so that a sum is shifted, not each group. Q3_K's third bit has no room above the last two.
+// Returns by how many bits the two-bit integers at place s (0 to 3) of a byte are left above bit 0 when they are multiplied: 2 * s.
+// They count 4^s times their value, and the sum is shifted once instead of each group. Exceptions, which return 0 (each group is
+// shifted): instruction sets that multiply signed bytes (kCentredBytes), and Q3_K at s = 3, whose third bit would be bit 8.
 template <PackedForm kForm>
 [[gnu::always_inline]] constexpr int left_in_place(std::size_t s) {
   return kCentredBytes || (kForm == PackedForm::kept_q3_k && s == 3) ? 0 : static_cast<int>(2 * s);

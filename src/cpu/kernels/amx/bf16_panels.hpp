@@ -181,7 +181,8 @@ template <int kPlanes, PackedForm kForm, class Decode>
   }
 }
 
-// From `many_from` rows on; vectors serve fewer.
+// Registers `run` (AMX tiles) as the kernel of `form` for steps of `many_from` rows and more. The kernel that was registered before
+// serves fewer rows; 0: none are left to it.
 template <int kPlanes>
 void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name,
               std::size_t many_from = 0) noexcept {

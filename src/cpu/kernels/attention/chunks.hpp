@@ -1,12 +1,13 @@
 // Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, merging.
-// A product gives
-//   kInterleaves                  whether start(), step<0 .. 3>(a, tile) and store(c, stride) exist: multiply() of four
-//                                 tiles in small parts
-//   kABytes                       of a tile of 16 rows of 32 numbers as it reads them, all parts
-//   put(tile, row, a, b)          one row of such a tile: 32 numbers
+// `Product`, a template parameter, is the matrix multiplication. It has
+//   kABytes                       bytes of one left-hand tile (16 rows of 32 numbers) in the product's own form; where it splits a
+//                                 number into a high and a low bf16, both are counted
+//   put(tile, row, a, b)          writes one row of a left-hand tile; a: numbers 0 to 15, b: 16 to 31
 //   multiply(rows, a, steps, tiles, n, depth, c, stride)
-//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n); depth: how
-//                                 many numbers of all steps count
+//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n); depth: how many
+//                                 numbers the sum covers (the last step may be padded)
+//   kInterleaves                  true: it also has start(), step<0 .. 3>(a, tile) and store(c, stride), which do multiply() for
+//                                 n = 4 a tile at a time, so that other work can go between
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
