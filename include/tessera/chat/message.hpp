@@ -48,7 +48,8 @@ struct Message {
 // Everything that a template reads: messages, tools, and arguments of the template.
 //
 //   ChatRequest request{.messages = {{.role = "system", .content = "Be brief."}, {.role = "user", .content = "Hi"}}};
-//   request.tools.push_back(*Json::parse(R"({"type": "function", "function": {"name": "now", "parameters": {}}})"));
+//   auto tool = Json::parse(R"({"type": "function", "function": {"name": "now", "parameters": {}}})");
+//   request.tools.push_back(*tool);
 //   request.arguments.emplace_back("enable_thinking", false);
 struct ChatRequest {
   std::vector<Message> messages;

@@ -28,7 +28,8 @@ struct GrammarSource {
 // asked for the longest goes first, and the newest always stays. Requests that use a grammar keep it alive. Threads: several may call
 // get() at once; two that ask for the same new grammar may both compile it.
 //
-//   auto cache = GrammarCache::create(*GrammarVocabulary::create(engine.tokenizer()), {.entries = 100});
+//   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
+//   auto cache = GrammarCache::create(*vocabulary, {.entries = 100});
 //   auto grammar = cache->get({.kind = GrammarSource::Kind::regex, .text = "[0-9]{1,3}"});
 //   auto matcher = Matcher::create(*grammar);                       // grammar/matcher.hpp
 class GrammarCache {
