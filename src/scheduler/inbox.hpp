@@ -85,7 +85,7 @@ class Inbox {
   [[nodiscard]] std::size_t left() const noexcept { return locked([this] { return all(); }); }
 
  private:
-  // Those that the present step has taken wait as well, until it says what has become of them.
+  // Counts requests that wait. Requests that the present step has taken count too, until set_counts().
   [[nodiscard]] std::size_t not_running() const noexcept { return queue_.size() + taken_ + waiting_; }
   [[nodiscard]] std::size_t all() const noexcept { return not_running() + running_; }
 

@@ -1,4 +1,4 @@
-// What a template cannot say, and how a model is told of it all the same: tools, begun answers, reasoning under another name.
+// Tools, begun answers and reasoning under another name: how a model is told of them where its template cannot say them.
 #include <tessera/chat/template_use.hpp>
 
 #include "catch.hpp"

@@ -57,7 +57,7 @@ class Terminal {
 
   void type(const std::string& keys) { REQUIRE(write(master_, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size())); }
 
-  // What is shown from the last wait on, up to one of these texts; a minute of silence at most.
+  // Returns the output since the last wait, up to one of these texts. Fails after a minute of silence.
   std::string until(const std::vector<std::string>& texts) {
     auto shown = within(60000, texts);
     if (!shown) FAIL("the terminal shows no \"" << texts.at(0) << "\" but: " << unread_);

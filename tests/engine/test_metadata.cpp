@@ -1,4 +1,4 @@
-// What an engine keeps of its model's settings (Engine::metadata()).
+// Engine::metadata(): the model's settings that an engine keeps.
 #include "engine/changed_model.hpp"
 
 namespace test_metadata {

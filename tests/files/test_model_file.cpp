@@ -80,7 +80,7 @@ TEST_CASE("a split model is one list of tensors") {
 
   check_error(ModelFile::open(folder.path / part_name(1)), ErrorCode::invalid_argument, "part 2 of a model of 3 files");
   check_error(ModelFile::open(folder.path / part_name(1)), ErrorCode::invalid_argument, part_name(0).substr(1));
-  // What stands in front of the numbers does not matter.
+  // The name in front of the numbers does not matter.
   for (std::uint16_t i = 0; i < 2; ++i)
     folder.write("x.shard-" + part_name(i, 2).substr(2), part({.no = i, .count = 2, .tensors = 4}, std::to_string(i)));
   const auto shards = ModelFile::open(folder.path / "x.shard-00001-of-00002.gguf");

@@ -48,7 +48,7 @@ void for_each_setting(const Settings& settings, const Keep& keep) {
   }
 }
 
-// Whether the file has a key of this name with this value: a source's own names may be names of its keys, for something else.
+// Returns true if the file has a key of this name and value. A source's name of a setting may be a key that means something else.
 bool has_key(const Settings& settings, std::string_view name, const SettingValue& value) {
   const std::optional<SettingValue> of_key = settings.find_key(name);
   return of_key && same(*of_key, value);
