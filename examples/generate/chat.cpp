@@ -13,7 +13,6 @@
 #include "chat_output.hpp"
 #include "constraint.hpp"
 #include "failure.hpp"
-#include "hidden_typing.hpp"
 #include "model.hpp"
 #include "modes.hpp"
 #include "prompt.hpp"
@@ -223,7 +222,7 @@ void Chat::answer() {
     settle();
   } catch (const Failure& failure) {
     if (failure.code != ErrorCode::cancelled) fail(failure.what());
-    else if (!lines_.is_terminal()) complain("stopped");
+    else complain("stopped before the answer began: the turn is taken back");
     forget_turn();
   }
 }
@@ -249,7 +248,6 @@ bool Chat::answer_once() {
   if (must_be) speculate.drafter = value(tessera::forced_drafter());
   tessera::Sampler drawing = sampler(std::move(must_be));
   const Interruptible work(interrupts_);
-  const HiddenTyping quiet;
   ProgressBar bar("reading", ProgressBar::Unit::tokens);
   auto answer = value(conversation_.answer(drawing, {.max_tokens = options_.max_tokens.value_or(kLongestAnswer),
                                                      .stop_strings = options_.stop_strings,
@@ -308,11 +306,11 @@ int converse(const Options& options) {
   (void)read_constraint(options);
   tessera::ChatRequest request = first_request(options);
   Interrupts interrupts;
+  const std::unique_ptr<LineReader> lines = make_line_reader(interrupts);  // keeps what is typed from now on
   const auto engine = [&] {
     const Interruptible work(interrupts);
     return load_engine(options, work.token());
   }();
-  const std::unique_ptr<LineReader> lines = make_line_reader(interrupts);
   Chat chat(options, open_conversation(options, engine, std::move(request)), interrupts, *lines,
             model_name(options, engine.metadata()));
   return chat.run();

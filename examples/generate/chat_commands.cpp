@@ -8,7 +8,6 @@
 #include "chat.hpp"
 #include "chat_input.hpp"
 #include "failure.hpp"
-#include "hidden_typing.hpp"
 #include "sampler.hpp"
 #include "terminal.hpp"
 #include "terminal_text.hpp"
@@ -131,14 +130,12 @@ void Chat::compact(std::string_view name, const std::string& argument) {
   }
   if (name == "/compact") return summarise(std::move(how));
   const Interruptible work(interrupts_);
-  const HiddenTyping quiet;
   how.stop = work.token();
   show(value(conversation_.drop_old(how)), how.keep_turns);
 }
 
 void Chat::summarise(tessera::CompactionOptions how) {
   const Interruptible work(interrupts_);
-  const HiddenTyping quiet;
   how.stop = work.token();
   tessera::Sampler drawing = make_sampler(options_, seed_);
   show(value(conversation_.summarise_old(drawing, how)), how.keep_turns);

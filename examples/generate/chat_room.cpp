@@ -6,7 +6,6 @@
 #include "chat.hpp"
 #include "chat_output.hpp"
 #include "failure.hpp"
-#include "hidden_typing.hpp"
 #include "sampler.hpp"
 #include "terminal_text.hpp"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
-#include "hidden_typing.hpp"
+#include "terminal_modes.hpp"
 
 namespace {
 
@@ -52,7 +52,7 @@ void Interrupts::wait() {
       (void)!write(pipe_[1], "", 1);
     } else if (!work_->request_stop()) {
       if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // ends dimmed text
-      HiddenTyping::restore();
+      TerminalModes::restore();
       _exit(130);
     }
   }
@@ -60,7 +60,9 @@ void Interrupts::wait() {
 
 std::stop_token Interrupts::begin() {
   const std::lock_guard lock(mutex_);
-  return work_.emplace().get_token();
+  work_.emplace();
+  if (clear()) work_->request_stop();
+  return work_->get_token();
 }
 
 void Interrupts::end() {
@@ -68,8 +70,9 @@ void Interrupts::end() {
   work_.reset();
 }
 
-void Interrupts::clear() noexcept {
+bool Interrupts::clear() noexcept {
   char bytes[64];
-  while (read(pipe_[0], bytes, sizeof(bytes)) > 0) {
-  }
+  bool had = false;
+  while (read(pipe_[0], bytes, sizeof(bytes)) > 0) had = true;
+  return had;
 }

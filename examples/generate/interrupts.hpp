@@ -15,13 +15,14 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();
 
-  // Returns a token. Until end(), Ctrl-C stops the token, and a second Ctrl-C ends the program.
+  // Returns a token. Until end(), Ctrl-C stops the token, and a second Ctrl-C ends the program. A Ctrl-C that came since the last
+  // line was read stops the token too: the user saw no prompt any more.
   [[nodiscard]] std::stop_token begin();
   void end();
 
   // Returns a descriptor that becomes readable when Ctrl-C comes while there is nothing to stop; -1: there is none.
   [[nodiscard]] int descriptor() const noexcept { return pipe_[0]; }
-  void clear() noexcept;  // makes it unreadable again
+  bool clear() noexcept;  // makes it unreadable again; returns whether it was readable
 
  private:
   void wait();

@@ -7,6 +7,7 @@
 
 #include "failure.hpp"
 #include "line_reader.hpp"
+#include "terminal_modes.hpp"
 
 namespace {
 
@@ -42,6 +43,9 @@ class EditedReader final : public LineReader {
     el_set(editor_, EL_EDITOR, "emacs");
     el_set(editor_, EL_HIST, history, history_);
     el_set(editor_, EL_GETCFN, &EditedReader::get);
+    // The modes between two lines, where libedit would have the terminal collect and show lines: what is typed waits as it came,
+    // because a change of icanon can lose it, and Ctrl-C does not discard it.
+    el_set(editor_, EL_SETTY, "-x", "-icanon", "-echo", "+noflsh", nullptr);
     el_set(editor_, EL_BIND, "\\e[3~", "ed-delete-next-char", nullptr);
     el_set(editor_, EL_BIND, "\\e[1;5C", "em-next-word", nullptr);
     el_set(editor_, EL_BIND, "\\e[1;5D", "ed-prev-word", nullptr);
@@ -80,8 +84,7 @@ class EditedReader final : public LineReader {
     EditedReader& reader = self(editor);
     try {
       reader.last_ = next_character(reader.interrupts_, *character);
-      // Ctrl-D that came while the terminal was in its usual mode (during an answer, and until the editor reads): the
-      // kernel stores it as a null character.
+      // Ctrl-D that was typed before the editor was made: the kernel stored it as a null character.
       if (*character == L'\0') *character = L'\4';
     } catch (const Failure&) {
       reader.last_ = Input::end;  // no exception may pass through C code
@@ -89,6 +92,7 @@ class EditedReader final : public LineReader {
     return reader.last_ == Input::byte ? 1 : reader.last_ == Input::end ? 0 : -1;
   }
 
+  TerminalModes modes_;
   Interrupts& interrupts_;
   EditLine* editor_ = nullptr;
   History* history_ = nullptr;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "terminal_modes.hpp"
 
 namespace {
 
@@ -20,13 +21,25 @@ namespace {
 class PlainReader final : public LineReader {
  public:
   explicit PlainReader(Interrupts& interrupts)
-      : interrupts_(interrupts), terminal_(isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {}
+      : interrupts_(interrupts), terminal_(isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {
+    modes_.hide_typing();
+  }
 
   Line read(const std::string& prompt) override {
     if (terminal_) {
       fmt::print(stderr, "{}", prompt);
       std::fflush(stderr);
     }
+    modes_.show_typing();
+    Line line = read_shown();
+    modes_.hide_typing();
+    return line;
+  }
+
+  [[nodiscard]] bool is_terminal() const override { return terminal_; }
+
+ private:
+  Line read_shown() {
     std::string text;
     for (char byte = 0;;) {
       switch (next_byte(interrupts_, byte)) {
@@ -40,9 +53,7 @@ class PlainReader final : public LineReader {
     }
   }
 
-  [[nodiscard]] bool is_terminal() const override { return terminal_; }
-
- private:
+  TerminalModes modes_;
   Interrupts& interrupts_;
   bool terminal_;
 };
@@ -60,7 +71,7 @@ Input next_byte(Interrupts& interrupts, char& byte) {
       fail();
     }
     if (wait[1].revents != 0) {
-      interrupts.clear();
+      (void)interrupts.clear();
       at = size = 0;
       return Input::interrupted;
     }

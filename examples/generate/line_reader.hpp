@@ -1,5 +1,5 @@
 // Reads lines from standard input: on a terminal with editing and a history, if the program was built with libedit; otherwise
-// plainly.
+// plainly. The readers set the terminal's modes: what is typed while no line is read is not shown and waits.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,36 @@
+#include "terminal_modes.hpp"
+
+#include <atomic>
+
+#include <termios.h>
+#include <unistd.h>
+
+namespace {
+
+termios usual;                     // the modes at the start of the program
+std::atomic<bool> changed = false;  // `usual` is to be restored
+
+// Changes take effect at once: the kernel keeps what was typed as long as ICANON stays as it is.
+void set(tcflag_t on, tcflag_t off) noexcept {
+  if (!changed) return;
+  termios modes = usual;
+  modes.c_lflag = (modes.c_lflag | on) & ~off;
+  (void)tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+}  // namespace
+
+TerminalModes::TerminalModes() {
+  // The kernel stops a background program that changes modes.
+  changed = tcgetattr(STDIN_FILENO, &usual) == 0 && tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+TerminalModes::~TerminalModes() { restore(); }
+
+void TerminalModes::show_typing() noexcept { set(usual.c_lflag & ECHO, NOFLSH); }
+
+void TerminalModes::hide_typing() noexcept { set(NOFLSH, ECHO); }
+
+void TerminalModes::restore() noexcept {
+  if (changed.exchange(false)) (void)tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+}

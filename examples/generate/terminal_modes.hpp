@@ -1,0 +1,19 @@
+// The modes of the terminal on standard input.
+#pragma once
+
+// Decides whether the terminal shows typed text. Text that is typed while it is hidden waits, and is part of the next line that is
+// read; Ctrl-C does not discard it. The destructor restores the modes that the terminal had. Does nothing if standard input is no
+// terminal, or if the program runs in the background. Make only one at a time.
+class TerminalModes {
+ public:
+  TerminalModes();
+  TerminalModes(const TerminalModes&) = delete;
+  TerminalModes& operator=(const TerminalModes&) = delete;
+  ~TerminalModes();
+
+  void show_typing() noexcept;
+  void hide_typing() noexcept;
+
+  // Restores the modes. For code that ends the program without unwinding; any thread may call it.
+  static void restore() noexcept;
+};
