@@ -68,7 +68,7 @@ export class Meter {
     this.forget();
     this.counted.key = key;
     const { signal } = this.asking = new AbortController();
-    if (this.place.hidden) this.draw(null, length, '');
+    if (this.place.hidden || length !== this.length) this.draw(null, length, '');  // another model's tokens are not counted yet
     this.timer = setTimeout(async () => {
       try {
         const { count: tokens } = await post(body, signal);
@@ -87,6 +87,7 @@ export class Meter {
 
   /** Draws `tokens` of `length`; each may be null, if it is not known. what: the beginning of the sentence. */
   draw(tokens, length, what) {
+    this.length = length;
     this.place.hidden = tokens === null && !length;
     if (this.place.hidden) return;
     const share = length ? Math.min(1, (tokens ?? 0) / length) : 0;
