@@ -38,7 +38,7 @@ KvCache filled(DType dtype, std::uint64_t tokens) {
   const auto values = random_values(997 * kDim);
   if (!cache->reserve(tokens)) return *std::move(cache);
   for (std::uint64_t i = 0; i < kLayers * kHeads * tokens; ++i) {
-    for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+    for (const kv::KeyOrValue part : {kv::KeyOrValue::key, kv::KeyOrValue::value}) {
       const kv::HeadPart of{.layer = i % kLayers, .part = part, .head = i / kLayers % kHeads};
       kv::encode(cache->view(), of, i / (kLayers * kHeads), values.data() + i % 997 * kDim);
     }
@@ -135,7 +135,7 @@ class Samples {
     const auto values = random_values(997 * heads_.dim);
     if (!cache->reserve(tokens)) return *std::move(cache);
     for (std::uint64_t i = 0; i < heads_.kv_heads * tokens; ++i) {
-      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+      for (const kv::KeyOrValue part : {kv::KeyOrValue::key, kv::KeyOrValue::value}) {
         kv::encode(cache->view(), {.layer = 0, .part = part, .head = i % heads_.kv_heads}, i / heads_.kv_heads,
                    values.data() + i % 997 * heads_.dim);
       }

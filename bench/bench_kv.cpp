@@ -190,9 +190,9 @@ void records(benchmark::State& state) {
   const KvLayout layout = layout_of(dtype, 32);
   auto cache = KvCache::contiguous(layout, {.capacity = kTokens}, system_memory());
   write_tokens(*cache, kTokens, random_values(997 * kDim));
-  std::vector<std::byte> buffer(kTokens * kv::record_bytes(dtype, kv::Part::key, kDim));
+  std::vector<std::byte> buffer(kTokens * kv::record_bytes(dtype, kv::KeyOrValue::key, kDim));
   for (auto _ : state) {
-    for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+    for (const kv::KeyOrValue part : {kv::KeyOrValue::key, kv::KeyOrValue::value}) {
       const kv::HeadPart of{.layer = 0, .part = part, .head = 1};
       if (state.range(1) == 0) kv::read_records(cache->view(), of, 0, kTokens, buffer.data());
       else kv::write_records(cache->view(), of, 0, kTokens, buffer.data());

@@ -147,7 +147,7 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
                                                    .group = heads.group,
                                                    .kv_heads = at.kv_heads,
                                                    .value_dim = at.value_dim,
-                                                   .rotates = kv::rotates(at.dtype, kv::Part::value) ? 1u : 0u}));
+                                                   .rotates = kv::rotates(at.dtype, kv::KeyOrValue::value) ? 1u : 0u}));
     }
   }
   return {};

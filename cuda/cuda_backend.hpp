@@ -49,7 +49,7 @@ class CudaBackend final : public backend::Backend {
   [[nodiscard]] std::vector<backend::Explanation> explain() const override;
   [[nodiscard]] bool invariant() const noexcept override { return numerics_ == Numerics::invariant; }
   [[nodiscard]] bool on_device() const noexcept override { return true; }
-  [[nodiscard]] bool computes(backend::Part) const noexcept override { return false; }
+  [[nodiscard]] bool computes(backend::Capability) const noexcept override { return false; }
   [[nodiscard]] bool activates(ActivationKind kind) const noexcept override {
     return kActivationRows[static_cast<std::size_t>(kind)].computed == Computed::by_kernels;
   }

@@ -26,7 +26,7 @@ TESSERA_DEVICE void turn(const RopeTurns& turns, std::uint32_t row, float* head)
   warp_rope(turns.table + std::uint64_t{row} * 2 * turns.pairs, turns.pairs, turns.kind, head);
 }
 
-template <class Codec, kv::Part part>
+template <class Codec, kv::KeyOrValue part>
 TESSERA_DEVICE void append(const KvLayer& layer, const KvTables& tables, HeadTask task, const float* values) {
   const std::uint32_t sequence = tables.row_sequence[task.row];
   if (sequence == kNoSequence) return;  // the whole warp
@@ -37,7 +37,7 @@ TESSERA_DEVICE void append(const KvLayer& layer, const KvTables& tables, HeadTas
 
 template <class Codec>
 TESSERA_DEVICE void append_value(const KvLayer& layer, const KvTables& tables, HeadTask task, const float* v) {
-  append<Codec, kv::Part::value>(layer, tables, task, head_of(v, task, layer.kv_heads, layer.value_dim));
+  append<Codec, kv::KeyOrValue::value>(layer, tables, task, head_of(v, task, layer.kv_heads, layer.value_dim));
 }
 
 template <class Codec>
@@ -46,7 +46,7 @@ TESSERA_DEVICE void append_kv(const AppendKvArgs& args) {
   HeadTask task = head_task(2 * layer.kv_heads);
   if (task.row >= args.rows) return;
   if (task.head < layer.kv_heads) {
-    append<Codec, kv::Part::key>(layer, args.tables, task, head_of(args.k, task, layer.kv_heads, layer.key_dim));
+    append<Codec, kv::KeyOrValue::key>(layer, args.tables, task, head_of(args.k, task, layer.kv_heads, layer.key_dim));
   } else {
     task.head -= layer.kv_heads;
     append_value<Codec>(layer, args.tables, task, args.v);
@@ -72,7 +72,7 @@ TESSERA_DEVICE void rope_append(const RopeAppendArgs& args) {
   if (task.head < layer.kv_heads) {
     float* key = head_of(args.k, task, layer.kv_heads, layer.key_dim);
     norm_and_turn(key, args.k_norm);
-    append<Codec, kv::Part::key>(layer, args.tables, task, key);
+    append<Codec, kv::KeyOrValue::key>(layer, args.tables, task, key);
   } else {
     task.head -= layer.kv_heads;
     append_value<Codec>(layer, args.tables, task, args.v);

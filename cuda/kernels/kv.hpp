@@ -46,27 +46,27 @@ struct KvTables {
   return static_cast<std::uint32_t>(position) & (layer.page_tokens - 1);
 }
 
-[[nodiscard]] constexpr std::uint32_t kv_dim(const KvLayer& layer, kv::Part part) noexcept {
-  return part == kv::Part::key ? layer.key_dim : layer.value_dim;
+[[nodiscard]] constexpr std::uint32_t kv_dim(const KvLayer& layer, kv::KeyOrValue part) noexcept {
+  return part == kv::KeyOrValue::key ? layer.key_dim : layer.value_dim;
 }
 
 // The address of a head's block in the page at `page`.
-[[nodiscard]] constexpr std::uint64_t kv_block(const KvLayer& layer, kv::Part part, std::uint64_t page,
+[[nodiscard]] constexpr std::uint64_t kv_block(const KvLayer& layer, kv::KeyOrValue part, std::uint64_t page,
                                                std::uint32_t head) noexcept {
-  return part == kv::Part::key ? page + layer.k_offset + head * layer.k_stride
+  return part == kv::KeyOrValue::key ? page + layer.k_offset + head * layer.k_stride
                                : page + layer.v_offset + head * layer.v_stride;
 }
 
 // The index in its block of a token's element d.
-template <class Codec, kv::Part part>
+template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint32_t kv_element(const KvLayer& layer, std::uint32_t slot, std::uint32_t d) noexcept {
   constexpr auto kPair = static_cast<std::uint32_t>(Codec::pair);
-  if constexpr (part == kv::Part::key) return (d / kPair * layer.page_tokens + slot) * kPair + d % kPair;
+  if constexpr (part == kv::KeyOrValue::key) return (d / kPair * layer.page_tokens + slot) * kPair + d % kPair;
   else return (slot / kPair * layer.value_dim + d) * kPair + slot % kPair;
 }
 
 // Bytes from a block's start to the scale of slot 0.
-template <class Codec, kv::Part part>
+template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint64_t kv_scales(const KvLayer& layer) noexcept {
   return kv::block_elements<Codec>(part, layer.page_tokens, kv_dim(layer, part)) * sizeof(typename Codec::Element);
 }

@@ -20,7 +20,7 @@ TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& 
 
 // One token's key or value of one head in a page that is held. Elements are stored one by one: the next token's, which
 // share a value's pair, may be another warp's at the same time.
-template <class Codec, kv::Part part>
+template <class Codec, kv::KeyOrValue part>
 class KvToken {
  public:
   using Element = typename Codec::Element;
@@ -34,7 +34,7 @@ class KvToken {
   TESSERA_DEVICE void store(std::uint32_t d, Element element) const { at_address<Element>(block_)[index(d)] = element; }
   // What a key's odd last element is paired with.
   TESSERA_DEVICE void store_pad() const {
-    if (part == kv::Part::key && layer_.key_dim % Codec::pair != 0) store(layer_.key_dim, Element{});
+    if (part == kv::KeyOrValue::key && layer_.key_dim % Codec::pair != 0) store(layer_.key_dim, Element{});
   }
   TESSERA_DEVICE float scale() const {
     if constexpr (Codec::has_scale) return at_address<const float>(block_ + kv_scales<Codec, part>(layer_))[slot_];
@@ -139,7 +139,7 @@ TESSERA_DEVICE float warp_scale(const WarpHead& head) {
 }
 
 // By a warp: encodes one token's `values` as the codec and kv::Slot do.
-template <class Codec, kv::Part part>
+template <class Codec, kv::KeyOrValue part>
 TESSERA_DEVICE void warp_encode(const KvToken<Codec, part>& token, const float* values, std::uint32_t dim) {
   float scale = 1.0f;
   const auto put = [&](std::uint32_t d, float x) { token.store(d, Codec::encode(x, scale)); };

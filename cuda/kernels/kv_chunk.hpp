@@ -52,7 +52,7 @@ struct KvStream {
 // What of a stream lies in the chunk of n keys from `chunk` on. Keys are numbered from there: 32 bits do.
 class KvChunk {
  public:
-  TESSERA_DEVICE KvChunk(const KvStream& stream, kv::Part part, std::uint64_t chunk, std::uint32_t n)
+  TESSERA_DEVICE KvChunk(const KvStream& stream, kv::KeyOrValue part, std::uint64_t chunk, std::uint32_t n)
       : layer_(stream.layer),
         pages_(stream.pages + kv_page_of(stream.layer, chunk)),
         offset_(kv_block(stream.layer, part, 0, stream.head)),
@@ -90,13 +90,13 @@ class KeyChunk {
 
  public:
   TESSERA_DEVICE void load(const KvStream& stream, std::uint64_t chunk) {
-    const KvChunk keys(stream, kv::Part::key, chunk, kKeys);
+    const KvChunk keys(stream, kv::KeyOrValue::key, chunk, kKeys);
     const std::uint64_t block = keys.block(token(), 4);
     const KvLayer& layer = stream.layer;
     const std::uint32_t slot = keys.slot(token());
     if constexpr (Codec::has_scale) {
       scales_ = block == 0 ? Floats<4>{}
-                           : at_address<const Floats<4>>(block + kv_scales<Codec, kv::Part::key>(layer))[slot / 4];
+                           : at_address<const Floats<4>>(block + kv_scales<Codec, kv::KeyOrValue::key>(layer))[slot / 4];
     }
 #pragma unroll
     for (unsigned i = 0; i < kQuads; ++i) {
@@ -104,7 +104,7 @@ class KeyChunk {
       quads_[i] = {};
       if (block == 0 || d >= layer.key_dim) continue;
       const auto* element =
-          at_address<const typename Codec::Element>(block) + kv_element<Codec, kv::Part::key>(layer, slot, d);
+          at_address<const typename Codec::Element>(block) + kv_element<Codec, kv::KeyOrValue::key>(layer, slot, d);
       quads_[i] = *reinterpret_cast<const PairQuad<Codec>*>(element);
     }
   }
@@ -143,7 +143,7 @@ class ValueChunk {
   TESSERA_DEVICE void load(const KvStream& stream, std::uint64_t chunk) {
     const KvLayer& layer = stream.layer;
     const std::uint32_t dim = layer.value_dim;
-    const KvChunk values(stream, kv::Part::value, chunk, chunk_keys(kClass));
+    const KvChunk values(stream, kv::KeyOrValue::value, chunk, chunk_keys(kClass));
 #pragma unroll
     for (unsigned i = 0; i < kQuads; ++i) {
       const std::uint64_t block = dimension() < dim ? values.block(token(i), kPair) : 0;
@@ -151,7 +151,7 @@ class ValueChunk {
       if (block == 0) continue;
       const std::uint32_t slot = values.slot(token(i));
       const auto* element = at_address<const typename Codec::Element>(block) +
-                            kv_element<Codec, kv::Part::value>(layer, slot, dimension());
+                            kv_element<Codec, kv::KeyOrValue::value>(layer, slot, dimension());
       if (dim % 4 == 0) {
         quads_[i] = *reinterpret_cast<const PairQuad<Codec>*>(element);
       } else {  // rows of pairs that are no multiple of a quad
@@ -162,7 +162,7 @@ class ValueChunk {
         }
       }
       if constexpr (Codec::has_scale) {
-        scales_[i] = at_address<const Floats<kPair>>(block + kv_scales<Codec, kv::Part::value>(layer))[slot / kPair];
+        scales_[i] = at_address<const Floats<kPair>>(block + kv_scales<Codec, kv::KeyOrValue::value>(layer))[slot / kPair];
       }
     }
   }

@@ -15,7 +15,7 @@ TESSERA_DEVICE float* warp_buffer(const KvLayer& layer) {
 
 // Tokens in ascending order, a batch at a time: all of a batch are read before one is written. As they move downwards,
 // what a batch writes was read by it or by an earlier one, or nobody needs it.
-template <class Codec, kv::Part part, class Read, class Write>
+template <class Codec, kv::KeyOrValue part, class Read, class Write>
 TESSERA_DEVICE void move(const MoveTokensArgs& args, const KvLayer& layer, Read read, Write write) {
   const std::uint64_t* pages = args.pages + args.first_page[blockIdx.z];
   for (std::uint64_t batch = args.skipped[blockIdx.z]; batch < args.count; batch += kMoveThreads / kWarp) {
@@ -27,7 +27,7 @@ TESSERA_DEVICE void move(const MoveTokensArgs& args, const KvLayer& layer, Read 
   }
 }
 
-template <class Codec, kv::Part part>
+template <class Codec, kv::KeyOrValue part>
 TESSERA_DEVICE void move_bits(const MoveTokensArgs& args, const KvLayer& layer) {
   using Element = typename Codec::Element;
   const std::uint32_t dim = kv_dim(layer, part);
@@ -52,16 +52,16 @@ template <class Codec>
 TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer, const RopeTurns& turns) {
   const std::uint32_t dim = layer.key_dim;
   float* held = warp_buffer(layer);
-  move<Codec, kv::Part::key>(
+  move<Codec, kv::KeyOrValue::key>(
       args, layer,
-      [&](const KvToken<Codec, kv::Part::key>& token) {
+      [&](const KvToken<Codec, kv::KeyOrValue::key>& token) {
         const float scale = token.scale();
         for (std::uint32_t d = lane_id(); d < dim; d += kWarp) held[d] = Codec::decode(token.load(d), scale);
         sync_warp();
         if constexpr (Codec::rotates) warp_rotate(held, dim, kv::Turn::out);
         warp_rope(turns.table, turns.pairs, turns.kind, held);
       },
-      [&](const KvToken<Codec, kv::Part::key>& token) { warp_encode(token, held, dim); });
+      [&](const KvToken<Codec, kv::KeyOrValue::key>& token) { warp_encode(token, held, dim); });
 }
 
 template <class Codec>
@@ -69,8 +69,8 @@ TESSERA_DEVICE void move_tokens(const MoveTokensArgs& args) {
   const KvLayer layer = args.layers[blockIdx.z];
   const RopeTurns turns = args.turns[blockIdx.z];
   if (blockIdx.x >= layer.kv_heads) return;
-  if (blockIdx.y != 0) move_bits<Codec, kv::Part::value>(args, layer);
-  else if (turns.pairs == 0) move_bits<Codec, kv::Part::key>(args, layer);
+  if (blockIdx.y != 0) move_bits<Codec, kv::KeyOrValue::value>(args, layer);
+  else if (turns.pairs == 0) move_bits<Codec, kv::KeyOrValue::key>(args, layer);
   else turn_keys<Codec>(args, layer, turns);
 }
 

@@ -33,7 +33,7 @@ struct Verification {
   std::uint32_t layer = 0;
   std::uint32_t head = 0;
   std::uint64_t position = 0;
-  kv::Part part = kv::Part::key;
+  kv::KeyOrValue part = kv::KeyOrValue::key;
   bool is_state = false;         // true: the difference is in a recurrent layer's state behind `position` tokens; head and part are unused
   std::uint64_t records = 0;     // number of keys, values (of one head each) and states that differ
   std::uint64_t compared = 0;    // number of keys, values and states that were compared

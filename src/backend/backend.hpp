@@ -179,7 +179,7 @@ struct LatentShape {
 };
 
 // Capabilities that some models need and some backends do not have.
-enum class Part : std::uint8_t {
+enum class Capability : std::uint8_t {
   softcap, temperature, experts, score_softcap, sinks, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
   weight_scales, global_tokens,
   votes,    // needed by token budgets, not by models
@@ -277,7 +277,7 @@ class Backend {
   [[nodiscard]] virtual std::shared_ptr<Memory> kv_memory() const noexcept { return nullptr; }
 
   // Returns whether the backend has the capability. Loading refuses models that need one which the backend does not have.
-  [[nodiscard]] virtual bool computes(Part) const noexcept { return true; }
+  [[nodiscard]] virtual bool computes(Capability) const noexcept { return true; }
   // Returns whether the backend computes the activation. Loading refuses models with another one.
   [[nodiscard]] virtual bool activates(ActivationKind) const noexcept { return true; }
 
@@ -299,7 +299,7 @@ class Backend {
   virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
   // Makes every product with matrix i of `weight` be multiplied by factors[i], before bias and residual: products of linear(), of
   // experts() and of operations made of them. Call it right after add_matrix(). Takes vector_bytes(factors.size()). Needs
-  // computes(Part::weight_scales).
+  // computes(Capability::weight_scales).
   virtual Status scale_products(const Matrix& weight, std::span<const float> factors);
   virtual void finish_loading() noexcept = 0;  // gives the staging memory back
 

@@ -13,7 +13,7 @@ class JoiningBackend : public ForwardingBackend, private ExpertProducts {
 
   [[nodiscard]] std::string_view name() const noexcept override { return own().name(); }
   [[nodiscard]] bool invariant() const noexcept override { return own().invariant(); }
-  [[nodiscard]] bool computes(Part part) const noexcept override { return own().computes(part); }
+  [[nodiscard]] bool computes(Capability capability) const noexcept override { return own().computes(capability); }
   [[nodiscard]] bool activates(ActivationKind kind) const noexcept override { return own().activates(kind); }
 
   Status linear(const Matrix& weight, Act in, Act out) final;

@@ -78,7 +78,7 @@ double Speculation::seconds_per_draft() const noexcept {
 std::size_t Speculation::most_branches() const noexcept {
   const Engine::State& engine = *session_.shared;
   const bool forks = session_.kv.kind() == KvKind::paged && !session_.kv.layout().has_state() && session_.kv_options.budget.tokens == 0;
-  if (!forks || !engine.backend->computes(backend::Part::branches)) return 0;
+  if (!forks || !engine.backend->computes(backend::Capability::branches)) return 0;
   return std::min(options_.branches, engine.options.step_rows) - 1;
 }
 

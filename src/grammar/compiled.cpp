@@ -91,14 +91,14 @@ std::size_t CompiledGrammar::memory_bytes() const noexcept {
          state_->cache->masks.size() * state_->vocabulary.state()->trie.words() * 8;
 }
 
-std::shared_ptr<Cache> Compiled::warm_cache() const {
+std::shared_ptr<MaskCache> Compiled::warm_cache() const {
   const std::scoped_lock hold(lock);
   bool fresh = cache == nullptr;
   if (!fresh) {
     const std::scoped_lock inside(cache->lock);
     fresh = cache->machine.memory_bytes() > limits.memory_bytes / 2;
   }
-  if (fresh) cache = std::make_shared<Cache>(program, MachineLimits{limits.memory_bytes, limits.step_work});
+  if (fresh) cache = std::make_shared<MaskCache>(program, MachineLimits{limits.memory_bytes, limits.step_work});
   return cache;
 }
 

@@ -23,8 +23,8 @@ namespace grammar {
 
 // The states and masks that the matchers of a grammar have found, shared by all of them. When a cache has grown to half of its limit, the
 // next matcher begins a new cache; the matchers at work keep theirs.
-struct [[gnu::visibility("hidden")]] Cache {
-  Cache(const Program& program, const MachineLimits& limits) : machine(program, limits) {}
+struct [[gnu::visibility("hidden")]] MaskCache {
+  MaskCache(const Program& program, const MachineLimits& limits) : machine(program, limits) {}
 
   std::mutex lock;
   Machine machine;
@@ -50,9 +50,9 @@ struct [[gnu::visibility("hidden")]] Compiled {
   GrammarLimits limits;
   Program program;
   mutable std::mutex lock;
-  mutable std::shared_ptr<Cache> cache;
+  mutable std::shared_ptr<MaskCache> cache;
 
-  [[nodiscard]] std::shared_ptr<Cache> warm_cache() const;
+  [[nodiscard]] std::shared_ptr<MaskCache> warm_cache() const;
 };
 
 }  // namespace grammar

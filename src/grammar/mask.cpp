@@ -5,7 +5,7 @@
 
 namespace tessera::grammar {
 
-void Cache::mask(std::uint32_t state, const TokenTrie& tokens, MaskWords& out) {
+void MaskCache::mask(std::uint32_t state, const TokenTrie& tokens, MaskWords& out) {
   if (const auto found = mask_ids.find(state); found != kNone) {
     out = masks[found];
     return;
@@ -33,7 +33,7 @@ void Cache::mask(std::uint32_t state, const TokenTrie& tokens, MaskWords& out) {
   mask_ids.add(state, static_cast<std::uint32_t>(masks.size() - 1));
 }
 
-void Cache::walk(std::uint32_t state, const Trie& trie, MaskWords& out) {
+void MaskCache::walk(std::uint32_t state, const Trie& trie, MaskWords& out) {
   path_.resize(trie.depth + 1);
   path_[0] = state;
   const auto size = static_cast<std::uint32_t>(trie.nodes.size());
@@ -50,7 +50,7 @@ void Cache::walk(std::uint32_t state, const Trie& trie, MaskWords& out) {
   }
 }
 
-bool Cache::contains(std::uint32_t state, const TokenTrie& tokens, std::size_t slice) {
+bool MaskCache::contains(std::uint32_t state, const TokenTrie& tokens, std::size_t slice) {
   const std::uint64_t key = (std::uint64_t{state} << 8) | slice;
   if (const auto found = slices.find(key); found != kNone) return found == 1;
   const Slice& s = tokens.slices[slice];
@@ -60,7 +60,7 @@ bool Cache::contains(std::uint32_t state, const TokenTrie& tokens, std::size_t s
 }
 
 // Returns whether no text of the class, of any length, leads to a dead state. Looks at all pairs of states; false if there are many.
-bool Cache::search_slice(std::uint32_t state, const Slice& slice) {
+bool MaskCache::search_slice(std::uint32_t state, const Slice& slice) {
   constexpr std::size_t kMostPairs = 48;
   std::vector<std::pair<std::uint32_t, std::uint8_t>> pairs{{state, std::uint8_t{1}}};
   for (std::size_t i = 0; i < pairs.size(); ++i) {

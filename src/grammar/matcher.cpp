@@ -34,7 +34,7 @@ std::uint32_t advance(Machine& machine, std::uint32_t state, Token token, const 
 
 }  // namespace
 
-Matcher::Matcher(std::shared_ptr<const Compiled> grammar, std::shared_ptr<Cache> cache)
+Matcher::Matcher(std::shared_ptr<const Compiled> grammar, std::shared_ptr<MaskCache> cache)
     : grammar_(std::move(grammar)), cache_(std::move(cache)), states_{Machine::kStart} {}
 
 Status Matcher::status() const noexcept {

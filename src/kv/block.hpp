@@ -21,13 +21,13 @@ namespace tessera::kv {
 
 // Returns the elements of a block, without scales.
 template <class Codec>
-[[nodiscard]] constexpr std::uint64_t block_elements(Part part, std::uint64_t page_tokens, std::uint64_t dim) noexcept {
+[[nodiscard]] constexpr std::uint64_t block_elements(KeyOrValue part, std::uint64_t page_tokens, std::uint64_t dim) noexcept {
   const std::uint64_t held = held_elements<Codec>(dim);
-  return page_tokens * (part == Part::key ? (held + Codec::pair - 1) / Codec::pair * Codec::pair : held);
+  return page_tokens * (part == KeyOrValue::key ? (held + Codec::pair - 1) / Codec::pair * Codec::pair : held);
 }
 
 // Returns the bytes of a block; 0 if `type` is not a KV type.
-[[nodiscard]] constexpr std::uint64_t block_bytes(DType type, Part part, std::uint64_t page_tokens,
+[[nodiscard]] constexpr std::uint64_t block_bytes(DType type, KeyOrValue part, std::uint64_t page_tokens,
                                                   std::uint64_t dim) noexcept {
   std::uint64_t bytes = 0;
   visit(type, part, [&]<class C>(std::type_identity<C>) {
@@ -38,7 +38,7 @@ template <class Codec>
 }
 
 // One token's place in a block. Byte is const std::byte for a block that is only read.
-template <class Codec, Part part, class Byte = std::byte>
+template <class Codec, KeyOrValue part, class Byte = std::byte>
 class Slot {
  public:
   using Element = typename Codec::Element;
@@ -47,9 +47,9 @@ class Slot {
       : dim_(dim),
         held_(held_elements<Codec>(dim)),
         elements_(reinterpret_cast<HeldElement*>(block) +
-                  (part == Part::key ? slot * kPair : slot / kPair * kPair * held_ + slot % kPair)),
+                  (part == KeyOrValue::key ? slot * kPair : slot / kPair * kPair * held_ + slot % kPair)),
         scale_(block + block_elements<Codec>(part, page_tokens, dim) * sizeof(Element) + slot * sizeof(float)),
-        pair_stride_(part == Part::key ? page_tokens * kPair : kPair * kPair) {}
+        pair_stride_(part == KeyOrValue::key ? page_tokens * kPair : kPair * kPair) {}
 
   void encode(const float* values) const noexcept {
     if constexpr (Codec::rotates) {
@@ -130,11 +130,11 @@ class Slot {
   // Returns the address of element i (the layout stands at the top of the file). Key: elements i and i + 1 of a pair are neighbours.
   // Value: two tokens are paired, so this token's elements are kPair apart, with the other token's between them (F32: none).
   [[nodiscard]] HeldElement* at(std::size_t i) const noexcept {
-    return elements_ + i / kPair * pair_stride_ + i % kPair * (part == Part::key ? 1 : kPair);
+    return elements_ + i / kPair * pair_stride_ + i % kPair * (part == KeyOrValue::key ? 1 : kPair);
   }
   // Writes the zero that a key's odd last element is paired with.
   void fill_pair() const noexcept {
-    if (part == Part::key && held_ % kPair != 0) *at(held_) = Element{};
+    if (part == KeyOrValue::key && held_ % kPair != 0) *at(held_) = Element{};
   }
   [[nodiscard]] float load_scale() const noexcept {
     float scale = 1.0f;
@@ -155,13 +155,13 @@ void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t di
   if constexpr (kInRuns<Codec>) {
     for (std::size_t j = 0; j < n; ++j) {
       float key[kMaxHeadDim];
-      Slot<Codec, Part::key, const std::byte>(block, page_tokens, dim, slot + j).decode(key);
+      Slot<Codec, KeyOrValue::key, const std::byte>(block, page_tokens, dim, slot + j).decode(key);
       for (std::size_t d = 0; d < dim; ++d) out[d * stride + j] = key[d];
     }
   } else {
     constexpr std::size_t kPair = Codec::pair;
     const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
-    const auto* scales = reinterpret_cast<const float*>(elements + block_elements<Codec>(Part::key, page_tokens, dim)) + slot;
+    const auto* scales = reinterpret_cast<const float*>(elements + block_elements<Codec>(KeyOrValue::key, page_tokens, dim)) + slot;
     for (std::size_t d = 0; d < dim; ++d) {
       const auto* row = elements + (d / kPair * page_tokens + slot) * kPair + d % kPair;
       float* to = out + d * stride;
@@ -190,7 +190,7 @@ template <class Codec>
 void decode_values(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, std::size_t n,
                    float* out) noexcept {
   for (std::size_t j = 0; j < n; ++j) {
-    Slot<Codec, Part::value, const std::byte>(block, page_tokens, dim, slot + j).decode(out + j * dim);
+    Slot<Codec, KeyOrValue::value, const std::byte>(block, page_tokens, dim, slot + j).decode(out + j * dim);
   }
 }
 

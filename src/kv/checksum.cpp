@@ -20,7 +20,7 @@ std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
   if (!at) return 0;
   detail::Hasher64 hasher;
   std::array<std::byte, 16384> records;
-  for (const kv::Part part : layout().layer(layer).shape.parts()) {
+  for (const kv::KeyOrValue part : layout().layer(layer).shape.parts()) {
     for (std::size_t head = 0; head < layout().layer(layer).shape.kv_heads; ++head) {
       const kv::HeadPart of = at->head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*at->view().layout, of);

@@ -58,9 +58,9 @@ template <class Codec>
 
 namespace detail {
 template <class Fn, class... Types>
-constexpr bool visit(DType type, Part part, Fn&& fn, List<Types...>) {
+constexpr bool visit(DType type, KeyOrValue part, Fn&& fn, List<Types...>) {
   const auto call = [&]<class T>(std::type_identity<T>) {
-    if (part == Part::key) fn(std::type_identity<typename T::Key>{});
+    if (part == KeyOrValue::key) fn(std::type_identity<typename T::Key>{});
     else fn(std::type_identity<typename T::Value>{});
     return true;
   };
@@ -70,23 +70,23 @@ constexpr bool visit(DType type, Part part, Fn&& fn, List<Types...>) {
 
 // Calls fn(std::type_identity<Codec>{}) with the codec of keys or values of `type`. Returns false if a KV cache cannot hold the type.
 template <class Fn>
-constexpr bool visit(DType type, Part part, Fn&& fn) {
+constexpr bool visit(DType type, KeyOrValue part, Fn&& fn) {
   return detail::visit(type, part, fn, All{});
 }
 
 [[nodiscard]] constexpr bool is_kv_type(DType type) noexcept {
-  return visit(type, Part::key, [](auto) {});
+  return visit(type, KeyOrValue::key, [](auto) {});
 }
 
 // Returns whether keys (or values) of `type` are stored rotated (kv/rotation.hpp).
-[[nodiscard]] constexpr bool rotates(DType type, Part part) noexcept {
+[[nodiscard]] constexpr bool rotates(DType type, KeyOrValue part) noexcept {
   bool found = false;
   visit(type, part, [&]<class C>(std::type_identity<C>) { found = C::rotates; });
   return found;
 }
 
 // Returns the bytes of one token's key (or value) of one head, its scale included; 0 if `type` is not a KV type.
-[[nodiscard]] constexpr std::uint64_t record_bytes(DType type, Part part, std::uint64_t dim) noexcept {
+[[nodiscard]] constexpr std::uint64_t record_bytes(DType type, KeyOrValue part, std::uint64_t dim) noexcept {
   std::uint64_t bytes = 0;
   visit(type, part, [&]<class C>(std::type_identity<C>) {
     bytes = held_elements<C>(dim) * sizeof(typename C::Element) + (C::has_scale ? sizeof(float) : 0);

@@ -50,7 +50,7 @@ Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
   TESSERA_TRY(const auto target, kv::LayerOnHost::blank(to, layer, first, from.length()));
   const KvLayerShape& shape = from.layout().layer(layer).shape;
   for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-    for (const kv::Part part : shape.parts()) {
+    for (const kv::KeyOrValue part : shape.parts()) {
       const kv::HeadPart of = source.head(part, head), into = target.head(part, head);
       for (std::uint64_t position = first; position < from.length(); ++position) {
         if (same_type) {

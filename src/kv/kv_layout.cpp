@@ -21,7 +21,7 @@ constexpr std::uint64_t kBlockAlignment = 64;
 constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 40;
 
 // Returns the aligned bytes of a block. No block is near overflowing, because dimensions are at most kMaxHeadDim.
-std::optional<std::uint64_t> block_bytes(DType dtype, kv::Part part, std::uint32_t page_tokens, std::uint32_t dim) {
+std::optional<std::uint64_t> block_bytes(DType dtype, kv::KeyOrValue part, std::uint32_t page_tokens, std::uint32_t dim) {
   return checked_align(kv::block_bytes(dtype, part, page_tokens, dim), kBlockAlignment);
 }
 
@@ -63,7 +63,7 @@ Status check_type(DType dtype) {
 // both would lose too much precision.
 Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
-  kv::visit(dtype, kv::Part::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
+  kv::visit(dtype, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
   if (shape.values != kv::Values::in_keys || !has_scale) return {};
   return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available for latent attention; choose f32, f16 or bf16",
                     to_string(dtype));
@@ -81,10 +81,10 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
 
 // Appends a layer's blocks to the group's pages.
 Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const KvLayout& layout) {
-  const auto k = block_bytes(dtype, kv::Part::key, layout.page_tokens, shape.key_dim);
+  const auto k = block_bytes(dtype, kv::KeyOrValue::key, layout.page_tokens, shape.key_dim);
   const bool in_keys = shape.values == kv::Values::in_keys;
   const auto v = in_keys ? std::optional<std::uint64_t>(0)
-                         : block_bytes(dtype, kv::Part::value, layout.page_tokens, shape.value_dim);
+                         : block_bytes(dtype, kv::KeyOrValue::value, layout.page_tokens, shape.value_dim);
   const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
   const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
   const auto end = heads ? checked_add(group.page_bytes, *heads) : std::nullopt;
@@ -93,7 +93,7 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const K
     return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
   }
   // Values in keys begin behind the rows of the key's first dimensions.
-  const std::uint64_t before = kv::block_bytes(dtype, kv::Part::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
+  const std::uint64_t before = kv::block_bytes(dtype, kv::KeyOrValue::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
   group.layers.push_back({.shape = shape,
                           .dtype = dtype,
                           .k_offset = group.page_bytes,
@@ -107,7 +107,7 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const K
 }  // namespace
 
 std::span<const DType> kv_types() noexcept { return kTypes; }
-std::uint64_t kv_record_bytes(DType type, kv::Part part, std::uint64_t head_dim) noexcept {
+std::uint64_t kv_record_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim) noexcept {
   return kv::record_bytes(type, part, head_dim);
 }
 

@@ -14,8 +14,8 @@ void for_each_slot(const KvView& kv, const HeadPart& of, std::uint64_t first, st
   visit(layer.dtype, of.part, [&]<class C>(std::type_identity<C>) {
     for (std::uint64_t position = first; position < last; ++position) {
       const std::size_t page = layer.page_of(position), slot = layer.slot_of(position);
-      if (of.part == Part::key) fn(Slot<C, Part::key>(layer.k_block(of.head, page), page_tokens, dim, slot));
-      else fn(Slot<C, Part::value>(layer.v_block(of.head, page), page_tokens, dim, slot));
+      if (of.part == KeyOrValue::key) fn(Slot<C, KeyOrValue::key>(layer.k_block(of.head, page), page_tokens, dim, slot));
+      else fn(Slot<C, KeyOrValue::value>(layer.v_block(of.head, page), page_tokens, dim, slot));
     }
   });
 }

@@ -99,7 +99,7 @@ struct RecurrentMixers {
 struct Architecture {
   std::string_view name;  // general.architecture, and the prefix of its keys
   NormKind norm;
-  Block block;
+  Wiring wiring;
   Ffn ffn;
   ActivationKind activation;
   Positions positions;

@@ -9,11 +9,11 @@ namespace tessera::detail {
 
 namespace {
 
-using backend::Part;
+using backend::Capability;
 
 // A capability that some backends lack, the models that need it, and its name in an error. To add one: a line here.
 struct Need {
-  Part part;
+  Capability capability;
   bool (*is_in)(const ModelSpec& spec);
   std::string_view words;
 };
@@ -24,22 +24,22 @@ bool any_layer(const ModelSpec& spec, Has has) {
 }
 
 constexpr Need kNeeds[] = {
-    {Part::softcap, [](const ModelSpec& s) { return s.logit_softcap != 0.0f; }, "a softcap of logits"},
-    {Part::score_softcap, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.score_softcap != 0.0f; }); },
+    {Capability::softcap, [](const ModelSpec& s) { return s.logit_softcap != 0.0f; }, "a softcap of logits"},
+    {Capability::score_softcap, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.score_softcap != 0.0f; }); },
      "a softcap of attention scores"},
-    {Part::sinks, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.sinks != Sinks::none; }); }, "sink logits"},
-    {Part::value_norm, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.value_norm != ValueNorm::none; }); },
+    {Capability::sinks, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.sinks != Sinks::none; }); }, "sink logits"},
+    {Capability::value_norm, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.value_norm != ValueNorm::none; }); },
      "values that are normed"},
-    {Part::shared_keys, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.keys_of != kOwnKeys; }); },
+    {Capability::shared_keys, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.keys_of != kOwnKeys; }); },
      "layers that share keys and values"},
-    {Part::global_tokens, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.globals != 0; }); },
+    {Capability::global_tokens, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.globals != 0; }); },
      "windows with global tokens"},
-    {Part::per_layer_inputs, [](const ModelSpec& s) { return s.per_layer_dim != 0; }, "embeddings of each layer"},
-    {Part::experts, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::has_experts); }, "mixtures of experts"},
-    {Part::recurrence, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_recurrent); }, "recurrent layers"},
-    {Part::recurrence, [](const ModelSpec& s) { return s.has_mtp(); }, "MTP heads"},
-    {Part::latent, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_latent); }, "latent attention"},
-    {Part::temperature, [](const ModelSpec& s) { return s.temperature_rate != 0.0; }, "queries that grow with their position"},
+    {Capability::per_layer_inputs, [](const ModelSpec& s) { return s.per_layer_dim != 0; }, "embeddings of each layer"},
+    {Capability::experts, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::has_experts); }, "mixtures of experts"},
+    {Capability::recurrence, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_recurrent); }, "recurrent layers"},
+    {Capability::recurrence, [](const ModelSpec& s) { return s.has_mtp(); }, "MTP heads"},
+    {Capability::latent, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_latent); }, "latent attention"},
+    {Capability::temperature, [](const ModelSpec& s) { return s.temperature_rate != 0.0; }, "queries that grow with their position"},
 };
 
 constexpr std::string_view name_of(ActivationKind kind) noexcept {
@@ -62,9 +62,9 @@ Status check_activation(const ModelSpec& spec, ActivationKind kind, const backen
 
 }  // namespace
 
-Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
+Status check_capabilities(const ModelSpec& spec, const backend::Backend& b) {
   for (const Need& need : kNeeds) {
-    if (b.computes(need.part) || !need.is_in(spec)) continue;
+    if (b.computes(need.capability) || !need.is_in(spec)) continue;
     return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute {}", spec.architecture, b.name(), need.words);
   }
   for (const LayerSpec& layer : spec.layers) {

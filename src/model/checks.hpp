@@ -11,7 +11,7 @@
 namespace tessera::detail {
 
 // Returns an error (unsupported) if the model needs a capability or an activation that the backend does not have.
-[[nodiscard]] Status check_parts(const ModelSpec& spec, const backend::Backend& backend);
+[[nodiscard]] Status check_capabilities(const ModelSpec& spec, const backend::Backend& backend);
 
 // Returns an error (unsupported) if layers [first, last) need something of earlier layers beside the residual stream.
 [[nodiscard]] Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last);

@@ -26,7 +26,7 @@ Status leave_layer(const Pass& pass, const Layer& layer) {
 // Parallel halves both read x as it is now, so the norm is computed here. Sequential halves norm x when they begin.
 Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
   const auto norm = norm_of(pass, layer.weights, Role::attn_norm, Role::attn_norm_bias);
-  if (pass.model.spec.block == Block::sequential) {
+  if (pass.model.spec.wiring == Wiring::sequential) {
     const auto feed_norm =
         layer.spec.mixer == Mixer::none ? norm : norm_of(pass, layer.weights, Role::ffn_norm, Role::ffn_norm_bias);
     const auto input = [](const auto& own) { return Input{own, own ? Act::h : Act::x}; };

@@ -108,7 +108,7 @@ void Admission::fork_samples(std::size_t index) noexcept {
     requests_.run_behind(index, std::move(samples));
     return;
   }
-  {  // the next sort_out() ends the request
+  {  // the next apply_wishes() ends the request
     const Lock lock(first.request->mutex);
     first.request->set_error(status.error());
     first.request->samples_left -= n;

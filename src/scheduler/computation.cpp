@@ -29,14 +29,14 @@ void fetch_ahead(const Active& active) noexcept {
 void Computation::make_room() {
   const StepPlan& plan = planning_.plan();
   std::size_t most_pieces = 0;
-  for (const StepPlan::Part& part : plan.parts) most_pieces += 1 + planning_.planned(part).drafts;
+  for (const StepPlan::Share& share : plan.shares) most_pieces += 1 + planning_.planned(share).drafts;
   members_.clear();
-  members_.reserve(plan.parts.size());
+  members_.reserve(plan.shares.size());
   pieces_.clear();
   pieces_.reserve(most_pieces);
-  failed_.reserve(plan.parts.size());
+  failed_.reserve(plan.shares.size());
   delivery_.make_room_for_step(most_pieces);
-  requests_.make_room_for_step(plan.parts.size(), plan.preempted.size());
+  requests_.make_room_for_step(plan.shares.size(), plan.preempted.size());
 }
 
 // Preempts and admits requests as planned, and puts the rows of all into the run. Returns whether a request failed.
@@ -45,14 +45,14 @@ bool Computation::offer_rows(Run& run, double begin) noexcept {
     preemption_.give_way(*requests_.running()[index]);
     requests_.wait(requests_.lift_running(index));
   }
-  for (const StepPlan::Part& part : planning_.plan().parts) {
-    const bool is_new = planning_.is_new(part);
-    Active& active = is_new ? requests_.admit(planning_.place_of_new(part)) : *requests_.running()[part.request];
+  for (const StepPlan::Share& share : planning_.plan().shares) {
+    const bool is_new = planning_.is_new(share);
+    Active& active = is_new ? requests_.admit(planning_.place_of_new(share)) : *requests_.running()[share.request];
     Status status;
     if (is_new) status = admission_.admit(active, begin);
-    if (status) status = put_in(run, active, part);
+    if (status) status = put_in(run, active, share);
     if (status) continue;
-    failed_.emplace_back(is_new ? requests_.lift_last_admitted() : requests_.lift_running(part.request), std::move(status).error());
+    failed_.emplace_back(is_new ? requests_.lift_last_admitted() : requests_.lift_running(share.request), std::move(status).error());
   }
   requests_.close_gaps();
   requests_.run_admitted();
@@ -95,7 +95,7 @@ bool Computation::compute(double begin) noexcept {
 }
 
 // Puts the request's rows into the run, and adds the request to the step's members.
-Status Computation::put_in(Run& run, Active& active, const StepPlan::Part& part) noexcept {
+Status Computation::put_in(Run& run, Active& active, const StepPlan::Share& share) noexcept {
   return guard([&]() -> Status {
     if (active.search) {
       TESSERA_TRY_STATUS(active.search->offer(run));
@@ -106,11 +106,11 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Part& part)
     const std::uint64_t most = active.branches()              ? active.planned.needed() - 1
                                : active.planned.needed() == 1 ? 1 + active.planned.drafts
                                                               : active.planned.needed();
-    const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(part.rows, most));
+    const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(share.rows, most));
     if (rows == 0) return {};
     TESSERA_TRY_STATUS(drops_.check(active, rows));
     Decoding& decoding = *active.decoding;
-    TESSERA_TRY(const bool offered, decoding.offer_ready(run, rows, part.branches));
+    TESSERA_TRY(const bool offered, decoding.offer_ready(run, rows, share.branches));
     members_.push_back({.active = &active, .first_part = decoding.part(), .parts = offered ? decoding.parts() : 0});
     return {};
   });

@@ -40,7 +40,7 @@ class Computation {
   };
 
   bool offer_rows(Run& run, double begin) noexcept;
-  Status put_in(Run& run, Active& active, const StepPlan::Part& part) noexcept;
+  Status put_in(Run& run, Active& active, const StepPlan::Share& part) noexcept;
   [[nodiscard]] Load load_of(const Run& run) const noexcept;
   void draw(Run& run, Member& member) noexcept;
   void note_drafts(const Run& run, const Load& load, double seconds) noexcept;

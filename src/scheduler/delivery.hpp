@@ -38,7 +38,7 @@ class Delivery {
   void note_progress(Active& active, std::uint64_t computed, double time) noexcept;
   // Ends a sample that is in no list any more. With an error, the request ends too.
   void end(Active& active, std::optional<Error> error) noexcept;
-  // Makes the next sort_out() end the request with this error.
+  // Makes the next apply_wishes() end the request with this error.
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void count_step(double seconds, std::uint64_t rows, std::uint64_t tokens) noexcept;
 

@@ -43,7 +43,7 @@ class Inbox {
   Status put(ActivePtr active);
   void cancel(std::uint64_t request);  // may throw bad_alloc
   void drain() noexcept { locked([this] { is_draining_ = true; }); }
-  // Makes the next sort_out() look at all wishes. Call it after a change of a request's wish (to stop, to be held back, to go on).
+  // Makes the next apply_wishes() look at all wishes. Call it after a change of a request's wish (to stop, to be held back, to go on).
   void look_again() noexcept { wishes_.fetch_add(1); }
   // Calls look_again(), and wakes the drivers.
   void wake() noexcept;

@@ -37,7 +37,7 @@ std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages
 }  // namespace
 
 void StepPlan::clear() noexcept {
-  parts.clear();
+  shares.clear();
   preempted.clear();
   load = {};
   bytes = 0;
@@ -112,7 +112,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       if (take(at, growth(request, 1))) add_decoding(index);
       else preempt(index);
     }
-    is_awaited_ = !plan_.parts.empty();
+    is_awaited_ = !plan_.shares.empty();
   }
 
   // Gives rows to prompts: of running requests, and of waiting requests that may be admitted.
@@ -131,7 +131,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       begin = end;
     }
     // All prompts wait for pages. If no request goes on, none would ever become free: the last one gives way.
-    if (!plan_.parts.empty() || !plan_.preempted.empty()) return;
+    if (!plan_.shares.empty() || !plan_.preempted.empty()) return;
     const auto last = std::find_if(ranked_.rbegin(), ranked_.rend(), [&](const Ranked& one) { return !running_[one.index].keeps_pages; });
     if (last != ranked_.rend()) preempt(last->index);
   }
@@ -140,15 +140,15 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   // exceed the step's tokens over the step's seconds (each row of the step gives a token). No request gives pages up for drafts.
   // Each request gets its k-th draft before any request gets its next.
   void draft() {
-    if (!plan_.preempted.empty() || plan_.parts.empty()) return;
+    if (!plan_.preempted.empty() || plan_.shares.empty()) return;
     const StepLoad none = plan_.load;
     double tokens = none.rows, seconds = costs_.drawing(none).value_or(costs_.predict(none)), rows_cost = 0.0;
     bool more = true;
     for (std::uint32_t k = 1; more; ++k) {
       more = false;
-      for (StepPlan::Part& part : plan_.parts) {
-        if (part.request >= running_.size() || part.rows != k) continue;  // only requests that decode and have k - 1 drafts
-        const PlannedRequest& request = running_[part.request];
+      for (StepPlan::Share& share : plan_.shares) {
+        if (share.request >= running_.size() || share.rows != k) continue;  // only requests that decode and have k - 1 drafts
+        const PlannedRequest& request = running_[share.request];
         if (request.needed() != 1 || request.drafts < k || plan_.load.rows >= limits_.rows) continue;
         const StepLoad load = with_rows(plan_.load, request.computed + k, 1, true);
         const double with_it = costs_.more(none, load), cost = with_it - rows_cost + request.draft_seconds;
@@ -160,8 +160,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
         free_ -= need;
         plan_.bytes += need;
         plan_.load = load;
-        ++part.rows;
-        if (k > 1) add_branch(request, part);
+        ++share.rows;
+        if (k > 1) add_branch(request, share);
         rows_cost = with_it;
         tokens += kept;
         seconds += cost;
@@ -170,7 +170,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  void finish() { plan_.seconds = plan_.parts.empty() ? 0.0 : costs_.predict(plan_.load); }
+  void finish() { plan_.seconds = plan_.shares.empty() ? 0.0 : costs_.predict(plan_.load); }
 
  private:
   static constexpr std::uint32_t kLeastRows = 8;
@@ -188,9 +188,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
     for (const PlannedRequest& request : running_) reserved += request.keeps_pages ? 0 : still_to_come(request);
-    for (const StepPlan::Part& part : plan_.parts) {  // the rows of these parts have their pages already
-      const PlannedRequest& request = running_[part.request];
-      if (!request.keeps_pages) reserved -= std::min(reserved, growth(request, part.rows));
+    for (const StepPlan::Share& share : plan_.shares) {  // the rows of these shares have their pages already
+      const PlannedRequest& request = running_[share.request];
+      if (!request.keeps_pages) reserved -= std::min(reserved, growth(request, share.rows));
     }
     rank_first(waiting_, policy_, now_, places, queue_);
     for (const Ranked& next : queue_) {
@@ -254,10 +254,10 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
     const std::uint64_t position = begin_of(prompt);
     if (prompt.rows == 0) {
-      prompt.part = plan_.parts.size();
+      prompt.share = plan_.shares.size();
       add(prompt.ranked.index, position, rows, rows == prompt.left);
     } else {
-      plan_.parts[prompt.part].rows += rows;
+      plan_.shares[prompt.share].rows += rows;
       plan_.load = with_rows(plan_.load, position, rows, prompt.rows + rows == prompt.left);
     }
     prompt.rows += rows;
@@ -274,14 +274,14 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   [[nodiscard]] bool comes_by_itself(const Prompt& prompt) const noexcept {
     const std::uint64_t awaited = request_of(prompt).awaits;
     if (prompt.place != kWaits || awaited == PlannedRequest::kNobody) return true;
-    return std::ranges::none_of(plan_.parts, [&](const StepPlan::Part& part) { return request_of(part.request).order == awaited; });
+    return std::ranges::none_of(plan_.shares, [&](const StepPlan::Share& share) { return request_of(share.request).order == awaited; });
   }
 
-  // Gives the part one more branch, if the request may have more and there are pages. Called for each draft behind the first.
-  void add_branch(const PlannedRequest& request, StepPlan::Part& part) noexcept {
+  // Gives the share one more branch, if the request may have more and there are pages. Called for each draft behind the first.
+  void add_branch(const PlannedRequest& request, StepPlan::Share& share) noexcept {
     const std::uint64_t bytes = pages_.next_bytes();
-    if (part.branches == request.branches || bytes > free_) return;
-    ++part.branches;
+    if (share.branches == request.branches || bytes > free_) return;
+    ++share.branches;
     free_ -= bytes;
     plan_.bytes += bytes;
   }
@@ -330,12 +330,12 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     const PlannedRequest& request = running_[index];
     add(index, request.computed, 1, true);
     for (std::uint32_t beam = 1; beam < request.beams; ++beam) plan_.load = with_rows(plan_.load, request.computed, 1, true);
-    plan_.parts.back().rows = request.beams;
+    plan_.shares.back().rows = request.beams;
   }
 
   void add(std::size_t index, std::uint64_t position, std::uint32_t rows, bool draws) {
     if (index < running_.size()) marks_[index] = Mark::served;
-    plan_.parts.push_back({.request = index, .rows = rows});
+    plan_.shares.push_back({.request = index, .rows = rows});
     plan_.load = with_rows(plan_.load, position, rows, draws);
   }
 

@@ -21,16 +21,16 @@ class Planning {
   void make(double time);
 
   [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
-  // Returns the requests that ran when the plan was made. StepPlan::Part::request is an index into them, and behind their end into
+  // Returns the requests that ran when the plan was made. StepPlan::Share::request is an index into them, and behind their end into
   // the candidates.
   [[nodiscard]] std::span<const PlannedRequest> running() const noexcept { return running_; }
-  [[nodiscard]] bool is_new(const StepPlan::Part& part) const noexcept { return part.request >= running_.size(); }
-  // Returns the index of the part's request among the waiting ones.
-  [[nodiscard]] std::size_t place_of_new(const StepPlan::Part& part) const noexcept {
-    return candidates_.places[part.request - running_.size()];
+  [[nodiscard]] bool is_new(const StepPlan::Share& share) const noexcept { return share.request >= running_.size(); }
+  // Returns the index of the request of a share among the waiting ones.
+  [[nodiscard]] std::size_t place_of_new(const StepPlan::Share& share) const noexcept {
+    return candidates_.places[share.request - running_.size()];
   }
-  [[nodiscard]] const PlannedRequest& planned(const StepPlan::Part& part) const noexcept {
-    return is_new(part) ? candidates_.plans[part.request - running_.size()] : running_[part.request];
+  [[nodiscard]] const PlannedRequest& planned(const StepPlan::Share& share) const noexcept {
+    return is_new(share) ? candidates_.plans[share.request - running_.size()] : running_[share.request];
   }
 
  private:

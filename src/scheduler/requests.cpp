@@ -92,7 +92,7 @@ void Requests::close_gaps() noexcept {
   waiting_.close_gaps();
 }
 
-void Requests::sort_out(const Inbox& inbox, const std::function<void(Active&)>& stop) {
+void Requests::apply_wishes(const Inbox& inbox, const std::function<void(Active&)>& stop) {
   // Twice: a sample that ends with an error makes the request's other samples stop.
   for (int i = 0; i < 2 && wishes_seen_ != inbox.wishes(); ++i) {
     // Room for all requests first, so that no move fails.

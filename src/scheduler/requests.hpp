@@ -65,7 +65,7 @@ class Requests {
 
   // Moves requests as their wishes say: takes out the ones to stop and calls `stop` for each, holds back, and takes back the ones
   // that go on. If no wish has changed, as in most steps, no request is looked at. Throws bad_alloc; then all are in their lists.
-  void sort_out(const Inbox& inbox, const std::function<void(Active&)>& stop);
+  void apply_wishes(const Inbox& inbox, const std::function<void(Active&)>& stop);
   void clear() noexcept;
 
  private:

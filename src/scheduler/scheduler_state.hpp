@@ -35,7 +35,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   // --- The driving thread.
   Result<bool> step_alone();
   void take_inbox();
-  void sort_out();
+  void apply_wishes();
   void note_counts() noexcept;
   [[nodiscard]] detail::Inbox::Outlook outlook() noexcept;
 

@@ -44,10 +44,10 @@ Result<bool> Scheduler::State::step() {
 Result<bool> Scheduler::State::step_alone() {
   const double begin = host.now(), begin_steady = HostCalls::steady_seconds();
   take_inbox();
-  sort_out();
+  apply_wishes();
   admission_.branch();
   planning_.make(begin);
-  const bool nothing = planning_.plan().parts.empty() && planning_.plan().preempted.empty();
+  const bool nothing = planning_.plan().shares.empty() && planning_.plan().preempted.empty();
   bool computed = false;
   engine_time_.clear();
   preemption_.begin_step();
@@ -55,7 +55,7 @@ Result<bool> Scheduler::State::step_alone() {
     computation_.make_room();
     computed = computation_.compute(begin);
   }
-  sort_out();
+  apply_wishes();
   note_counts();
   const bool is_stuck = preemption_.is_stuck();
   const auto running = requests_.running();
@@ -107,8 +107,8 @@ void Scheduler::State::take_inbox() {
   inbox.look_again();
 }
 
-void Scheduler::State::sort_out() {
-  requests_.sort_out(inbox, [this](Active& active) {
+void Scheduler::State::apply_wishes() {
+  requests_.apply_wishes(inbox, [this](Active& active) {
     delivery_.end(active, make_error(ErrorCode::cancelled, "the request was cancelled"));
   });
 }

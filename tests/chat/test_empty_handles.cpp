@@ -278,7 +278,7 @@ TEST_CASE("keys and values") {
   KvCache held = cache();
   must(held.reserve(1));
   held.commit(1);
-  check<LayerOnHost>({HOLDS(LayerOnHost, view, x.view().pages == nullptr), HOLDS(LayerOnHost, head, x.head(kv::Part::key, 0).head == 0),
+  check<LayerOnHost>({HOLDS(LayerOnHost, view, x.view().pages == nullptr), HOLDS(LayerOnHost, head, x.head(kv::KeyOrValue::key, 0).head == 0),
                       FAILS(LayerOnHost, write_back),
                       Call<LayerOnHost>{"LayerOnHost::read", [](LayerOnHost&) { return fault(LayerOnHost::read(empty<KvCache>(), 0, 0, 1)); }},
                       Call<LayerOnHost>{"LayerOnHost::blank", [](LayerOnHost&) { return fault(LayerOnHost::blank(empty<KvCache>(), 0, 0, 1)); }}},

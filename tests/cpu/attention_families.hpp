@@ -39,7 +39,7 @@ struct AttentionReference {
     for (std::uint64_t from = 0; from < std::min(own, globals); from += 256) parts.push_back({from, std::min({own, globals, from + 256})});
     for (std::uint64_t from = own; from <= position; from = parts.back().to) parts.push_back({from, std::min(position + 1, from / 256 * 256 + 256)});
     std::vector<float> query(q, q + key_dim);
-    const DType of_keys = held_as(type, kv::Part::key), of_values = held_as(type, kv::Part::value);
+    const DType of_keys = held_as(type, kv::KeyOrValue::key), of_values = held_as(type, kv::KeyOrValue::value);
     if (is_held_rotated(of_keys)) query = rotated(query, true);
     std::vector<float> total;
     float total_max = 0, total_sum = 0;

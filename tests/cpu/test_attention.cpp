@@ -73,18 +73,18 @@ struct Rig {
     REQUIRE(cache->reserve(tokens));
     const KvView view = cache->view();
     for (std::size_t page = 0; page * page_tokens < tokens; ++page) {
-      const int unwritten = held_as(dtype, kv::Part::value) == DType::int4 ? 0x7f : 0xff;
+      const int unwritten = held_as(dtype, kv::KeyOrValue::value) == DType::int4 ? 0x7f : 0xff;
       std::memset(view.pages[0][page], unwritten, cache->layout().page_bytes());
     }
     for (std::uint64_t i = 0; i < tokens; ++i) {
-      kv::encode(view, {0, kv::Part::key, 1}, i, k.data() + i * of.key_dim);
-      keys.push_back(held(view, {0, kv::Part::key, 1}, i));
+      kv::encode(view, {0, kv::KeyOrValue::key, 1}, i, k.data() + i * of.key_dim);
+      keys.push_back(held(view, {0, kv::KeyOrValue::key, 1}, i));
       if (of.values == kv::Values::in_keys) {
         values.push_back({.values = {keys.back().values.end() - static_cast<std::ptrdiff_t>(of.value_dim), keys.back().values.end()}});
         continue;
       }
-      kv::encode(view, {0, kv::Part::value, 1}, i, v.data() + i * of.value_dim);
-      values.push_back(held(view, {0, kv::Part::value, 1}, i));
+      kv::encode(view, {0, kv::KeyOrValue::value, 1}, i, v.data() + i * of.value_dim);
+      values.push_back(held(view, {0, kv::KeyOrValue::value, 1}, i));
     }
   }
 
@@ -265,7 +265,7 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
       cpu::merge_partials(partials.data() + i * row, stride, half, group, dim, state, to);
       cpu::merge_partials(partials.data() + half * stride + i * row, stride, chunks - half, group, dim, state, to);
       cpu::finish_partials(group, dim, job.sinks, state, to);
-      for (std::size_t head = 0; kv::rotates(rig.cache->layout().dtype, kv::Part::value) && head < group; ++head) {
+      for (std::size_t head = 0; kv::rotates(rig.cache->layout().dtype, kv::KeyOrValue::value) && head < group; ++head) {
         kv::rotate(to + head * dim, dim, kv::Turn::out);
       }
     }

@@ -54,7 +54,7 @@ class Forest {
     std::normal_distribution<float> normal;
     for (std::size_t layer = 0; layer < 2; ++layer) {
       for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-        for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+        for (const kv::KeyOrValue part : {kv::KeyOrValue::key, kv::KeyOrValue::value}) {
           for (std::uint64_t i = kept * layout.page_tokens; i < length; ++i) {
             for (float& x : values) x = normal(random);
             kv::encode(view, {.layer = layer, .part = part, .head = head}, i, values.data());
@@ -190,7 +190,7 @@ std::vector<double> votes_of(const Forest& forest, std::uint32_t layer, const ba
     std::vector<double> scores(end);
     double top = -1e30, sum = 0;
     for (std::uint64_t i = begin; i < end; ++i) {
-      kv::decode(view, {.layer = layer, .part = kv::Part::key, .head = head / shape.group}, i, key.data());
+      kv::decode(view, {.layer = layer, .part = kv::KeyOrValue::key, .head = head / shape.group}, i, key.data());
       for (std::size_t d = 0; d < key.size(); ++d) scores[i] += 0.2 * double{row.embedding[head * key.size() + d]} * double{key[d]};
       if (layer != 0) scores[i] = 2.5 * std::tanh(scores[i] / 2.5);
       top = std::max(top, scores[i]);

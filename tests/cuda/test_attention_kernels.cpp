@@ -47,16 +47,16 @@ class Rig {
   void write(std::uint32_t sequence, std::uint64_t position) {
     for (std::uint32_t head = 0; head < shape_.kv_heads; ++head) {
       const auto seed = static_cast<std::uint32_t>((sequence * 100003 + position) * 17 + head);
-      kv::encode(kv_.view(sequence), {1, kv::Part::key, head}, position, random_floats(shape_.key_dim, seed).data());
-      kv::encode(kv_.view(sequence), {1, kv::Part::value, head}, position,
+      kv::encode(kv_.view(sequence), {1, kv::KeyOrValue::key, head}, position, random_floats(shape_.key_dim, seed).data());
+      kv::encode(kv_.view(sequence), {1, kv::KeyOrValue::value, head}, position,
                  random_floats(shape_.value_dim, ~seed).data());
     }
   }
   void spoil(std::uint32_t sequence, std::uint64_t position) {
     const std::vector<float> nan(std::max(shape_.key_dim, shape_.value_dim), std::numeric_limits<float>::quiet_NaN());
     for (std::uint32_t head = 0; head < shape_.kv_heads; ++head) {
-      kv::encode(kv_.view(sequence), {1, kv::Part::key, head}, position, nan.data());
-      kv::encode(kv_.view(sequence), {1, kv::Part::value, head}, position, nan.data());
+      kv::encode(kv_.view(sequence), {1, kv::KeyOrValue::key, head}, position, nan.data());
+      kv::encode(kv_.view(sequence), {1, kv::KeyOrValue::value, head}, position, nan.data());
     }
   }
   PagedKv& kv() { return kv_; }
@@ -100,7 +100,7 @@ class Rig {
       if (launch.splits == 1) continue;
       const AttentionMergeArgs merge{tables, launch.tiles.data(), out.data(), partials.data(),
                                      shape_.window, shape_.group, shape_.kv_heads, shape_.value_dim,
-                                     kv::rotates(layer.dtype, kv::Part::value) ? 1u : 0u};
+                                     kv::rotates(layer.dtype, kv::KeyOrValue::value) ? 1u : 0u};
       emulator::launch("attention_merge", {tiles, shape_.kv_heads, launch.query_class}, kAttentionThreads, 0, merge);
     }
     return out;
@@ -117,7 +117,7 @@ class Rig {
       std::vector<double> scores;
       std::vector<float> key(shape_.key_dim), value(shape_.value_dim);
       for (std::uint64_t p = begin; p <= row.position; ++p) {
-        kv::decode(kv_.view(row.sequence), {1, kv::Part::key, kv_head}, p, key.data());
+        kv::decode(kv_.view(row.sequence), {1, kv::KeyOrValue::key, kv_head}, p, key.data());
         double score = 0;
         for (std::size_t d = 0; d < key.size(); ++d) score += double{q[head * key.size() + d]} * key[d];
         scores.push_back(score * scale());
@@ -126,7 +126,7 @@ class Rig {
       std::vector<double> sum(shape_.value_dim);
       double weights = 0;
       for (std::uint64_t p = begin; p <= row.position; ++p) {
-        kv::decode(kv_.view(row.sequence), {1, kv::Part::value, kv_head}, p, value.data());
+        kv::decode(kv_.view(row.sequence), {1, kv::KeyOrValue::value, kv_head}, p, value.data());
         const double weight = std::exp(scores[p - begin] - maximum);
         weights += weight;
         for (std::size_t d = 0; d < value.size(); ++d) sum[d] += weight * value[d];

@@ -70,8 +70,8 @@ void append_on_cpu(PagedKv& kv, const Rows& rows, const std::vector<float>& k, c
   for (std::size_t row = 0; row < rows.sequences.size(); ++row) {
     for (std::size_t head = 0; head < kHeads; ++head) {
       const KvView view = kv.view(rows.sequences[row]);
-      kv::encode(view, {1, kv::Part::key, head}, rows.positions[row], k.data() + (row * kHeads + head) * dims.key);
-      kv::encode(view, {1, kv::Part::value, head}, rows.positions[row], v.data() + (row * kHeads + head) * dims.value);
+      kv::encode(view, {1, kv::KeyOrValue::key, head}, rows.positions[row], k.data() + (row * kHeads + head) * dims.key);
+      kv::encode(view, {1, kv::KeyOrValue::value, head}, rows.positions[row], v.data() + (row * kHeads + head) * dims.value);
     }
   }
 }
@@ -91,12 +91,12 @@ std::vector<float> turns_of(const Rows& rows, std::uint32_t pairs) {
   return table;
 }
 
-template <class Codec, kv::Part part>
+template <class Codec, kv::KeyOrValue part>
 void check_addresses(DType type, Dims dims, std::uint32_t page_tokens) {
   const KvLayout layout = layout_of(type, dims, page_tokens);
   const KvLayer layer = kv_layer(layout, 1);
   PagedKv kv(layout, {2 * page_tokens});
-  const std::uint32_t dim = part == kv::Part::key ? dims.key : dims.value;
+  const std::uint32_t dim = part == kv::KeyOrValue::key ? dims.key : dims.value;
   CHECK(kv_dim(layer, part) == dim);
   for (std::uint64_t position = 0; position < 2 * page_tokens; ++position) {
     for (std::uint32_t head = 0; head < kHeads; ++head) {
@@ -125,10 +125,10 @@ TEST_CASE("device pages have the addresses of kv::Slot and KvView") {
   for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
     for (const Dims dims : kDims) {
       for (const DType type : kDeviceKvTypes) {
-        kv::visit(type, kv::Part::key, [&]<class C>(std::type_identity<C>) {
+        kv::visit(type, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) {
           if constexpr (!kv::kInRuns<C>) {
-            check_addresses<C, kv::Part::key>(type, dims, page_tokens);
-            check_addresses<C, kv::Part::value>(type, dims, page_tokens);
+            check_addresses<C, kv::KeyOrValue::key>(type, dims, page_tokens);
+            check_addresses<C, kv::KeyOrValue::value>(type, dims, page_tokens);
           }
         });
       }
@@ -268,8 +268,8 @@ TEST_CASE("tokens that move have the CPU's bytes, also where they overlap") {
       for (std::uint64_t p = 0; p < length; ++p) {
         for (std::size_t head = 0; head < kHeads; ++head) {
           const auto seed = static_cast<std::uint32_t>(p * kHeads + head);
-          kv::encode(kv.view(0), {1, kv::Part::key, head}, p, random_floats(dims.key, seed).data());
-          kv::encode(kv.view(0), {1, kv::Part::value, head}, p, random_floats(dims.value, seed + 1).data());
+          kv::encode(kv.view(0), {1, kv::KeyOrValue::key, head}, p, random_floats(dims.key, seed).data());
+          kv::encode(kv.view(0), {1, kv::KeyOrValue::value, head}, p, random_floats(dims.value, seed + 1).data());
         }
       }
       const auto before = kv.bytes();

@@ -57,7 +57,7 @@ inline std::vector<std::string> representative_models() {
 
 // Whether a model's cache can be of a type: latent attention's cannot have scales.
 inline bool holds(const Engine& engine, DType kv) {
-  return !has_scale(held_as(kv, kv::Part::key)) || std::ranges::none_of(engine.spec().layers, &LayerSpec::is_latent);
+  return !has_scale(held_as(kv, kv::KeyOrValue::key)) || std::ranges::none_of(engine.spec().layers, &LayerSpec::is_latent);
 }
 
 inline std::vector<Token> read_tokens(const std::filesystem::path& path) {

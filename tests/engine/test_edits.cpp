@@ -67,7 +67,7 @@ double key_difference(const Session& a, const Session& b, const kv::HeadPart& of
     length += x * x;
     off += error * error;
   }
-  return is_held_rotated(held_as(a.kv().dtype(), kv::Part::key)) ? std::sqrt(off / length) : difference / largest;
+  return is_held_rotated(held_as(a.kv().dtype(), kv::KeyOrValue::key)) ? std::sqrt(off / length) : difference / largest;
 }
 
 template <class Fn>
@@ -98,8 +98,8 @@ void check_removal(const Engine& engine, const KvOptions& kv, std::size_t n, std
   const std::size_t left = tokens.size(), moved = last - first;
   double worst = 0.0;
   for_each_head(session, [&](std::size_t layer, std::size_t head) {
-    const kv::HeadPart keys{.layer = layer, .part = kv::Part::key, .head = head};
-    const kv::HeadPart values{.layer = layer, .part = kv::Part::value, .head = head};
+    const kv::HeadPart keys{.layer = layer, .part = kv::KeyOrValue::key, .head = head};
+    const kv::HeadPart values{.layer = layer, .part = kv::KeyOrValue::value, .head = head};
     CHECK(records(session, keys, 0, first) == records(before, keys, 0, first));
     CHECK(records(session, values, 0, first) == records(before, values, 0, first));
     CHECK(records(session, values, first, left) == records(before, values, first + moved, left + moved));
@@ -108,7 +108,7 @@ void check_removal(const Engine& engine, const KvOptions& kv, std::size_t n, std
     CHECK(records(session, keys, 0, first) == records(fresh, keys, 0, first));
     for (std::size_t p = first; p < left; ++p) worst = std::max(worst, key_difference(session, fresh, keys, p));
   });
-  CHECK(worst < tolerance(held_as(kv.dtype, kv::Part::key), engine.spec().layers[0].key_dim));
+  CHECK(worst < tolerance(held_as(kv.dtype, kv::KeyOrValue::key), engine.spec().layers[0].key_dim));
   if (std::getenv("TESSERA_TEST_FIGURES") != nullptr) {
     WARN(engine.spec().name << " " << to_string(kv.dtype) << " " << worst);
   }
@@ -173,7 +173,7 @@ TEST_CASE("after a removal keys are those of their new positions: a part of the 
     must(session.append(make_tokens(1, 60, engine.spec().vocab_size)));
     const Session before = must(session.clone());
     must(session.remove(10, 20));
-    const kv::HeadPart keys{.layer = 1, .part = kv::Part::key, .head = 1};
+    const kv::HeadPart keys{.layer = 1, .part = kv::KeyOrValue::key, .head = 1};
     float old_key[12], new_key[12];
     for (std::size_t p = 10; p < 50; ++p) {
       kv::decode(before.kv().view(), keys, p + 10, old_key);

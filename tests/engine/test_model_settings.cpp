@@ -151,7 +151,7 @@ TEST_CASE("a model whose activation a backend does not compute is refused before
     ActivationKind lacks;
   };
   const auto why = [](const std::string& model, ActivationKind kind) {
-    const Status status = detail::check_parts(load_golden(model).spec(), Without(kind));
+    const Status status = detail::check_capabilities(load_golden(model).spec(), Without(kind));
     return status ? std::string() : status.error().text();
   };
   CHECK(why("nemotron_h", ActivationKind::squared_relu).find("backend other does not compute the activation \"squared ReLU\"") != std::string::npos);

@@ -104,8 +104,8 @@ TEST_CASE("a guess does not see position 0", "[mtp]") {
         const KvLayerShape& shape = view.layout->layer(head).shape;
         const std::vector<float> other(std::max(shape.key_dim, shape.value_dim), 20.0f);
         for (std::size_t i = 0; i < shape.kv_heads; ++i) {
-          kv::encode(view, {.layer = head, .part = kv::Part::key, .head = i}, 0, other.data());
-          if (shape.values != kv::Values::in_keys) kv::encode(view, {.layer = head, .part = kv::Part::value, .head = i}, 0, other.data());
+          kv::encode(view, {.layer = head, .part = kv::KeyOrValue::key, .head = i}, 0, other.data());
+          if (shape.values != kv::Values::in_keys) kv::encode(view, {.layer = head, .part = kv::KeyOrValue::value, .head = i}, 0, other.data());
         }
         CHECK(same_bits(guesses(session, std::span(tokens).first(kChain)), before));
       }

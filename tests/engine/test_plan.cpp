@@ -253,7 +253,7 @@ void check_parts_of(const ModelFile& file, EngineOptions options, Fill how) {
 }
 
 // The plan's parts against what is asked for.
-void check_parts(const ModelFile& file, EngineOptions options, Fill how) {
+void check_capabilities(const ModelFile& file, EngineOptions options, Fill how) {
   for (const KvKind kind : {KvKind::contiguous, KvKind::paged}) {
     for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
       // Of large models, which take seconds each, every layout in one page size.
@@ -289,12 +289,12 @@ TEST_CASE("the plan is what is taken, for every architecture", "[plan]") {
   for (const GoldenCase& golden : golden_cases()) {
     const auto open = [&] { return ModelFile::open(golden.file()); };
     for (const DType dtype : kKvTypes) {
-      if (has_scale(held_as(dtype, kv::Part::key)) && !holds(load_golden(golden.name), dtype)) continue;
+      if (has_scale(held_as(dtype, kv::KeyOrValue::key)) && !holds(load_golden(golden.name), dtype)) continue;
       INFO(golden.name << ", KV " << to_string(dtype));
       EngineOptions options;
       options.threads = 2;
       options.kv.dtype = dtype;
-      check_parts(must(open()), options, Fill::all_layers);
+      check_capabilities(must(open()), options, Fill::all_layers);
       if (dtype != DType::f32) continue;
       check_peak(golden.name, open, options, Fill::all_layers);
     }
@@ -306,7 +306,7 @@ TEST_CASE("the plan is what is taken, with an MTP head", "[plan]") {
     const auto open = [&] { return ModelFile::open(mtp_file(name)); };
     const EngineOptions options{.mtp = MtpHeads::load, .threads = 2};
     INFO(name);
-    check_parts(must(open()), options, Fill::all_layers);
+    check_capabilities(must(open()), options, Fill::all_layers);
     check_peak(name, open, options, Fill::all_layers);
   }
 }
@@ -319,7 +319,7 @@ TEST_CASE("the plan is what is taken, for stories260K", "[plan]") {
     const auto open = [&] { return ModelFile::open(shared_dir() / "models" / name); };
     EngineOptions options;
     options.threads = 2;
-    check_parts(must(open()), options, Fill::all_layers);
+    check_capabilities(must(open()), options, Fill::all_layers);
     check_peak(name, open, options, Fill::all_layers);
   }
 }
@@ -339,7 +339,7 @@ TEST_CASE("the plan is what is taken, for larger models of every format", "[plan
         const std::string name = std::string(to_string(dtype)) + ", KV " + std::string(to_string(kv)) + ", context " +
                                  std::to_string(context);
         INFO(name);
-        check_parts(must(open()), options, Fill::one_layer);
+        check_capabilities(must(open()), options, Fill::one_layer);
         if (context == 0 || kv == DType::f16) check_peak(name, open, options, Fill::one_layer);
       }
     }

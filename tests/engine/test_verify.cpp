@@ -55,7 +55,7 @@ TEST_CASE("one flipped bit is found, with its layer, head and position", "[verif
         Session session = must(engine.session({.kv = {.dtype = dtype, .prefix = PrefixReuse::off}}));
         must(session.append(tokens));
         const KvLayout& layout = session.kv().layout();
-        kv::HeadPart of{.layer = random() % layout.layers.size(), .part = static_cast<kv::Part>(random() % 2), .head = 0};
+        kv::HeadPart of{.layer = random() % layout.layers.size(), .part = static_cast<kv::KeyOrValue>(random() % 2), .head = 0};
         of.head = random() % layout.layer(of.layer).shape.kv_heads;
         const std::uint64_t first = session.kv().first();
         const std::uint64_t position = first + random() % (session.kv().length() - first);
@@ -79,7 +79,7 @@ TEST_CASE("damage that later tokens were computed from is found where it began",
   const auto tokens = read_tokens(golden_dir() / "llama-gqa.tokens.txt");
   Session session = must(engine.session());
   must(session.append(std::span<const Token>(tokens).first(8)));
-  flip_bit(session, {.layer = 0, .part = kv::Part::value, .head = 1}, 3, 30);
+  flip_bit(session, {.layer = 0, .part = kv::KeyOrValue::value, .head = 1}, 3, 30);
   must(session.append(std::span<const Token>(tokens).subspan(8)));
   const Verification found = must(session.verify());
   REQUIRE(found.verdict == Verdict::differs);
@@ -111,7 +111,7 @@ TEST_CASE("an edited session is compared with a replay of its operations", "[ver
     CHECK(found.verdict == Verdict::same);
     Session fork = must(session.fork());
     CHECK(must(fork.verify()).verdict == Verdict::same);
-    flip_bit(session, {.layer = 1, .part = kv::Part::key, .head = 0}, 2, 5);
+    flip_bit(session, {.layer = 1, .part = kv::KeyOrValue::key, .head = 0}, 2, 5);
     CHECK(must(session.verify()).verdict == Verdict::differs);
   }
 }

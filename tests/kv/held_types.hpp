@@ -18,9 +18,9 @@ inline constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType:
 inline constexpr DType kFewKvTypes[] = {DType::f32, DType::f16, DType::int8, DType::k8v4};
 
 // As what the type holds keys, or values.
-inline DType held_as(DType type, kv::Part part) {
+inline DType held_as(DType type, kv::KeyOrValue part) {
   if (type != DType::k8v4) return type;
-  return part == kv::Part::key ? DType::int8 : DType::int4;
+  return part == kv::KeyOrValue::key ? DType::int8 : DType::int4;
 }
 inline bool has_scale(DType type) { return type == DType::int8 || type == DType::fp8 || type == DType::int4; }
 inline bool is_held_rotated(DType type) { return type == DType::int8 || type == DType::int4; }

@@ -136,12 +136,12 @@ template <class Codec>
 std::vector<float> through(const std::vector<float>& values) {
   const std::size_t dim = values.size();
   alignas(64) std::byte block[16 * 64 * sizeof(float)] = {};
-  REQUIRE(kv::block_elements<Codec>(kv::Part::key, 16, dim) * sizeof(typename Codec::Element) + 16 * sizeof(float) <= sizeof block);
+  REQUIRE(kv::block_elements<Codec>(kv::KeyOrValue::key, 16, dim) * sizeof(typename Codec::Element) + 16 * sizeof(float) <= sizeof block);
   std::vector<float> key(dim), value(dim);
-  kv::Slot<Codec, kv::Part::key> as_key(block, 16, dim, 5);
+  kv::Slot<Codec, kv::KeyOrValue::key> as_key(block, 16, dim, 5);
   as_key.encode(values.data());
   as_key.decode(key.data());
-  kv::Slot<Codec, kv::Part::value> as_value(block, 16, dim, 5);
+  kv::Slot<Codec, kv::KeyOrValue::value> as_value(block, 16, dim, 5);
   as_value.encode(values.data());
   as_value.decode(value.data());
   for (std::size_t i = 0; i < dim; ++i) CHECK(same(key[i], value[i]));
@@ -150,7 +150,7 @@ std::vector<float> through(const std::vector<float>& values) {
 
 std::vector<float> through(DType type, const std::vector<float>& values) {
   std::vector<float> out;
-  REQUIRE(kv::visit(type, kv::Part::key, [&]<class C>(std::type_identity<C>) { out = through<C>(values); }));
+  REQUIRE(kv::visit(type, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) { out = through<C>(values); }));
   return out;
 }
 
@@ -268,11 +268,11 @@ TEST_CASE("INT4 loses no more than the better of its multipliers, and bytes are 
     }
     CHECK(lost < 0.012 * all);  // of Gaussian numbers 0.005 to 0.006 is usual; of the worst 16 it can be twice that
   }
-  CHECK(kv_record_bytes(DType::int4, kv::Part::key, 64) == 40);
-  CHECK(kv_record_bytes(DType::int4, kv::Part::value, 80) == 58);
-  CHECK(kv_record_bytes(DType::fp8, kv::Part::key, 64) == 68);
-  CHECK(kv_record_bytes(DType::k8v4, kv::Part::key, 64) == 68);
-  CHECK(kv_record_bytes(DType::k8v4, kv::Part::value, 64) == 40);
+  CHECK(kv_record_bytes(DType::int4, kv::KeyOrValue::key, 64) == 40);
+  CHECK(kv_record_bytes(DType::int4, kv::KeyOrValue::value, 80) == 58);
+  CHECK(kv_record_bytes(DType::fp8, kv::KeyOrValue::key, 64) == 68);
+  CHECK(kv_record_bytes(DType::k8v4, kv::KeyOrValue::key, 64) == 68);
+  CHECK(kv_record_bytes(DType::k8v4, kv::KeyOrValue::value, 64) == 40);
   for (const float bad : {kInfinity, -kInfinity, kNan}) {
     for (const DType type : {DType::fp8, DType::int4}) {
       for (const float x : through(type, {1, bad, 3})) CHECK(std::isnan(x));
@@ -320,11 +320,11 @@ TEST_CASE("INT8's ends: zeros, underflow, saturation, ties, what is not finite",
 TEST_CASE("slots, groups of keys, runs of values and records are the same numbers", "[kv][codec]") {
   std::mt19937 random(9);
   for (const DType type : kAlike) {
-    kv::visit(type, kv::Part::key, [&]<class C>(std::type_identity<C>) {
+    kv::visit(type, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) {
       for (const std::size_t page_tokens : {16u, 32u, 64u}) {
         for (const std::size_t dim : {1u, 2u, 3u, 8u, 13u, 24u, 33u, 48u}) {
-          const std::size_t bytes = kv::block_bytes(type, kv::Part::key, page_tokens, dim);
-          CHECK(bytes >= kv::block_bytes(type, kv::Part::value, page_tokens, dim));
+          const std::size_t bytes = kv::block_bytes(type, kv::KeyOrValue::key, page_tokens, dim);
+          CHECK(bytes >= kv::block_bytes(type, kv::KeyOrValue::value, page_tokens, dim));
           std::vector<float> keys_block(bytes / 4 + 1), values_block(bytes / 4 + 1), copy(bytes / 4 + 1);
           auto* keys = reinterpret_cast<std::byte*>(keys_block.data());
           auto* values = reinterpret_cast<std::byte*>(values_block.data());
@@ -334,8 +334,8 @@ TEST_CASE("slots, groups of keys, runs of values and records are the same number
           std::memset(keys, 0xff, bytes);  // what nobody wrote may be anything
           std::memset(values, 0xff, bytes);
           for (std::size_t slot = 0; slot < page_tokens; ++slot) {
-            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, slot).encode(&in[slot * dim]);
-            kv::Slot<C, kv::Part::value>(values, page_tokens, dim, slot).encode(&in[slot * dim]);
+            kv::Slot<C, kv::KeyOrValue::key>(keys, page_tokens, dim, slot).encode(&in[slot * dim]);
+            kv::Slot<C, kv::KeyOrValue::value>(values, page_tokens, dim, slot).encode(&in[slot * dim]);
           }
           if (!kv::kInRuns<C> && dim % C::pair != 0) {  // an odd dimension's other half is zero in every token
             const auto* last = reinterpret_cast<const typename C::Element*>(keys) + dim / C::pair * page_tokens * C::pair;
@@ -345,24 +345,24 @@ TEST_CASE("slots, groups of keys, runs of values and records are the same number
           kv::decode_keys<C, 16>(keys, page_tokens, dim, page_tokens - 16, group.data(), 16);
           kv::decode_values<C>(values, page_tokens, dim, 8, 7, run.data());
           for (std::size_t j = 0; j < 16; ++j) {
-            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, page_tokens - 16 + j).decode(one.data());
+            kv::Slot<C, kv::KeyOrValue::key>(keys, page_tokens, dim, page_tokens - 16 + j).decode(one.data());
             for (std::size_t d = 0; d < dim; ++d) CHECK(group[d * 16 + j] == one[d]);
           }
           for (std::size_t j = 0; j < 7; ++j) {
-            kv::Slot<C, kv::Part::value>(values, page_tokens, dim, 8 + j).decode(one.data());
+            kv::Slot<C, kv::KeyOrValue::value>(values, page_tokens, dim, 8 + j).decode(one.data());
             for (std::size_t d = 0; d < dim; ++d) CHECK(run[j * dim + d] == one[d]);
           }
           // A key's record into a slot for values and back: the record knows no layout. At an odd address, too.
-          std::vector<std::byte> record(kv::record_bytes(type, kv::Part::key, dim) + 1), back(record.size());
+          std::vector<std::byte> record(kv::record_bytes(type, kv::KeyOrValue::key, dim) + 1), back(record.size());
           for (std::size_t slot = 0; slot < page_tokens; ++slot) {
-            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, slot).read(record.data() + 1);
-            const kv::Slot<C, kv::Part::value> to(other, page_tokens, dim, page_tokens - 1 - slot);
+            kv::Slot<C, kv::KeyOrValue::key>(keys, page_tokens, dim, slot).read(record.data() + 1);
+            const kv::Slot<C, kv::KeyOrValue::value> to(other, page_tokens, dim, page_tokens - 1 - slot);
             to.write(record.data() + 1);
             to.read(back.data() + 1);
             CHECK(std::memcmp(record.data() + 1, back.data() + 1, record.size() - 1) == 0);
             to.decode(one.data());
             std::vector<float> key(dim);
-            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, slot).decode(key.data());
+            kv::Slot<C, kv::KeyOrValue::key>(keys, page_tokens, dim, slot).decode(key.data());
             CHECK(one == key);
           }
         }
@@ -381,7 +381,7 @@ template <class Fn>
 void for_each_row(const KvCache& cache, Fn&& fn) {
   for (std::size_t layer = 0; layer < 2; ++layer) {
     for (std::size_t head = 0; head < kShapes[layer].kv_heads; ++head) {
-      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+      for (const kv::KeyOrValue part : {kv::KeyOrValue::key, kv::KeyOrValue::value}) {
         const kv::HeadPart of{.layer = layer, .part = part, .head = head};
         for (std::uint64_t position = 0; position < kTokens; ++position) {
           std::vector<float> row(kv::dim_of(cache.layout(), of));

@@ -220,7 +220,7 @@ TEST_CASE("freed pages of a device hold NaN, if they are to", "[kv][hidden]") {
     const KvView view{.layout = &rig.layout, .pages = &table};
     for (std::uint64_t position = 0; position < 48; ++position) {
       float values[6];
-      kv::decode(view, {.layer = 1, .part = kv::Part::value, .head = 0}, position, values);
+      kv::decode(view, {.layer = 1, .part = kv::KeyOrValue::value, .head = 0}, position, values);
       for (const float value : values) CHECK(std::isnan(value));
     }
   }

@@ -43,7 +43,7 @@ StepPlan planned(std::span<const PlannedRequest> running, std::span<const Planne
 
 std::vector<std::size_t> indices(const StepPlan& plan) {
   std::vector<std::size_t> list;
-  for (const auto& part : plan.parts) list.push_back(part.request);
+  for (const auto& part : plan.shares) list.push_back(part.request);
   return list;
 }
 
@@ -54,13 +54,13 @@ TEST_CASE("requests that decode have a row each, and a prompt takes what the bud
   const std::vector running = {decoding(0, 30, 3, pages), decoding(1, 40, 5, pages), request(2, 900, 10)};
   const StepPlan plan = planned(running, {}, 1 << 30, {.seconds = 0.05, .rows = 512});
   REQUIRE(indices(plan) == std::vector<std::size_t>{0, 1, 2});
-  CHECK(plan.parts[0].rows == 1);
-  CHECK(plan.parts[1].rows == 1);
+  CHECK(plan.shares[0].rows == 1);
+  CHECK(plan.shares[1].rows == 1);
   CHECK(plan.seconds <= 0.05);
   // One row more would be more than the budget.
   StepLoad more = plan.load;
   more.rows += 1;
-  more.keys += plan.parts[2].rows + 1;
+  more.keys += plan.shares[2].rows + 1;
   CHECK(known_costs().predict(more) > 0.05);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("beams have a row each, and take the places and the pages of as many",
   const StepLimits limits{.rows = 64, .max_running = 6, .headroom = 0.0};
   const StepPlan plan = planned(running, std::vector{request(2, 3, 4), request(3, 3, 4)}, 1 << 30, limits);
   REQUIRE(indices(plan) == std::vector<std::size_t>{0, 1, 2});  // one place is left
-  CHECK(plan.parts[1].rows == 4);
+  CHECK(plan.shares[1].rows == 4);
   CHECK(plan.load.rows == 1 + 4 + 3);
   CHECK(plan.load.outputs == 1 + 4 + 1);
   CHECK(plan.load.keys == 33 + 4 * 37 + 6);
@@ -123,7 +123,7 @@ TEST_CASE("without requests that decode a step takes as many rows as it may", "[
   const StepPlan plan = planned({}, std::vector{request(0, 900, 10), request(1, 900, 10)}, 1 << 30,
                                 {.seconds = 0.001, .rows = 512});
   REQUIRE(indices(plan) == std::vector<std::size_t>{0});
-  CHECK(plan.parts[0].rows == 512);
+  CHECK(plan.shares[0].rows == 512);
 }
 
 TEST_CASE("one prompt goes on slowly where decoding fills the budget by itself", "[scheduler]") {
@@ -132,9 +132,9 @@ TEST_CASE("one prompt goes on slowly where decoding fills the budget by itself",
   for (std::uint64_t i = 0; i < 40; ++i) running.push_back(decoding(i, 30, 3, pages));
   running.push_back(request(40, 900, 10));
   const StepPlan plan = planned(running, {}, 1 << 30, {.seconds = 0.001, .rows = 512});
-  REQUIRE(plan.parts.size() == 41);
-  CHECK(plan.parts.back().rows > 0);
-  CHECK(plan.parts.back().rows <= 8);
+  REQUIRE(plan.shares.size() == 41);
+  CHECK(plan.shares.back().rows > 0);
+  CHECK(plan.shares.back().rows <= 8);
 }
 
 TEST_CASE("who decodes and finds no page takes those of the one behind it that loses least", "[scheduler]") {
@@ -151,7 +151,7 @@ TEST_CASE("who decodes and finds no page takes those of the one behind it that l
 
   // Alone it gives way itself: that there is room for it is for admission to say.
   const StepPlan alone = planned(std::span(running).first(1), {}, 0, {});
-  CHECK(alone.parts.empty());
+  CHECK(alone.shares.empty());
   CHECK(alone.preempted == std::vector<std::size_t>{0});
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("nothing is admitted in a step that preempts, and nothing that has no 
 
 TEST_CASE("none overtakes the first that does not fit", "[scheduler]") {
   const std::vector waiting = {request(0, 1600, 10), request(1, 4, 4)};
-  CHECK(planned({}, waiting, 50 * kPageBytes, {}).parts.empty());
+  CHECK(planned({}, waiting, 50 * kPageBytes, {}).shares.empty());
   const std::vector turned = {request(1, 1600, 10), request(0, 4, 4)};
   CHECK(indices(planned({}, turned, 50 * kPageBytes, {})) == std::vector<std::size_t>{1});
 }
@@ -218,7 +218,7 @@ TEST_CASE("a batch that is not continuous begins whole", "[scheduler]") {
   CHECK(indices(planned(running, waiting, 1 << 30, {.batching = Batching::fixed})).size() == 1);
   CHECK(indices(planned({}, waiting, 1 << 30, {.batching = Batching::fixed})).size() == 2);
   StepLimits limits{.max_running = 4, .batching = Batching::dynamic, .max_wait = 50.0};
-  CHECK(planned({}, waiting, 1 << 30, limits, *first_come(), 10.0).parts.empty());
+  CHECK(planned({}, waiting, 1 << 30, limits, *first_come(), 10.0).shares.empty());
   CHECK(indices(planned({}, waiting, 1 << 30, limits, *first_come(), 51.0)).size() == 2);
   limits.max_running = 2;
   CHECK(indices(planned({}, waiting, 1 << 30, limits, *first_come(), 10.0)).size() == 2);
@@ -273,7 +273,7 @@ TEST_CASE("plans keep within pages and rows, and every request ends", "[schedule
         REQUIRE(seen.insert(index).second);
         freed += running[index].held;
       }
-      for (const auto& part : plan.parts) {
+      for (const auto& part : plan.shares) {
         REQUIRE(seen.insert(part.request).second);
         const bool is_new = part.request >= running.size();
         const PlannedRequest& one = is_new ? waiting[part.request - running.size()] : running[part.request];
@@ -292,7 +292,7 @@ TEST_CASE("plans keep within pages and rows, and every request ends", "[schedule
       // Play it.
       const std::size_t before = running.size();
       std::vector<std::size_t> admitted;
-      for (const auto& part : plan.parts) {
+      for (const auto& part : plan.shares) {
         PlannedRequest one = part.request < before ? running[part.request] : waiting[part.request - before];
         const bool draws = part.rows == one.needed();
         one.computed += part.rows;
@@ -337,7 +337,7 @@ TEST_CASE("drafts have rows while they pay, and a full batch has none", "[schedu
     const StepPlan plan = planned(running, {}, free, limits);
     std::vector<std::uint32_t> drafts;
     std::uint32_t rows = 0;
-    for (const auto& part : plan.parts) {
+    for (const auto& part : plan.shares) {
       drafts.push_back(part.rows - 1);
       rows += part.rows;
     }
@@ -377,7 +377,7 @@ TEST_CASE("drafts have rows while they pay, and a full batch has none", "[schedu
   std::vector<PlannedRequest> near{decoding(0, 30, 1, pages)};
   near[0].drafts = 6;
   near[0].draft_chance = 0.95;
-  CHECK(planned(near, {}, 0, {}).parts[0].rows == 2);  // positions 30 and 31 have their page
+  CHECK(planned(near, {}, 0, {}).shares[0].rows == 2);  // positions 30 and 31 have their page
   // Each draft behind the first may branch off, where there is a page for it.
   const auto branches_of = [&](std::uint32_t branches, std::uint64_t free) {
     std::vector<PlannedRequest> running{decoding(0, 5, 1, pages)};
@@ -385,9 +385,9 @@ TEST_CASE("drafts have rows while they pay, and a full batch has none", "[schedu
     running[0].branches = branches;
     running[0].draft_chance = std::numeric_limits<double>::infinity();
     const StepPlan plan = planned(running, {}, free, {});
-    CHECK(plan.parts[0].rows == 7);
-    CHECK(plan.bytes == plan.parts[0].branches * kPageBytes);
-    return plan.parts[0].branches;
+    CHECK(plan.shares[0].rows == 7);
+    CHECK(plan.bytes == plan.shares[0].branches * kPageBytes);
+    return plan.shares[0].branches;
   };
   CHECK(branches_of(0, 1 << 30) == 0);
   CHECK(branches_of(3, 1 << 30) == 3);
@@ -398,7 +398,7 @@ TEST_CASE("drafts have rows while they pay, and a full batch has none", "[schedu
   std::vector<PlannedRequest> both{decoding(0, 30, 3, pages), request(1, 900, 10)};
   both[0].drafts = 6;
   both[0].draft_chance = 0.9;
-  CHECK(planned(both, {}, 1 << 30, {}).parts[0].rows == 1);
+  CHECK(planned(both, {}, 1 << 30, {}).shares[0].rows == 1);
 }
 
 }  // namespace test_plan_step

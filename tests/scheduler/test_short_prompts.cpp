@@ -63,7 +63,7 @@ class Play {
     CHECK(plan.preempted.empty());  // whoever was admitted has room
     rows.clear();
     const std::size_t before = running.size();
-    for (const auto& part : plan.parts) {
+    for (const auto& part : plan.shares) {
       if (part.request >= before) running.push_back(waiting[part.request - before]);
       PlannedRequest& one = part.request >= before ? running.back() : running[part.request];
       REQUIRE(rows.emplace(one.order, part.rows).second);
@@ -293,7 +293,7 @@ TEST_CASE("who waits for another's pages does so only while that one is served",
     StepPlan plan;
     planner.plan(running, waiting, {.cost = Play::pages(), .free = 1 << 30}, millisecond_rows(), *first_come(), limits(), 0.0, plan);
     std::vector<std::pair<std::size_t, std::uint32_t>> parts;
-    for (const auto& part : plan.parts) parts.emplace_back(part.request, part.rows);
+    for (const auto& part : plan.shares) parts.emplace_back(part.request, part.rows);
     return parts;
   };
   using Parts = std::vector<std::pair<std::size_t, std::uint32_t>>;
@@ -325,8 +325,8 @@ TEST_CASE("a plan counts what a prompt has in two pieces once, and serves nobody
   for (PlannedRequest& one : tight) one.computed = 16, one.held = 2;
   const StepPlan plan = plan_of(tight, {}, 0);
   CHECK(plan.preempted == std::vector<std::size_t>{1});
-  REQUIRE(plan.parts.size() == 1);
-  CHECK(plan.parts[0].request == 0);
+  REQUIRE(plan.shares.size() == 1);
+  CHECK(plan.shares[0].request == 0);
 }
 
 // The same through a scheduler: steps counted, and the tokens are those that each gives alone.

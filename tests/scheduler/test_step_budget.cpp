@@ -42,7 +42,7 @@ Waits serve(const Machine& machine, const StepLimits& limits) {
     planner.plan(running, waiting, {.cost = {}, .free = UINT64_MAX / 4}, costs, *first_come(), limits, now, plan);
     StepLoad load;  // as the scheduler counts
     const std::size_t before = running.size();
-    for (const auto& part : plan.parts) {
+    for (const auto& part : plan.shares) {
       const bool is_new = part.request >= before;
       if (is_new) running.push_back(waiting[part.request - before]);
       PlannedRequest& request = is_new ? running.back() : running[part.request];

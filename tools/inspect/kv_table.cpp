@@ -30,7 +30,7 @@ Sum times(Sum a, Sum b) {
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-Sum block_bytes(const KvQuestion& question, DType type, kv::Part part, std::uint64_t head_dim) {
+Sum block_bytes(const KvQuestion& question, DType type, kv::KeyOrValue part, std::uint64_t head_dim) {
   const Sum bytes = plus(times(kv_record_bytes(type, part, head_dim), question.page_tokens), kBlockAlignment - 1);
   return bytes ? Sum(*bytes / kBlockAlignment * kBlockAlignment) : std::nullopt;
 }
@@ -38,8 +38,8 @@ Sum block_bytes(const KvQuestion& question, DType type, kv::Part part, std::uint
 // Returns the bytes of one page of these layers on one device.
 Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType asked) {
   const DType type = group.type != DType::automatic ? group.type : asked;
-  const Sum values = group.latent ? Sum(0) : block_bytes(question, type, kv::Part::value, group.value_dim);
-  const Sum head = plus(block_bytes(question, type, kv::Part::key, group.key_dim), values);
+  const Sum values = group.latent ? Sum(0) : block_bytes(question, type, kv::KeyOrValue::value, group.value_dim);
+  const Sum head = plus(block_bytes(question, type, kv::KeyOrValue::key, group.key_dim), values);
   return times(times(head, divide_up(group.kv_heads, question.tp)), group.layers);
 }
 
@@ -150,7 +150,7 @@ std::uint64_t device_weights(const KvQuestion& question) noexcept { return divid
 Result<std::vector<KvRow>> kv_table(const KvQuestion& question) {
   if (auto ok = check(question); !ok) return ok.error();
   const bool latent = std::ranges::any_of(question.groups, &KvLayers::latent);
-  const auto holds = [&](DType type) { return !latent || kv_record_bytes(type, kv::Part::key, 0) == 0; };  // a type without scales
+  const auto holds = [&](DType type) { return !latent || kv_record_bytes(type, kv::KeyOrValue::key, 0) == 0; };  // a type without scales
   const auto refused = [](DType type) {
     return refuse(fmt::format("{} does not hold latent attention's keys; choose f32, f16 or bf16", to_string(type)));
   };

@@ -151,25 +151,25 @@ bool Replica::step() {
   const double begin_plan = steady_seconds();
   planner_.plan(running_, waiting_, room(), options_.costs, *options_.policy, options_.limits, now_, plan_);
   figures_.scheduler.add(steady_seconds() - begin_plan);
-  if (plan_.parts.empty() && plan_.preempted.empty()) return false;
+  if (plan_.shares.empty() && plan_.preempted.empty()) return false;
   file_seconds_ = 0.0;
   const std::size_t running = running_.size();
   std::vector<std::size_t> admitted;
-  for (const StepPlan::Part& part : plan_.parts) {
-    if (part.request < running) continue;
-    admit(part.request - running);
-    admitted.push_back(part.request - running);
+  for (const StepPlan::Share& share : plan_.shares) {
+    if (share.request < running) continue;
+    admit(share.request - running);
+    admitted.push_back(share.request - running);
   }
   const double seconds = plan_.seconds + file_seconds_;
   const double begin = now_;
   now_ += seconds;
   std::size_t next = running;
-  for (const StepPlan::Part& part : plan_.parts) {
-    const std::size_t index = part.request < running ? part.request : next++;
+  for (const StepPlan::Share& share : plan_.shares) {
+    const std::size_t index = share.request < running ? share.request : next++;
     if (running_times_[index].scheduled < 0) running_times_[index].scheduled = begin;
-    compute(index, part.rows);
+    compute(index, share.rows);
   }
-  if (!plan_.parts.empty()) {
+  if (!plan_.shares.empty()) {
     figures_.step.add(seconds);
     figures_.batch.add(plan_.load.rows);
   }

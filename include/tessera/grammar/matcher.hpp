@@ -17,7 +17,7 @@
 namespace tessera {
 
 namespace grammar {
-struct Cache;
+struct MaskCache;
 }
 
 // Follows one text token by token. After an error nothing has changed. Threads: one at a time; matchers of the same grammar may be used by
@@ -49,10 +49,10 @@ class Matcher {
   [[nodiscard]] std::size_t accepted() const noexcept { return states_.empty() ? 0 : states_.size() - 1; }
 
  private:
-  Matcher(std::shared_ptr<const grammar::Compiled> grammar, std::shared_ptr<grammar::Cache> cache);
+  Matcher(std::shared_ptr<const grammar::Compiled> grammar, std::shared_ptr<grammar::MaskCache> cache);
 
   std::shared_ptr<const grammar::Compiled> grammar_;
-  std::shared_ptr<grammar::Cache> cache_;
+  std::shared_ptr<grammar::MaskCache> cache_;
   std::vector<std::uint32_t> states_;  // [accepted + 1]
   std::vector<std::uint64_t> mask_;
 };

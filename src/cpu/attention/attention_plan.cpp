@@ -63,13 +63,13 @@ void AttentionPlan::reserve(std::size_t rows) {
   shared_.reserve(rows);
 }
 
-void AttentionPlan::start(const Step& step) noexcept {
-  step_ = step;
-  const std::size_t most_rows = attend_rows(step.queries, step.query_group);
+void AttentionPlan::start(const Call& call) noexcept {
+  call_ = call;
+  const std::size_t most_rows = attend_rows(call.queries, call.query_group);
   cut_rows(most_rows);
   find_globals();
   // A block with more than half of the queries that suit the kernel gains little from more queries.
-  shares_ = shared_.find(step.rows, step.sequences, step.shape, most_rows / 2, blocks_);
+  shares_ = shared_.find(call.rows, call.sequences, call.shape, most_rows / 2, blocks_);
   ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
 }
 
@@ -80,10 +80,10 @@ AttentionPlan::Ahead AttentionPlan::behind_globals() const noexcept {
 
 void AttentionPlan::find_globals() noexcept {
   global_blocks_.clear();
-  if (step_.shape.globals == 0) return;
+  if (call_.shape.globals == 0) return;
   for (const RowBlock& block : blocks_) {
     const Chunks chunks =
-        global_chunks_of(step_.rows[block.row + block.rows - 1].position + 1, step_.shape.window, step_.shape.globals);
+        global_chunks_of(call_.rows[block.row + block.rows - 1].position + 1, call_.shape.window, call_.shape.globals);
     if (chunks.last != 0) global_blocks_.push_back({block.row, block.rows, chunks});
   }
 }
@@ -93,7 +93,7 @@ bool AttentionPlan::next(AttentionPhase& phase) noexcept {
     case Ahead::globals:
       phase = phase_of(global_blocks_);
       phase.is_last = false;
-      phase.globals = step_.shape.globals;
+      phase.globals = call_.shape.globals;
       ahead_ = behind_globals();
       return true;
     case Ahead::before:
@@ -115,23 +115,23 @@ bool AttentionPlan::next(AttentionPhase& phase) noexcept {
 }
 
 // Returns the number of tasks that evens out threads of unequal speed.
-std::size_t AttentionPlan::enough() const noexcept { return step_.slots > 1 ? 4 * step_.slots : 0; }
+std::size_t AttentionPlan::enough() const noexcept { return call_.slots > 1 ? 4 * call_.slots : 0; }
 
 // Returns how many chunks of blocks of `block_rows` rows there is room for, in partial results.
 std::size_t AttentionPlan::room(std::size_t block_rows) const noexcept {
-  const std::size_t queries = split_queries(step_.query_group);
-  return split_pieces(step_.slots) * queries / std::max(block_rows * step_.query_group, queries);
+  const std::size_t queries = split_queries(call_.query_group);
+  return split_pieces(call_.slots) * queries / std::max(block_rows * call_.query_group, queries);
 }
 
 // Cuts the step's rows into blocks of one sequence and consecutive positions.
 void AttentionPlan::cut_rows(std::size_t most_rows) noexcept {
-  const auto& rows = step_.rows;
+  const auto& rows = call_.rows;
   blocks_.clear();
   for (std::size_t row = 0, end = 0; row < rows.size(); row = end) {
     for (end = row + 1; end < rows.size() && end - row < most_rows; ++end) {
       if (rows[end].sequence != rows[row].sequence || rows[end].position != rows[end - 1].position + 1) break;
     }
-    blocks_.push_back({row, end - row, chunks_of(rows[row].position, rows[end - 1].position + 1, step_.shape.window)});
+    blocks_.push_back({row, end - row, chunks_of(rows[row].position, rows[end - 1].position + 1, call_.shape.window)});
   }
 }
 
@@ -141,7 +141,7 @@ AttentionPhase AttentionPlan::phase_of(std::span<const RowBlock> blocks) const n
     phase.block_rows = std::max(phase.block_rows, block.rows);
     phase.most_chunks = std::max(phase.most_chunks, block.chunks.last - block.chunks.first);
   }
-  const std::size_t units = blocks.size() * step_.kv_heads, at_once = room(phase.block_rows);
+  const std::size_t units = blocks.size() * call_.kv_heads, at_once = room(phase.block_rows);
   if (units >= enough() || units > at_once || phase.most_chunks == 1) return phase;
   phase.chunks_at_once = static_cast<std::size_t>(std::min<std::uint64_t>(at_once / units, phase.most_chunks));
   phase.chunks_a_task = std::max<std::size_t>(1, phase.chunks_at_once * units / (2 * enough()));
@@ -150,22 +150,22 @@ AttentionPhase AttentionPlan::phase_of(std::span<const RowBlock> blocks) const n
 
 // Takes fewer rows for each block only if there are not enough tasks even with split chunks, because each block reads the keys.
 AttentionPhase AttentionPlan::shared_phase() noexcept {
-  std::size_t most_rows = attend_rows(step_.queries, step_.query_group);
+  std::size_t most_rows = attend_rows(call_.queries, call_.query_group);
   for (;; most_rows = (most_rows + 1) / 2) {
     shared_.cut(most_rows, shared_blocks_);
     AttentionPhase phase = phase_of(shared_blocks_);
     phase.row_numbers = shared_.row_numbers();
     phase.is_last = false;
-    const std::size_t tasks = shared_blocks_.size() * step_.kv_heads * std::max<std::size_t>(phase.chunks_at_once, 1);
-    if (tasks >= enough() || most_rows <= attend_rows(split_queries(step_.query_group), step_.query_group)) return phase;
+    const std::size_t tasks = shared_blocks_.size() * call_.kv_heads * std::max<std::size_t>(phase.chunks_at_once, 1);
+    if (tasks >= enough() || most_rows <= attend_rows(split_queries(call_.query_group), call_.query_group)) return phase;
   }
 }
 
 AttentionPhase AttentionPlan::rest() noexcept {
   if (shares_) return phase_of(blocks_);
-  std::size_t most_rows = attend_rows(step_.queries, step_.query_group);
-  const std::size_t fewest = attend_rows(split_queries(step_.query_group), step_.query_group);
-  while (blocks_.size() * step_.kv_heads < enough() && most_rows > fewest) {
+  std::size_t most_rows = attend_rows(call_.queries, call_.query_group);
+  const std::size_t fewest = attend_rows(split_queries(call_.query_group), call_.query_group);
+  while (blocks_.size() * call_.kv_heads < enough() && most_rows > fewest) {
     most_rows = (most_rows + 1) / 2;
     cut_rows(most_rows);
   }

@@ -48,7 +48,7 @@ struct AttentionPhase {
 
 class AttentionPlan {
  public:
-  struct Step {
+  struct Call {
     std::span<const backend::RowTable> rows;
     std::span<const KvView> sequences;
     backend::AttentionShape shape;
@@ -58,7 +58,7 @@ class AttentionPlan {
 
   void reserve(std::size_t rows);
   // Begins the plan of a step. Allocates nothing if the step has no more rows than reserved.
-  void start(const Step& step) noexcept;
+  void start(const Call& call) noexcept;
   // Returns whether rows have chunks in more than one phase.
   [[nodiscard]] bool shares() const noexcept { return shares_ || !global_blocks_.empty(); }
   // Gives the next phase, valid until the next call. Returns false at the end.
@@ -76,7 +76,7 @@ class AttentionPlan {
   [[nodiscard]] std::size_t enough() const noexcept;
   [[nodiscard]] std::size_t room(std::size_t block_rows) const noexcept;
 
-  Step step_;
+  Call call_;
   bool shares_ = false;
   Ahead ahead_ = Ahead::nothing;
   SharedChunks shared_;

@@ -169,7 +169,7 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
         const float* sinks = call.shape.sinks != nullptr ? call.shape.sinks->data + head : nullptr;
         if (!phase.is_last || done + chunks != all) continue;
         finish_partials(group, value_dim, sinks, state, to);
-        if (!kv::rotates(kv_of(phase, block).layout->layer(call.shape.layer).dtype, kv::Part::value)) continue;
+        if (!kv::rotates(kv_of(phase, block).layout->layer(call.shape.layer).dtype, kv::KeyOrValue::value)) continue;
         for (std::size_t j = 0; j < group; ++j) kv::rotate(to + j * value_dim, value_dim, kv::Turn::out);
       }
     });

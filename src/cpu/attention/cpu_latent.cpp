@@ -101,7 +101,7 @@ Status CpuBackend::latent_append(const backend::LatentShape& shape, Act turned_q
     std::memcpy(key, turned_key, turned * sizeof(float));
     std::memcpy(key + turned, values, width * sizeof(float));
     const backend::RowTable& at = rows_[row];
-    const kv::HeadPart all{.layer = shape.layer, .part = kv::Part::key, .head = 0};
+    const kv::HeadPart all{.layer = shape.layer, .part = kv::KeyOrValue::key, .head = 0};
     kv::encode(sequences_[at.sequence], all, at.position, key);
     for (const KvView& branch : branches_of(at)) kv::encode(branch, all, at.position, key);
   });

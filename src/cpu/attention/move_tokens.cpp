@@ -10,8 +10,8 @@ namespace tessera::cpu {
 
 void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,
                  const backend::RopeTable& rope, std::span<const float> turn) noexcept {
-  const kv::HeadPart keys{.layer = layer, .part = kv::Part::key, .head = head};
-  const kv::HeadPart values{.layer = layer, .part = kv::Part::value, .head = head};
+  const kv::HeadPart keys{.layer = layer, .part = kv::KeyOrValue::key, .head = head};
+  const kv::HeadPart values{.layer = layer, .part = kv::KeyOrValue::value, .head = head};
   const bool has_values = kv.layout->layer(layer).shape.parts().size() > 1;  // beside the keys
   alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
   // In ascending order, to lower positions: no token is overwritten before it has been moved.

@@ -26,7 +26,7 @@ Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, 
   if (kv.dtype == DType::f32 && page_tokens >= kKeyGroup) {  // K can be read in place
     return {reinterpret_cast<const float*>(kv.k_block(head, kv.page_of(position))) + kv.slot_of(position), page_tokens};
   }
-  kv::visit(kv.dtype, kv::Part::key, [&]<class C>(std::type_identity<C>) {
+  kv::visit(kv.dtype, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) {
     if (page_tokens >= kKeyGroup) {
       kv::decode_keys<C, kKeyGroup>(kv.k_block(head, kv.page_of(position)), page_tokens, dim, kv.slot_of(position), scratch,
                                  kKeyGroup);
@@ -50,7 +50,7 @@ const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t 
     return reinterpret_cast<const float*>(block) + kv.slot_of(position) * dim;
   }
   if (in_keys) {
-    kv::visit(kv.dtype, kv::Part::value, [&]<class C>(std::type_identity<C>) {
+    kv::visit(kv.dtype, kv::KeyOrValue::value, [&]<class C>(std::type_identity<C>) {
       for (std::size_t j = first; j < last; ++j) {
         kv::decode_last_of_key<C>(kv.v_block(head, kv.page_of(position + j)), page_tokens, dim, kv.slot_of(position + j),
                                   scratch + j * dim);
@@ -59,7 +59,7 @@ const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t 
     return scratch;
   }
   const std::size_t step = std::min(page_tokens, kKeyGroup);
-  kv::visit(kv.dtype, kv::Part::value, [&]<class C>(std::type_identity<C>) {
+  kv::visit(kv.dtype, kv::KeyOrValue::value, [&]<class C>(std::type_identity<C>) {
     for (std::size_t page = first / step * step; page < last; page += step) {
       const std::size_t from = std::max(first, page), to = std::min(last, page + step);
       kv::decode_values<C>(kv.v_block(head, kv.page_of(position + page)), page_tokens, dim, kv.slot_of(position + from),

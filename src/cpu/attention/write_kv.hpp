@@ -12,8 +12,8 @@ namespace tessera::cpu {
 // Writes one row's key [key_dim] and value [value_dim] of one head into its slot, in the cache's type.
 inline void write_kv(const KvView& kv, std::size_t layer, std::size_t kv_head, std::uint64_t position, const float* key,
                      const float* value) noexcept {
-  kv::encode(kv, {.layer = layer, .part = kv::Part::key, .head = kv_head}, position, key);
-  kv::encode(kv, {.layer = layer, .part = kv::Part::value, .head = kv_head}, position, value);
+  kv::encode(kv, {.layer = layer, .part = kv::KeyOrValue::key, .head = kv_head}, position, key);
+  kv::encode(kv, {.layer = layer, .part = kv::KeyOrValue::value, .head = kv_head}, position, value);
 }
 
 }  // namespace tessera::cpu

@@ -106,11 +106,11 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(source.settings()));
   TESSERA_TRY(blueprint.spec, read_spec(source, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context, .mtp = options.mtp}));
-  TESSERA_TRY_STATUS(check_parts(blueprint.spec, backend));
+  TESSERA_TRY_STATUS(check_capabilities(blueprint.spec, backend));
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(source, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(source, *blueprint.architecture, blueprint.spec));
   for (const Binding& binding : blueprint.bindings) {
-    if (binding.companions.has(Companion::factors) && !backend.computes(backend::Part::weight_scales)) {
+    if (binding.companions.has(Companion::factors) && !backend.computes(backend::Capability::weight_scales)) {
       return make_error(ErrorCode::unsupported, "tensor {}: backend {} does not scale products; the cpu backend does",
                         source.tensors()[binding.companions[Companion::factors]].name, backend.name());
     }

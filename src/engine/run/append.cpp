@@ -102,7 +102,7 @@ Result<Logits> append(Session::State& session, std::span<const Token> tokens, co
     session.next_logits.drop_excess(vocab);
     return std::move(status).error();
   }
-  settle(run, part);
+  after_commit(run, part);
   if (wanted > 0) std::swap(session.logits, session.next_logits);
   session.logits_rows = wanted;
   session.has_last = has_last;
@@ -167,7 +167,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
   run.compute();
   TESSERA_TRY_STATUS(scored);
   TESSERA_TRY_STATUS(run.outcome(part));
-  settle(run, part);
+  after_commit(run, part);
   std::swap(session.logits, session.next_logits);
   session.logits_rows = 1;
   session.has_last = true;

@@ -130,7 +130,7 @@ void run_members(Run& run, std::vector<Member>& members) {
     for (Member* member : ready) {
       member->outcome = run.outcome(member->part);
       if (!member->outcome) continue;
-      detail::settle(run, member->part);
+      detail::after_commit(run, member->part);
       keep_logits(*member->session, run.rows(member->part).back());
     }
   }

@@ -33,7 +33,7 @@ Status make_ready(Run& run, std::size_t part) noexcept {
   return run.prepare(part);
 }
 
-void settle(Run& run, std::size_t part) noexcept {
+void after_commit(Run& run, std::size_t part) noexcept {
   run.commit(part);
   (void)cut_if_full(*run.part(part).session);
   (void)drop_if_over(*run.part(part).session);

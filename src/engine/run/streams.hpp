@@ -1,4 +1,4 @@
-// Cuts sessions that go on when their context is full (StreamOptions), and the calls around a run's part: make_ready(), settle().
+// Cuts sessions that go on when their context is full (StreamOptions), and the calls around a run's part: make_ready(), after_commit().
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,6 @@ Status cut_if_full(Session::State& session) noexcept;
 // part is closed and the session as it was. Exception: the cut or the drop stays.
 Status make_ready(Run& run, std::size_t part) noexcept;
 // Commits the part, cuts the stream if its context is full now, and drops tokens beyond the session's token budget.
-void settle(Run& run, std::size_t part) noexcept;
+void after_commit(Run& run, std::size_t part) noexcept;
 
 }  // namespace tessera::detail

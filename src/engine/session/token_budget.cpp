@@ -32,7 +32,7 @@ Status check_token_budget(const TokenBudget& budget, std::uint64_t context, cons
   if (budget.choice == TokenChoice::window && budget.sinks >= tokens_left(budget)) {
     return make_error(ErrorCode::invalid_argument, "{} sinks are all that a budget of {} keeps", budget.sinks, budget.tokens);
   }
-  if (counts_attention(budget) && !backend.computes(backend::Part::votes)) {
+  if (counts_attention(budget) && !backend.computes(backend::Capability::votes)) {
     return make_error(ErrorCode::unsupported, "backend {} does not count what rows attend to, which h2o and snapkv choose tokens by; choose window",
                       backend.name());
   }

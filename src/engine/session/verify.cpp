@@ -77,7 +77,7 @@ struct Compared {
 };
 
 // Returns the first position of [first, length) at which the head's records differ; `length` if none does. Counts in `found`.
-std::uint64_t compare(const Compared& in, kv::Part part, std::size_t head, Verification& found) {
+std::uint64_t compare(const Compared& in, kv::KeyOrValue part, std::size_t head, Verification& found) {
   std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
   const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);
   const KvView view = in.session.view(), other_view = in.replay.view();
@@ -116,13 +116,13 @@ Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verifica
     const KvLayerShape& shape = a.layout().layer(layer).shape;
     for (std::uint32_t head = 0; head < shape.kv_heads; ++head) {
       const bool before = found.records > 0;
-      const auto key = compare(in, kv::Part::key, head, found);
-      const auto value = shape.parts().size() == 1 ? length : compare(in, kv::Part::value, head, found);
+      const auto key = compare(in, kv::KeyOrValue::key, head, found);
+      const auto value = shape.parts().size() == 1 ? length : compare(in, kv::KeyOrValue::value, head, found);
       if (before || std::min(key, value) == length) continue;
       found.layer = layer;
       found.head = head;
       found.position = std::min(key, value);
-      found.part = key <= value ? kv::Part::key : kv::Part::value;
+      found.part = key <= value ? kv::KeyOrValue::key : kv::KeyOrValue::value;
     }
   }
   return {};
@@ -170,7 +170,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
                      ? "the logits after the last token differ; all keys and values are the same"
                      : fmt::format("{} of {} keys and values differ, first layer {}, head {}, position {}: the {}", found.records,
                                    found.compared, found.layer, found.head, found.position,
-                                   found.part == kv::Part::key ? "key" : "value");
+                                   found.part == kv::KeyOrValue::key ? "key" : "value");
     return found;
   }, ErrorCode::callback_failed);
 }

@@ -161,8 +161,8 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved, const K
     if (!saved.has_section(i)) continue;
     const SavedLayer& layer = saved.of_layers[i];
     const DType type = layout.layer(i).dtype;
-    const std::uint64_t value = layer.value_dim != 0 ? kv::record_bytes(type, kv::Part::value, layer.value_dim) : 0;
-    const std::uint64_t record = layer.kv_heads * (kv::record_bytes(type, kv::Part::key, layer.key_dim) + value);
+    const std::uint64_t value = layer.value_dim != 0 ? kv::record_bytes(type, kv::KeyOrValue::value, layer.value_dim) : 0;
+    const std::uint64_t record = layer.kv_heads * (kv::record_bytes(type, kv::KeyOrValue::key, layer.key_dim) + value);
     const std::uint64_t state = saved.length > 0 ? layout.layer(i).shape.state_bytes : 0;
     const auto records = state != 0 ? state : checked_multiply(saved.length - layer.first, record);
     bytes = bytes && records ? checked_add(*bytes, *records) : std::nullopt;
@@ -363,7 +363,7 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto to, kv::LayerOnHost::blank(kv, layer, first, kv.length(), host));
   const KvLayerShape& shape = kv.layout().layer(layer).shape;
-  for (const kv::Part part : shape.parts()) {
+  for (const kv::KeyOrValue part : shape.parts()) {
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const kv::HeadPart of = to.head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*to.view().layout, of);

@@ -21,7 +21,7 @@ namespace {
 
 using namespace detail::snapshot;
 
-struct Part {
+struct Section {
   SectionType type;
   std::uint64_t length;  // bytes of the payload
 };
@@ -31,15 +31,15 @@ class Writer {
  public:
   Writer(const ByteSink& sink, std::span<std::byte> buffer) noexcept : sink_(sink), buffer_(buffer) {}
 
-  Status header(std::span<const Part> parts) {
+  Status header(std::span<const Section> parts) {
     Header header{.file_bytes = sizeof(Header), .sections = static_cast<std::uint32_t>(parts.size())};
-    for (const Part& part : parts) header.file_bytes += kSectionOverhead + part.length;
+    for (const Section& part : parts) header.file_bytes += kSectionOverhead + part.length;
     header.checksum = checksum_of(header);
     seal_.add(bytes_of(header));
     return raw(bytes_of(header));
   }
 
-  Status begin(const Part& part) {
+  Status begin(const Section& part) {
     SectionHeader header{.type = part.type, .length = part.length};
     header.checksum = checksum_of(header);
     payload_ = Hasher64();
@@ -110,7 +110,7 @@ std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
   const DType dtype = s.kv.layout().layer(layer).dtype;
   std::uint64_t bytes = 0;  // a key and a value of one token and head
-  for (const kv::Part part : shape.parts()) bytes += kv::record_bytes(dtype, part, shape.dim(part));
+  for (const kv::KeyOrValue part : shape.parts()) bytes += kv::record_bytes(dtype, part, shape.dim(part));
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
 }
 
@@ -127,10 +127,10 @@ std::vector<std::size_t> saved_layers(const Session::State& s) {
 
 bool has_votes(const Session::State& s) { return s.votes.voted != 0; }
 
-std::vector<Part> parts_of(const Session::State& s) {
+std::vector<Section> parts_of(const Session::State& s) {
   std::uint64_t model = 0;
   for (const std::string& text : strings_of(s)) model += sizeof(std::uint32_t) + text.size();
-  std::vector<Part> parts = {{SectionType::model, model},
+  std::vector<Section> parts = {{SectionType::model, model},
                              {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedLayer)},
                              {SectionType::tokens, s.tokens.size() * sizeof(Token)}};
   if (s.knows_logits()) parts.push_back({SectionType::logits, s.vocab() * sizeof(float)});
@@ -209,7 +209,7 @@ Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, first, kv.length(), host));
   const KvLayerShape& shape = kv.layout().layer(layer).shape;
-  for (const kv::Part part : shape.parts()) {
+  for (const kv::KeyOrValue part : shape.parts()) {
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const kv::HeadPart of = from.head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*from.view().layout, of);
@@ -230,11 +230,11 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
   Memory& host = *s.shared->options.memory;
   TESSERA_TRY(Buffer buffer, Buffer::allocate(host, kChunkBytes, "saving a session"));
   Writer out(sink, {buffer.data(), buffer.size()});
-  const std::vector<Part> parts = parts_of(s);
+  const std::vector<Section> parts = parts_of(s);
   TESSERA_TRY_STATUS(out.header(parts));
   const std::vector<std::size_t> layers = saved_layers(s);
   auto layer = layers.begin();
-  for (const Part& part : parts) {
+  for (const Section& part : parts) {
     TESSERA_TRY_STATUS(out.begin(part));
     switch (part.type) {
       case SectionType::model: TESSERA_TRY_STATUS(put_model(out, s)); break;

@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kCommandR = {
     .name = "command-r",
     .norm = NormKind::layer,
-    .block = Block::parallel,
+    .wiring = Wiring::parallel,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

@@ -11,7 +11,7 @@ namespace tessera::arch {
 inline constexpr Architecture kDeepSeek2 = {
     .name = "deepseek2",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

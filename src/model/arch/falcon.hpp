@@ -10,7 +10,7 @@ namespace tessera::arch {
 inline constexpr Architecture kFalcon = {
     .name = "falcon",
     .norm = NormKind::layer,
-    .block = Block::parallel,
+    .wiring = Wiring::parallel,
     .ffn = Ffn::plain,
     .activation = ActivationKind::gelu_erf,
     .positions = Positions::rope,

@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kGemma = {
     .name = "gemma",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::gelu_tanh,
     .positions = Positions::rope,

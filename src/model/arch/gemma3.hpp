@@ -10,7 +10,7 @@ namespace tessera::arch {
 inline constexpr Architecture kGemma3 = {
     .name = "gemma3",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::gelu_tanh,
     .positions = Positions::rope,

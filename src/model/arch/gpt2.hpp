@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kGpt2 = {
     .name = "gpt2",
     .norm = NormKind::layer,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::plain,
     .activation = ActivationKind::gelu_tanh,
     .positions = Positions::learned,

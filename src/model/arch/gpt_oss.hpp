@@ -10,7 +10,7 @@ namespace tessera::arch {
 inline constexpr Architecture kGptOss = {
     .name = "gpt-oss",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::clamped_swiglu,
     .positions = Positions::rope,

@@ -10,7 +10,7 @@ namespace tessera::arch {
 inline constexpr Architecture kLlama = {
     .name = "llama",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

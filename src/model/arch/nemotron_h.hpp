@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kNemotronH = {
     .name = "nemotron_h",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::plain,
     .activation = ActivationKind::squared_relu,
     .positions = Positions::rope,

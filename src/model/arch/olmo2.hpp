@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kOlmo2 = {
     .name = "olmo2",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

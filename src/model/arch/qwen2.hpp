@@ -8,7 +8,7 @@ namespace tessera::arch {
 inline constexpr Architecture kQwen2 = {
     .name = "qwen2",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

@@ -11,7 +11,7 @@ namespace tessera::arch {
 inline constexpr Architecture kQwen35 = {
     .name = "qwen35",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

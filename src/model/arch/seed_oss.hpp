@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kSeedOss = {
     .name = "seed_oss",
     .norm = NormKind::rms,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kStableLm = {
     .name = "stablelm",
     .norm = NormKind::layer,
-    .block = Block::sequential,
+    .wiring = Wiring::sequential,
     .ffn = Ffn::gated,
     .activation = ActivationKind::silu,
     .positions = Positions::rope,

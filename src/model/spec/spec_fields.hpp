@@ -82,7 +82,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"context", model.context, Counts::no},
                     Field{"norm", model.norm},
                     Field{"norm_eps", model.norm_eps},
-                    Field{"block", model.block},
+                    Field{"block", model.wiring},
                     Field{"positions", model.positions},
                     Field{"embedding_scale", model.embedding_scale},
                     Field{"logit_scale", model.logit_scale},

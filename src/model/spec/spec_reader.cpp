@@ -95,7 +95,7 @@ Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table
   ModelSpec spec;
   spec.architecture = table.name;
   TESSERA_TRY(spec.name, from.settings.string_or(Setting::name, ""));
-  spec.block = table.block;
+  spec.wiring = table.wiring;
   spec.positions = table.positions;
   TESSERA_TRY_STATUS(read_norm(from, spec));
   TESSERA_TRY(spec.d_model, from.count(Setting::d_model));

@@ -35,7 +35,7 @@ bool as_if_alone(const Session& session) {
 }
 
 // All keys or values of a layer, decoded  [heads][positions][dim].
-std::vector<float> decoded(const Session& session, std::size_t layer, kv::Part part) {
+std::vector<float> decoded(const Session& session, std::size_t layer, kv::KeyOrValue part) {
   const KvCache& kv = session.kv();
   const auto host = must(kv::LayerOnHost::read(kv, layer, kv.first(), kv.length(), system_memory()));
   std::vector<float> values;
@@ -110,7 +110,7 @@ TEST_CASE("copies, also into other types and layouts", "[cuda][sessions]") {
       CHECK(relative_difference(converted.logits(), clone.logits()) <= tolerance_of_kv(type) + tolerance_of_kv(to));
       // To F32 nothing is lost.
       Session back = must(converted.convert({.dtype = DType::f32}));
-      CHECK(decoded(back, 0, kv::Part::key) == decoded(converted, 0, kv::Part::key));
+      CHECK(decoded(back, 0, kv::KeyOrValue::key) == decoded(converted, 0, kv::KeyOrValue::key));
     }
   }
 }

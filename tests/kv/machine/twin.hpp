@@ -206,7 +206,7 @@ class Records {
   static void for_each_part(const KvView& view, Fn&& fn) {
     for (std::size_t layer = 0; layer < view.layout->layers.size(); ++layer) {
       for (std::size_t head = 0; head < view.layout->layer(layer).shape.kv_heads; ++head) {
-        for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+        for (const kv::KeyOrValue part : {kv::KeyOrValue::key, kv::KeyOrValue::value}) {
           fn(kv::HeadPart{.layer = layer, .part = part, .head = head}, number_of(*view.layout, layer, head, part));
         }
       }
@@ -218,7 +218,7 @@ class Records {
     if (!on_host) throw std::runtime_error(on_host.error().text());
     return *std::move(on_host);
   }
-  static std::uint64_t number_of(const KvLayout& layout, std::size_t layer, std::size_t head, kv::Part part) {
+  static std::uint64_t number_of(const KvLayout& layout, std::size_t layer, std::size_t head, kv::KeyOrValue part) {
     const KvPlace at = layout.layers[layer];
     return ((at.group * 16u + at.layer) * 16u + head) * 2 + static_cast<unsigned>(part);
   }
@@ -226,7 +226,7 @@ class Records {
   static void for_each_part(const kv::LayerOnHost& on_host, const KvLayout& layout, std::size_t layer, std::uint64_t first,
                             Fn&& fn) {
     for (std::size_t head = 0; head < layout.layer(layer).shape.kv_heads; ++head) {
-      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+      for (const kv::KeyOrValue part : {kv::KeyOrValue::key, kv::KeyOrValue::value}) {
         fn(on_host.view(), on_host.head(part, head), number_of(layout, layer, head, part), first);
       }
     }

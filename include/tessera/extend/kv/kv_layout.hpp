@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kMaxHeadDim = 4096;
 inline constexpr std::uint32_t kStateTokens = 256;  // tokens between two states that other sequences may find
 
 namespace kv {
-enum class Part : std::uint8_t { key = 0, value = 1 };
+enum class KeyOrValue : std::uint8_t { key = 0, value = 1 };
 
 // Says where a layer's values are stored.
 enum class Values : std::uint8_t {
@@ -42,7 +42,7 @@ enum class Values : std::uint8_t {
 // Returns the types that a cache can hold.
 [[nodiscard]] std::span<const DType> kv_types() noexcept;
 // Returns the bytes of one token's key or value of one head, its scale included; 0 if a cache cannot hold the type.
-[[nodiscard]] std::uint64_t kv_record_bytes(DType type, kv::Part part, std::uint64_t head_dim) noexcept;
+[[nodiscard]] std::uint64_t kv_record_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim) noexcept;
 
 // The numbers of a layer that decide the bytes of a token.
 struct KvLayerShape {
@@ -53,11 +53,11 @@ struct KvLayerShape {
   kv::Values values = kv::Values::beside_keys;
 
   // Returns the parts that are stored for a token and head, in their order.
-  [[nodiscard]] std::span<const kv::Part> parts() const noexcept {
-    static constexpr std::array kParts = {kv::Part::key, kv::Part::value};
+  [[nodiscard]] std::span<const kv::KeyOrValue> parts() const noexcept {
+    static constexpr std::array kParts = {kv::KeyOrValue::key, kv::KeyOrValue::value};
     return std::span(kParts).first(values == kv::Values::in_keys ? 1 : 2);
   }
-  [[nodiscard]] std::uint32_t dim(kv::Part part) const noexcept { return part == kv::Part::key ? key_dim : value_dim; }
+  [[nodiscard]] std::uint32_t dim(kv::KeyOrValue part) const noexcept { return part == kv::KeyOrValue::key ? key_dim : value_dim; }
   // Returns the dimensions of values that are stored beside keys; 0 if values lie in keys.
   [[nodiscard]] std::uint32_t own_value_dim() const noexcept { return values == kv::Values::in_keys ? 0 : value_dim; }
 

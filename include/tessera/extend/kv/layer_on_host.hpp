@@ -30,7 +30,7 @@ class LayerOnHost {
 
   // Returns the view to pass to the functions of records.hpp; head() names the head for them.
   [[nodiscard]] KvView view() const noexcept;
-  [[nodiscard]] HeadPart head(Part part, std::size_t head) const noexcept {
+  [[nodiscard]] HeadPart head(KeyOrValue part, std::size_t head) const noexcept {
     return {.layer = in_place() ? layer_ : 0, .part = part, .head = head};
   }
 

@@ -2,7 +2,7 @@
 // hold the positions, in memory that the processor can address (layer_on_host.hpp brings them there).
 //
 //   std::vector<float> key(kv::dim_of(*view.layout, {.layer = 0}));
-//   kv::decode(view, {.layer = 0, .part = kv::Part::key, .head = 0}, position, key.data());
+//   kv::decode(view, {.layer = 0, .part = kv::KeyOrValue::key, .head = 0}, position, key.data());
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace tessera::kv {
 // One head's keys or values in one layer. Values that lie in keys (kv::Values::in_keys) have no part of their own.
 struct HeadPart {
   std::size_t layer = 0;
-  Part part = Part::key;
+  KeyOrValue part = KeyOrValue::key;
   std::size_t head = 0;
 };
 

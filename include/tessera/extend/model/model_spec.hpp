@@ -32,7 +32,7 @@ enum class Mixer : std::int32_t {
 enum class OutputGate : std::int32_t { none = 0, sigmoid = 1 };
 // yes: the weights of a token's experts are divided by their sum.
 enum class Renormalise : std::int32_t { no = 0, yes = 1 };
-enum class Block : std::int32_t {
+enum class Wiring : std::int32_t {
   sequential = 0,  // x += attention(norm(x)); x += ffn(norm(x))
   parallel = 1,    // x += attention(norm(x)) + ffn(norm(x))
 };
@@ -140,7 +140,7 @@ struct ModelSpec {
 
   NormKind norm = NormKind::rms;
   float norm_eps = 0.0f;
-  Block block = Block::sequential;
+  Wiring wiring = Wiring::sequential;
   Positions positions = Positions::rope;
   float embedding_scale = 1.0f;  // factor of the tokens' embeddings
   float logit_scale = 1.0f;

@@ -28,15 +28,15 @@ struct PageRoom {
 };
 
 struct StepPlan {
-  struct Part {
+  struct Share {
     std::size_t request;     // index into `running`, behind its end into `waiting`: running.size() + i
     std::uint32_t rows;      // rows, drafts and beams included
     std::uint32_t branches = 0;  // branches of the request's drafts for which there are pages
   };
-  std::vector<Part> parts;                // in order of service, admitted and resumed requests included
+  std::vector<Share> shares;                // in order of service, admitted and resumed requests included
   std::vector<std::size_t> preempted;     // indices into `running`, in order
   StepLoad load;
-  std::uint64_t bytes = 0;                // bytes of pages that the parts take
+  std::uint64_t bytes = 0;                // bytes of pages that the shares take
   double seconds = 0.0;                   // the time that the cost model predicts
 
   void clear() noexcept;
@@ -81,12 +81,12 @@ class StepPlanner {
 
   static constexpr std::size_t kWaits = ~std::size_t{0};
   struct Prompt {               // a prompt that may get rows of the step
-    Ranked ranked;              // `index` as in StepPlan::Part
+    Ranked ranked;              // `index` as in StepPlan::Share
     std::size_t place = kWaits; // index in `running_` of a running request
     std::uint64_t left = 0;     // rows until its first token
     std::uint64_t bytes = 0;    // bytes that a waiting request needs to be admitted
     std::uint32_t rows = 0;     // rows that it gets in this step
-    std::size_t part = 0;       // index in the plan's parts, if the prompt gets rows
+    std::size_t share = 0;      // index in the plan's shares, if the prompt gets rows
   };
 
   std::vector<Ranked> running_, waiting_;
