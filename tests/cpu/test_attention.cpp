@@ -285,6 +285,22 @@ void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: attention over two keys", "[cpu]") {
+  // The row at position 1 sees both keys. Its query fits key 0 by 1 and key 1 by 0, so with a scale of ln 3 it takes three
+  // quarters of value 0 and one quarter of value 1.
+  const Rig rig(DType::f32, 16, Shape{4, 4, 1}, 2, {1, 0, 0, 0, 0, 1, 0, 0}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Rows at{.position = 1, .rows = 1, .window = 0, .scale = 1.0986123f};
+  std::vector<float> out, scratch;
+  std::vector<std::byte*> pages;
+  for (const Set& set : sets()) {
+    if (!cpu::claim_set(set.set)) continue;
+    INFO(to_string(set.set));
+    const std::vector<float> query = {1, 0, 0, 0};
+    set.kernels.attend(Family::f32, cpu::kv_type_of(DType::f32)).run(job_of(rig, at, query, out, scratch, pages));
+    for (std::size_t i = 0; i < 4; ++i) CHECK(out[i] == Approx(2.0 + static_cast<double>(i)).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("attention over global keys and a window equals its family's reference", "[cpu]") {
   std::uint32_t seed = 700;
   for (const DType dtype : compared_types()) {

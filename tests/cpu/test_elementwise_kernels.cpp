@@ -48,6 +48,45 @@ constexpr std::size_t kSizes[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 288
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: norms, rope, activations, sums and products", "[kernels]") {
+  on_every_set([](const cpu::Elementwise& set) {
+    const float x[] = {1, 2, 3, 4}, ones[] = {1, 1, 1, 1}, zeros[] = {0, 0, 0, 0};
+    std::vector<float> out(4);
+    const auto is = [&](std::vector<float> want) {
+      for (std::size_t i = 0; i < 4; ++i) CHECK(out[i] == Approx(want[i]).margin(1e-6));
+    };
+    set.rms_norm(x, ones, 0.0f, 4, out.data());  // x / sqrt((1 + 4 + 9 + 16) / 4)
+    is({0.3651484f, 0.7302967f, 1.0954451f, 1.4605935f});
+    set.layer_norm(x, ones, zeros, 0.0f, 4, out.data());  // (x - 2.5) / sqrt(1.25)
+    is({-1.3416408f, -0.4472136f, 0.4472136f, 1.3416408f});
+    set.l2_norm(x, 0.0f, 1.0f, 4, out.data());  // x / sqrt(30)
+    is({0.1825742f, 0.3651484f, 0.5477226f, 0.7302967f});
+
+    // Two pairs, the first turned by 90 degrees and the second by none: neighbours, then halves.
+    const float neighbours[] = {0, 0, 1, 1, -1, 1, 0, 0}, halves[] = {0, 1, 0, 1, -1, 0, 1, 0};
+    out = {1, 2, 3, 4};
+    set.rope(neighbours, 2, true, out.data());
+    is({-2, 1, 3, 4});
+    out = {1, 2, 3, 4};
+    set.rope(halves, 2, false, out.data());
+    is({-3, 2, 1, 4});
+
+    const float signs[] = {-1, 0, 1, 2};
+    set.activate[static_cast<std::size_t>(ActivationKind::silu)](signs, 4, out.data());  // x / (1 + exp(-x))
+    is({-0.2689414f, 0, 0.7310586f, 1.7615942f});
+    set.activate[static_cast<std::size_t>(ActivationKind::squared_relu)](signs, 4, out.data());
+    is({0, 0, 1, 4});
+    set.activate_gated[static_cast<std::size_t>(ActivationKind::squared_relu)](signs, x, 4, out.data());
+    is({0, 0, 3, 16});
+
+    out = {10, 20, 30, 40};
+    set.add(x, 4, out.data());
+    is({11, 22, 33, 44});
+    set.multiply(x, 4, out.data());
+    is({11, 44, 99, 176});
+  });
+}
+
 TEST_CASE("norms of every instruction set have the portable bits", "[kernels]") {
   on_every_set([](const cpu::Elementwise& set) {
     for (const std::size_t n : kSizes) {

@@ -156,6 +156,21 @@ struct Rig {
 
 }  // namespace
 
+TEST_CASE("four scores in, two experts out", "[cpu]") {
+  std::vector<std::uint32_t> experts(2);
+  std::vector<float> weights(2);
+  const auto check = [&](RoutingKind kind, float first, float second) {
+    std::vector<float> logits = {1, 3, 2, 0};
+    cpu::route({.kind = kind, .n_used = 2}, {}, {}, logits, experts, weights);
+    CHECK(experts == std::vector<std::uint32_t>{1, 2});
+    CHECK(weights[0] == Approx(first).epsilon(1e-5));
+    CHECK(weights[1] == Approx(second).epsilon(1e-5));
+  };
+  check(RoutingKind::chosen_softmax, 0.7310586f, 0.2689414f);  // over the two alone
+  check(RoutingKind::softmax, 0.6439143f, 0.2368828f);         // over all four
+  check(RoutingKind::sigmoid, 0.9525741f, 0.8807971f);
+}
+
 TEST_CASE("a row takes the experts with the highest scores, with the weights that its routing says", "[cpu]") {
   std::uint32_t seed = 1;
   for (const RoutingKind kind : {RoutingKind::softmax, RoutingKind::chosen_softmax, RoutingKind::sigmoid}) {

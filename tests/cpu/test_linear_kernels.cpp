@@ -212,6 +212,24 @@ void check_wide(Family family) {
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: a product of a matrix and a row", "[kernels]") {
+  FormWeights w;
+  w.form = PackedForm::f32;
+  w.outputs = w.inputs = 4;
+  w.values = {1, 0, 0, 0,   // x0
+              0, 1, 0, 0,   // x1
+              1, 1, 1, 1,   // the sum
+              0, 2, 0, -1};  // 2 x1 - x3
+  pack(w);
+  const float x[] = {1, 2, 3, 4};
+  std::mt19937 random(1);
+  for (const Table& table : tables()) {
+    INFO(table.set);
+    const cpu::Linear& kernel = table.kernels.product(Family::f32, PackedForm::f32).few;
+    CHECK(product(table.kernels, kernel, Family::f32, w, x, 1, random) == std::vector<float>{1, 2, 10, 0});
+  }
+}
+
 TEST_CASE("f32 products of every instruction set equal the reference", "[kernels]") {
   check_all({Family::f32, {PackedForm::f32, PackedForm::f16, PackedForm::bf16}, 1});
 }

@@ -45,6 +45,32 @@ constexpr std::size_t kKeys[] = {1, 2, 3, 4, 5, 7, 8, 16, 30, 64, 128, 131};
 
 }  // namespace
 
+TEST_CASE("a few numbers in, a few out: a delta rule, a scan, a convolution", "[kernels]") {
+  on_every_set([](const cpu::Kernels& set) {
+    // Two keys, one value: the state [2][16] has one value in use behind each key.
+    std::vector<float> state(2 * 16);
+    const float key[] = {1, 0}, query[] = {1, 1}, value[] = {4};
+    float out[] = {0};
+    cpu::StateJob job{.before = state.data(), .after = state.data(), .key = key, .query = query, .value = value, .out = out,
+                      .keys = 2, .n = 1, .decay = 1.0f, .rate = 0.5f, .skip = 0.25f};
+    set.recurrent.delta_rule(job);  // the state behind key 0 goes half the way from 0 to 4
+    CHECK(out[0] == 2.0f);
+    set.recurrent.delta_rule(job);  // and half the way from 2 to 4
+    CHECK(out[0] == 3.0f);
+    set.recurrent.scan(job);  // 3 + 0.5 * 4, and a quarter of the value in the output
+    CHECK(out[0] == 6.0f);
+    CHECK(state[0] == 5.0f);
+    CHECK(state[16] == 0.0f);
+
+    const float before[] = {1, 2}, own[] = {3, 4}, weight[] = {10, 10, 1, 1}, bias[] = {0, 100};
+    const float* inputs[] = {before, own};
+    float sums[2] = {};
+    set.recurrent.convolve({.inputs = inputs, .weight = weight, .stride = 2, .bias = bias, .out = sums, .width = 2, .n = 2});
+    CHECK(sums[0] == 13.0f);   // 10 * 1 + 1 * 3
+    CHECK(sums[1] == 124.0f);  // 10 * 2 + 1 * 4 + 100
+  });
+}
+
 TEST_CASE("the recurrences of every instruction set have the scalar bits, in place and from state to state", "[kernels]") {
   on_every_set([](const cpu::Kernels& set) {
     for (const std::size_t keys : kKeys) {

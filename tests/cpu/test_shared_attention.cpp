@@ -273,7 +273,7 @@ void check(Forest& forest, InstructionSet set, Numerics numerics, std::size_t th
   }
 }
 
-cpu::AttentionPlan::Step plan_step(const Forest& forest, std::span<const KvView> views, std::uint32_t layer,
+cpu::AttentionPlan::Call plan_step(const Forest& forest, std::span<const KvView> views, std::uint32_t layer,
                                    std::size_t slots) {
   const auto window = static_cast<std::uint32_t>(layer == 0 ? 0 : forest.shape.window);
   return {.rows = forest.rows,
