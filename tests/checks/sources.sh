@@ -54,6 +54,11 @@ complain "links of the documents that lead nowhere" < <(
       [[ -e $(dirname "$page")/$link ]] || echo "$page:${hit%%:*}: $link"
     done
   done < <(find README.md docs examples bench tools -name '*.md' 2>/dev/null))
+complain "pages that mkdocs.yml does not list" < <(
+  [[ -e mkdocs.yml ]] || exit 0
+  find docs bench/results -name '*.md' 2>/dev/null | sort | while IFS= read -r page; do
+    grep -qxE " +- ${page//./\\.}" mkdocs.yml || echo "$page"
+  done)
 complain "std::equal in a test reads behind the second range's end if that is shorter: use std::ranges::equal" < <(
   grep -nE 'std::equal\(' "${code[@]}" | grep '^tests/')
 complain "unfinished" < <(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${all[@]}")

@@ -45,4 +45,10 @@ echo '[back](../../docs/a.md)' >"$tree/bench/results/b.md"
 try 0 '#pragma once'
 echo '[nowhere](../../docs/c.md)' >"$tree/bench/results/b.md"
 try 1 '#pragma once'
+echo '[back](../../docs/a.md)' >"$tree/bench/results/b.md"
+# Each page is in the menu of the site.
+printf '%s\n' 'nav:' '  - How to:' '      - docs/a.md' '      - bench/results/b.md' >"$tree/mkdocs.yml"
+try 0 '#pragma once'
+sed -i /docs/d "$tree/mkdocs.yml"
+try 1 '#pragma once'
 exit "$failed"
