@@ -125,8 +125,8 @@ class Session {
   // Appends the tokens (`logits` and `rows` do not matter), and returns ln p(token | everything before it) of each token  [tokens].
   // The first token of an empty session has nothing before it: its value is NaN.
   // Errors: invalid_state: the logits after the session's last token are not known (after truncate(), or an append without logits), call
-  // append({}) first; invalid_argument, no tokens, or a token that is not in the vocabulary; cache_full; out_of_memory; cancelled. After an
-  // error the session is as it was.
+  // append({}) first; invalid_argument, no tokens, or a token that is not in the vocabulary; numeric, the model's
+  // logits hold a NaN or an infinity; cache_full; out_of_memory; cancelled. After an error the session is as it was.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
   // Draws tokens until an end is reached. Returns a range of Result<Piece>, whose last element may be an error. The sampler must
