@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ['docs', 'bench', 'examples', 'models', 'tests', 'tools']
 PICTURES = {'.png', '.svg'}
 API = ROOT / 'build/docs/api/docs'
-LANGUAGES = {'.cpp': 'cpp', '.hpp': 'cpp', '.cu': 'cpp', '.cuh': 'cpp', '.py': 'python', '.sh': 'bash', '.json': 'json', '.txt': 'text'}
+LANGUAGES = {'.cpp': 'cpp', '.hpp': 'cpp', '.cu': 'cpp', '.cuh': 'cpp', '.py': 'python', '.sh': 'bash', '.js': 'js', '.css': 'css', '.html': 'html', '.json': 'json', '.txt': 'text'}
 
 LINK = re.compile(r'(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))')
 CODE = re.compile(r'(`+)(?!`).*?(?<!`)\1(?!`)')
