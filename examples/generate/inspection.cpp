@@ -77,9 +77,12 @@ std::string kernel_table(std::string_view numerics, std::span<const tessera::Ker
 std::vector<Token> ids_to_decode(const Options& options) {
   if (options.prompt_ids) return *options.prompt_ids;
   if (auto ids = parse_ids(read_prompt(options))) return *std::move(ids);
-  if (options.prompt) throw UsageError(fmt::format("--prompt: \"{}\" are not token ids", *options.prompt));
+  if (options.prompt) {
+    throw UsageError(fmt::format("--prompt: \"{}\" are not token ids; give numbers, such as \"1 403 407\"", *options.prompt));
+  }
   const std::string name = *options.prompt_file == "-" ? "standard input" : *options.prompt_file;
-  throw Failure(tessera::ErrorCode::invalid_argument, fmt::format("{}: not token ids", name));
+  throw Failure(tessera::ErrorCode::invalid_argument,
+                fmt::format("{}: these are not token ids; give numbers, such as \"1 403 407\"", name));
 }
 
 }  // namespace

@@ -113,7 +113,10 @@ void add_prompt_options(CLI::App& app, Options& o) {
                      "--prompt-ids",
                      [&o](const std::string& text) {
                        o.prompt_ids = parse_ids(text);
-                       if (!o.prompt_ids) throw UsageError(fmt::format("--prompt-ids: \"{}\" are not token ids", text));
+                       if (!o.prompt_ids) {
+                         throw UsageError(
+                             fmt::format("--prompt-ids: \"{}\" are not token ids; give numbers, such as \"1 403 407\"", text));
+                       }
                      },
                      "The same as token ids, taken as they are: \"1 403 407\"")
                   ->type_name("IDS");

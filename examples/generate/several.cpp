@@ -144,7 +144,7 @@ void check_several(const Options& o) {
   if (o.max_tokens == 0) throw UsageError("-n 0: a text has a token at least");
   if (!several.beams) return;
   if (o.drafting.by != DraftBy::nothing || !o.stop_strings.empty() || o.json_schema || o.regex || o.grammar_file || o.choice) {
-    throw UsageError("--draft, --stop and what the text must be are not for --beams");
+    throw UsageError("--draft, --stop, --json-schema, --regex, --grammar and --choice are not for --beams: leave them out");
   }
   if (o.keep != 0) throw UsageError("--keep is not for --beams: they end with the context");
   if (o.kv.budget.tokens != 0) throw UsageError("--kv-tokens is not for --beams, which keep all tokens");

@@ -30,7 +30,7 @@ void Keys::add(std::string_view line) {
     name = line.substr(0, space);
     key = trim(line.substr(space));
   }
-  if (key.empty()) throw Failure(tessera::ErrorCode::invalid_argument, "an API key is empty");
+  if (key.empty()) throw Failure(tessera::ErrorCode::invalid_argument, "an API key is empty: give a text, such as \"NAME KEY\"");
   keys_.push_back({std::move(name), digest(key)});
 }
 
@@ -41,7 +41,10 @@ void Keys::read_file(const std::string& path) {
     const auto first = line.find_first_not_of(" \t\r");
     if (first != line.npos && line[first] != '#') add(line);
   }
-  if (empty()) throw Failure(tessera::ErrorCode::invalid_argument, fmt::format("--api-key-file: there is no key in {}", path));
+  if (empty()) {
+    throw Failure(tessera::ErrorCode::invalid_argument,
+                  fmt::format("--api-key-file: there is no key in {}; write a line NAME KEY for each client", path));
+  }
 }
 
 std::optional<std::string> Keys::tenant_of(const HttpRequest& request) const {

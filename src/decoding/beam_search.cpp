@@ -52,8 +52,9 @@ Result<std::size_t> BeamSearch::State::most_tokens(const BeamOptions& options, s
   const std::size_t room = capacity + 1 - std::min(tokens, capacity + 1);  // the last token is not computed
   const std::size_t most = options.max_tokens != 0 ? options.max_tokens : room;
   if (most > room || room == 0) {
-    return make_error(ErrorCode::cache_full, "{} tokens after {} in a context of {}; there is room for {}", std::max<std::size_t>(most, 1),
-                      tokens, capacity, room);
+    return make_error(ErrorCode::cache_full,
+                      "no room for {} tokens after {}: a context of {} has room for {} more. Ask for fewer tokens or a larger context",
+                      std::max<std::size_t>(most, 1), tokens, capacity, room);
   }
   return most;
 }

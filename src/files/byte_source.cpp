@@ -94,7 +94,8 @@ Result<std::shared_ptr<ByteSource>> open_file(const std::filesystem::path& path)
       return Error(ErrorCode::invalid_argument, "is a directory: give a file", name);
     }
     if (!S_ISREG(status.st_mode) || status.st_size < 0) {
-      return Error(ErrorCode::invalid_argument, "is not a regular file: it is read in any order", name);
+      return Error(ErrorCode::invalid_argument,
+                   "is no regular file, and a model or a session is read in any order: copy the bytes to a file", name);
     }
     return std::shared_ptr<ByteSource>(
         std::make_shared<FileSource>(std::move(file), static_cast<std::uint64_t>(status.st_size), name));

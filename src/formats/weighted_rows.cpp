@@ -37,7 +37,7 @@ bool heeds_importance(DType type) noexcept {
 Status encode_weighted_row(DType type, std::span<const float> values, std::span<const float> importance,
                            std::span<std::byte> blocks) noexcept {
   if (importance.size() != values.size()) {
-    return tessera::detail::make_error(ErrorCode::invalid_argument, "the importance of {} values, of which there are {}",
+    return tessera::detail::make_error(ErrorCode::invalid_argument, "{} numbers of importance for {} values: give one for each value",
                                        importance.size(), values.size());
   }
   const auto block = block_of(type);

@@ -78,8 +78,8 @@ Result<Scheduler> Scheduler::create(const Engine& engine, const SchedulerOptions
     if (how.limits.rows == 0 || how.limits.max_running == 0 || !(how.limits.seconds > 0.0) ||
         !(how.limits.headroom >= 0.0 && how.limits.headroom <= 1.0) || !(how.limits.first_share > 0.0 && how.limits.first_share <= 1.0)) {
       return make_error(ErrorCode::invalid_argument,
-                        "a step of {} rows and {} seconds, {} requests at once, a headroom of {}, a first share of {}: all but the "
-                        "headroom are above zero, the last two at most 1",
+                        "limits: rows {}, seconds {} and max_running {} must be above 0; headroom {} must be from 0 to 1; first_share {} "
+                        "must be above 0 and at most 1",
                         how.limits.rows, how.limits.seconds, how.limits.max_running, how.limits.headroom, how.limits.first_share);
     }
     for (const auto& [name, weight] : how.weights) {

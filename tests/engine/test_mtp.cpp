@@ -212,7 +212,7 @@ TEST_CASE("explain says what is done with a file's MTP head", "[mtp]") {
 }
 
 TEST_CASE("a head that is not there, or not as it must be, is refused by name", "[mtp]") {
-  CHECK(refusal(load_changed("llama-gqa", [](GgufWriter&) {}, {.mtp = MtpHeads::load})).find("no MTP heads") != std::string::npos);
+  CHECK(refusal(load_changed("llama-gqa", [](GgufWriter&) {}, {.mtp = MtpHeads::load})).find("has no MTP head") != std::string::npos);
   // Two layers are said to be there, and the first has no tensors.
   const Result<Engine> bare = load_changed("qwen35", [](GgufWriter& writer) {
     must(writer.set("qwen35.block_count", std::uint32_t{4}));

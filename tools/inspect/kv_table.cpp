@@ -113,7 +113,7 @@ Status check(const KvQuestion& question) {
     const std::uint64_t limit = question.context_limit;
     if (context == 0) return refuse("a context of 0 tokens; expected at least 1");
     if (limit != 0 && context > limit) {
-      return refuse(fmt::format("a context of {} tokens; the model knows positions up to {}", context, limit));
+      return refuse(fmt::format("a context of {} tokens; the model knows at most {}: choose a smaller context", context, limit));
     }
   }
   return {};

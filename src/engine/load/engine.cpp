@@ -186,8 +186,9 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
     const State& s = *state_;
     const std::uint32_t context = options.context == 0 ? s.plan.context : options.context;
     if (context > s.plan.context) {
-      return make_error(ErrorCode::invalid_argument, "a session of {} tokens; the engine's context is {}", context,
-                        s.plan.context);
+      return make_error(ErrorCode::invalid_argument,
+                        "a session of {} tokens, and the engine's context is {}: ask for less, or load the engine with a larger context",
+                        context, s.plan.context);
     }
     const KvOptions kv_options = detail::resolve(options.kv, s.options.kv);
     TESSERA_TRY_STATUS(detail::check(options.kv, kv_options));

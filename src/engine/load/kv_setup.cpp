@@ -113,8 +113,10 @@ Status widen(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
   const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
   const auto n = static_cast<std::uint64_t>(std::ranges::count_if(layers, keeps));
   if (std::uint64_t{wide.first} + wide.last > n) {
-    return make_error(ErrorCode::invalid_argument, "the first {} and the last {} layers are to have a KV type of their own, and {} layers keep "
-                      "keys and values", wide.first, wide.last, n);
+    return make_error(ErrorCode::invalid_argument,
+                      "a KV type of their own for the first {} and the last {} layers, and {} layers keep keys and values: choose at most "
+                      "{} layers in all",
+                      wide.first, wide.last, n, n);
   }
   std::uint64_t i = 0;
   for (KvLayerNeeds& layer : layers) {

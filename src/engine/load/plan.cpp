@@ -125,7 +125,7 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   Plan& plan = blueprint.plan;
   plan.context = options.context == 0 ? spec.context : options.context;
   if (plan.context > spec.context) {
-    return make_error(ErrorCode::invalid_argument, "a context of {} tokens; the model knows positions up to {}",
+    return make_error(ErrorCode::invalid_argument, "a context of {} tokens; the model knows at most {}: choose a smaller context",
                       plan.context, spec.context);
   }
   plan.kv_dtype = options.kv.dtype != DType::automatic ? options.kv.dtype

@@ -126,7 +126,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
   if (pending == 0 && !knows_before && session.kv.length() > 0) {
     return make_error(ErrorCode::invalid_state,
                       "the logits after the last token are not known (they were not asked for, or the session was "
-                      "truncated): append nothing first, which computes them");
+                      "truncated): call append({{}}) first, which computes them");
   }
   // All rows write their logits to one place, and the last row's stay there. The first token's score comes from the last pending row.
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));

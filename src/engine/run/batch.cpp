@@ -235,8 +235,9 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
     const ModelSpec& spec = state_->model.spec;
     const std::uint32_t last_layer = std::min(options.last_layer, spec.n_layers());
     if (options.first_layer >= last_layer) {
-      return make_error(ErrorCode::invalid_argument, "layers {} to {} of {} are none", options.first_layer, last_layer,
-                        spec.n_layers());
+      return make_error(ErrorCode::invalid_argument,
+                        "no layer lies from {} up to {}: choose first_layer below last_layer, within the model's {}",
+                        options.first_layer, last_layer, spec.n_layers());
     }
     TESSERA_TRY_STATUS(detail::check_layers(spec, options.first_layer, last_layer));
     const std::span<const Batch::Entry> entries = batch.entries();

@@ -150,7 +150,8 @@ Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std:
 Status remove(Session::State& session, std::size_t first, std::size_t last) {
   const std::size_t length = session.kv.length();
   if (first > last || last > length) {
-    return make_error(ErrorCode::invalid_argument, "tokens {} to {} of a session with {} computed tokens", first, last, length);
+    return make_error(ErrorCode::invalid_argument,
+                      "cannot remove tokens {} to {}: the session has {} computed tokens. Choose a range within them", first, last, length);
   }
   if (first == last) return {};
   if (last == length) {  // nothing moves: a truncation that keeps pending tokens

@@ -9,7 +9,7 @@ namespace tessera::detail {
 Status read_mtp_head(const SettingReader& from, ModelSpec& spec) {
   const std::string place = "key " + from.settings.called(Setting::n_further_layers);
   if (spec.n_left_out == 0) {
-    return error_at(ErrorCode::not_found, place, "the file has no MTP heads, which guess further tokens; load it without");
+    return error_at(ErrorCode::not_found, place, "the model's file has no MTP head; load the model without, and choose another drafter");
   }
   const auto attends = [](const LayerSpec& layer) { return layer.mixer == Mixer::attention; };
   const auto like = std::find_if(spec.layers.rbegin(), spec.layers.rend(), attends);
