@@ -104,7 +104,7 @@ TEST_CASE("drafting options that cannot be are refused") {
   is_refused(with({"--draft", "early-exit:"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:2x"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:99"}), "early exit after layer 99");
-  is_refused(with({"--draft", "mtp"}), "no MTP heads");
+  is_refused(with({"--draft", "mtp"}), "no MTP head");
   is_refused(with({"--draft", "model"}), "--draft-model FILE");
   is_refused(with({"--draft", "ngram", "--draft-model", kTiny}), "--draft-model goes with");
   is_refused(with({"--draft-max", "3"}), "--draft-max needs");
