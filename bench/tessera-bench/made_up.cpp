@@ -124,7 +124,9 @@ ModelSpec spec_of(const Shape& s, std::uint32_t context) {
   }
   const auto attends = [](const LayerSpec& one) { return one.mixer == Mixer::attention; };
   const auto last = std::find_if(spec.layers.rbegin(), spec.layers.rend(), attends);
-  if (last != spec.layers.rend()) spec.mtp_heads.assign(s.mtp_heads, *last);
+  if (s.mtp_heads != 0 && last != spec.layers.rend()) {
+    spec.draft_heads = {.kind = DraftHeadKind::mtp, .layers = std::vector<LayerSpec>(s.mtp_heads, *last)};
+  }
   return spec;
 }
 
@@ -219,7 +221,7 @@ class Description {
     add_all_of(Owner::model, shape, 0);
     for (std::uint32_t layer = 0; layer < shape.layers + shape.mtp_heads; ++layer) {
       add_all_of(Owner::layer, shape, layer);
-      if (layer >= shape.layers) add_all_of(Owner::mtp_head, shape, layer);
+      if (layer >= shape.layers) add_all_of(Owner::draft_head, shape, layer);
     }
   }
 

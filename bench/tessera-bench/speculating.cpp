@@ -146,7 +146,7 @@ Served serve(const Engine& engine, std::uint32_t n, const Options& options, doub
     served.sequences.push_back(prompt_of(engine, i, depth));
     GenerateOptions generate{.max_tokens = options.steps, .end_of_generation = EndOfGeneration::ignore};
     if (!known.empty()) {
-      auto maker = options.speculate.mtp ? value(mtp_drafter()) : nullptr;
+      auto maker = options.speculate.mtp ? value(head_drafter()) : nullptr;
       auto sequence = std::make_shared<const std::vector<Token>>(known[i]);
       generate.speculate = {.drafter = std::make_shared<FixedRate>(std::move(sequence), acceptance, std::move(maker), served.drafting),
                             .max_drafts = options.speculate.most};

@@ -67,7 +67,7 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
     case DraftBy::ngram: result.drafter = value(tessera::ngram_drafter()); break;
     case DraftBy::suffix: result.drafter = value(tessera::suffix_drafter()); break;
     case DraftBy::lookahead: result.drafter = value(tessera::lookahead_drafter()); break;
-    case DraftBy::mtp: result.drafter = value(tessera::mtp_drafter()); break;
+    case DraftBy::mtp: result.drafter = value(tessera::head_drafter()); break;
     case DraftBy::early_exit: result.drafter = value(tessera::early_exit_drafter(drafting.layers)); break;
     case DraftBy::model: {
       Options of_draft = options;

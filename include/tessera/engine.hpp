@@ -59,7 +59,7 @@ struct EngineOptions {
   std::uint32_t context = 0;                             // tokens of a session at most; 0: the model's own
   std::optional<std::uint32_t> sliding_window = {};      // instead of the file's (Mistral: 4096); 0 turns it off
   TokenizerUse tokenizer = TokenizerUse::from_model;
-  // Loads the file's layers that guess further tokens, for mtp_drafter(). Each row is then computed in these layers too, and
+  // Loads the file's layers that guess further tokens, for head_drafter(). Each row is then computed in these layers too, and
   // sessions have the properties of a model with recurrent layers: roll-back and prefixes end at checkpoints
   // (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no such layers.
   MtpHeads mtp = MtpHeads::leave_out;

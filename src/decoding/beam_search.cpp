@@ -17,6 +17,8 @@
 #include "decoding/text_state.hpp"
 #include "engine/run/streams.hpp"
 #include "engine/session/edit.hpp"
+#include "engine/session/growth.hpp"
+#include "engine/views.hpp"
 
 namespace tessera {
 
@@ -62,7 +64,8 @@ Result<std::size_t> BeamSearch::State::most_tokens(const BeamOptions& options, s
 Result<std::unique_ptr<BeamSearch::State>> BeamSearch::State::begin(Session first, const BeamOptions& options) {
   TESSERA_TRY_STATUS(check(options));
   auto state = std::make_unique<State>();
-  state->shared_ = first.state_->shared;
+  state->shared_ = detail::view_of(*first.state_).shared;
+  state->engine_ = first.engine();
   state->options_ = options;
   TESSERA_TRY_STATUS(state->begin_with(std::move(first)));
   return state;
@@ -70,19 +73,19 @@ Result<std::unique_ptr<BeamSearch::State>> BeamSearch::State::begin(Session firs
 
 Status BeamSearch::State::begin_with(Session first) {
   Session::State& session = *first.state_;
-  if (session.tokens.empty()) {
+  if (first.tokens().empty()) {
     return make_error(ErrorCode::invalid_state, "the session is empty: append the tokens that the beams are to follow first");
   }
-  TESSERA_TRY(most_, most_tokens(options_, session.tokens.size(), session.kv.capacity()));
+  TESSERA_TRY(most_, most_tokens(options_, first.tokens().size(), first.kv().capacity()));
   text_start_ = detail::text_start(session);
-  const std::size_t vocab = shared_->model.spec.vocab_size;
+  const std::size_t vocab = engine_.spec().vocab_size;
   for (Token token = 0; static_cast<std::size_t>(token) < vocab; ++token) {
     const bool is_stop = std::ranges::find(options_.stop_tokens, token) != options_.stop_tokens.end();
-    const bool is_end = options_.end_of_generation == EndOfGeneration::stop && shared_->tokenizer.is_end_of_generation(token);
+    const bool is_end = options_.end_of_generation == EndOfGeneration::stop && engine_.tokenizer().is_end_of_generation(token);
     if (is_stop || is_end) end_tokens_.push_back(token);
   }
   // A beam can give the step at most this many candidates: `beams` that do not end, all that end, and suppressed ones between them.
-  const std::size_t likeliest = options_.beams + end_tokens_.size() + shared_->tokenizer.suppressed().size();
+  const std::size_t likeliest = options_.beams + end_tokens_.size() + engine_.tokenizer().suppressed().size();
   samplers_.reserve(options_.beams);  // they stay where they are
   for (std::uint32_t i = 0; i < options_.beams; ++i) {
     samplers_.push_back(sampling::chain().greedy().build());
@@ -90,7 +93,7 @@ Status BeamSearch::State::begin_with(Session first) {
     draws_.push_back({.sampler = &samplers_.back(), .logprobs = static_cast<std::uint32_t>(std::min(likeliest, vocab))});
   }
   TESSERA_TRY_STATUS(Run(*shared_, detail::all_layers(*shared_)).check_range(session));
-  if (!session.knows_logits() && !session.has_pending()) TESSERA_TRY_STATUS(detail::uncompute_last(session));
+  if (first.logits().empty() && !first.has_pending()) TESSERA_TRY_STATUS(detail::uncompute_last(session));
   running_.push_back({.session = std::move(first), .path = {}});
   return {};
 }
@@ -98,7 +101,7 @@ Status BeamSearch::State::begin_with(Session first) {
 Status BeamSearch::State::offer(Run& run) {
   first_part_ = run.parts();
   parts_ = 0;
-  if (running_.front().session.state_->knows_logits()) return {};
+  if (!running_.front().session.logits().empty()) return {};
   const Status ready = guard([&]() -> Status {
     for (std::size_t i = 0; i < running_.size(); ++i) {
       const std::size_t part = run.begin_part(*running_[i].session.state_, options_.stop);
@@ -127,8 +130,8 @@ Status BeamSearch::State::take(Run& run) {
   for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) run.commit(part);
   rows_ += parts_;
   if (parts_ == 0) {  // the first beam's logits are known
-    const Session::State& session = *running_.front().session.state_;
-    detail::draw_from(draws_.front(), session.last_logits(), session.tokens, session.stream_position(), shared_->tokenizer.suppressed());
+    const Session& session = running_.front().session;
+    detail::draw_next(draws_.front(), *session.state_, session.logits());
     TESSERA_TRY_STATUS(draws_.front().status);
   }
   collect();
@@ -150,7 +153,7 @@ Status BeamSearch::State::step() {
 // Collects the likeliest continuations of the beams.
 void BeamSearch::State::collect() {
   candidates_.clear();
-  const std::span<const Token> suppressed = shared_->tokenizer.suppressed();
+  const std::span<const Token> suppressed = engine_.tokenizer().suppressed();
   for (std::size_t i = 0; i < running_.size(); ++i) {
     for (const TokenLogprob& one : draws_[i].piece.top) {
       if (std::ranges::binary_search(suppressed, one.token)) continue;
@@ -235,7 +238,7 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
   std::vector<Beam> results;
   for (const Hypothesis& one : std::span(finished_).first(std::min(wanted, finished_.size()))) {
     Beam& beam = results.emplace_back(Beam{.tokens = one.tokens, .text = {}, .score = one.score, .logprob = one.logprob, .finish = one.finish});
-    const Tokenizer& tokenizer = shared_->tokenizer;
+    const Tokenizer& tokenizer = engine_.tokenizer();
     Detokenizer detokenizer(tokenizer, {.control = ControlText::omit, .start = text_start_});
     const bool ends = one.finish != FinishReason::max_tokens;
     for (const Token token : std::span(one.tokens).first(one.tokens.size() - (ends ? 1 : 0))) {

@@ -20,7 +20,6 @@
 
 #include "engine/run/draw.hpp"
 #include "engine/run/run.hpp"
-#include "engine/states.hpp"
 
 namespace tessera {
 
@@ -86,7 +85,8 @@ struct [[gnu::visibility("hidden")]] BeamSearch::State {
   [[nodiscard]] FinishReason finish_of(Token token, std::size_t tokens) const noexcept;
   [[nodiscard]] double scored(double logprob, std::size_t tokens) const noexcept;
 
-  std::shared_ptr<const Engine::State> shared_;
+  std::shared_ptr<const Engine::State> shared_;  // the state of engine_
+  Engine engine_;
   BeamOptions options_;
   std::size_t most_ = 0;               // the most tokens of a beam
   TextStart text_start_ = TextStart::sequence;

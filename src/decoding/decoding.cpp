@@ -6,7 +6,9 @@
 #include "core/error.hpp"
 #include "engine/run/streams.hpp"
 #include "engine/session/edit.hpp"
+#include "engine/session/growth.hpp"
 #include "engine/session/token_budget.hpp"
+#include "engine/views.hpp"
 
 namespace tessera::detail {
 
@@ -16,9 +18,9 @@ constexpr std::size_t kTokensAtOnce = 4096;  // the most tokens for which room i
 
 }  // namespace
 
-Status check_sampler(const Sampler& sampler, const Engine::State& engine) noexcept {
+Status check_sampler(const Sampler& sampler, const Engine& engine) noexcept {
   TESSERA_TRY_STATUS(sampler.status());
-  return sampler.check_tokenizer(engine.tokenizer.fingerprint());
+  return sampler.check_tokenizer(engine.tokenizer().fingerprint());
 }
 
 Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt)
@@ -28,12 +30,13 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
       draw_{.sampler = &sampler, .logprobs = options.logprobs},
       text_(session, options, prompt_) {
   // Room for the tokens, so that no step allocates. A very long generation grows its list by doubling.
-  const std::size_t most = static_cast<std::size_t>(session.kv.capacity()) + 1;
+  const std::size_t most = static_cast<std::size_t>(view_of(session).kv.capacity()) + 1;
   const std::size_t tokens = std::min(options.max_tokens, kTokensAtOnce) + prompt_.size() + 1;
-  session.reserve_tokens(std::min(session.tokens.size() + tokens, most));
-  session.next_logits.drop();  // steps that draw leave none
-  sampler.begin_answer(session.stream_position() + prompt_.size());
-  (void)sampler.begin_text(session.tokens, prompt_);  // fails only for an empty sampler, and the caller has checked
+  reserve_tokens(session, std::min(view_of(session).tokens.size() + tokens, most));
+  drop_next_logits(session);
+  const SessionView view = view_of(session);
+  sampler.begin_answer(view.stream_position() + prompt_.size());
+  (void)sampler.begin_text(view.tokens, prompt_);  // fails only for an empty sampler, and the caller has checked
 }
 
 Status Decoding::start_drafting(DraftsChosen chosen) {
@@ -54,13 +57,14 @@ Decoding::DraftWish Decoding::draft_wish() noexcept {
 
 std::size_t Decoding::rows_wanted() const noexcept {
   if (speculation_ && speculation_->is_ahead()) return 0;
-  const std::size_t rows = session_.pending().size() + (prompt_.size() - prompt_done_);
-  return rows == 0 && !session_.knows_logits() ? 1 : rows;
+  const SessionView session = view_of(session_);
+  const std::size_t rows = session.pending().size() + (prompt_.size() - prompt_done_);
+  return rows == 0 && session.logits.empty() ? 1 : rows;
 }
 
 // Returns how many drafts fit behind the sequence's rows: within the context, and no more than the tokens still wanted.
 std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
-  const std::uint64_t end = session_.tokens.size(), capacity = end_of_drafts(session_);
+  const std::uint64_t end = view_of(session_).tokens.size(), capacity = end_of_drafts(session_);
   std::size_t room = std::min<std::size_t>(most, capacity - std::min(end, capacity));
   const std::size_t wanted = text_.options().max_tokens;
   if (wanted != 0) room = std::min(room, wanted - std::min(wanted, text_.figures().tokens + 1));
@@ -71,15 +75,15 @@ Result<bool> Decoding::offer(Run& run, std::size_t most, std::size_t branches) {
   if (speculation_ && speculation_->is_stale()) drop_drafts();
   const std::size_t wanted = rows_wanted();
   if (wanted == 0) return false;
-  if (!session_.has_pending() && prompt_done_ == prompt_.size()) {
-    if (session_.tokens.empty()) {
+  if (view_of(session_).pending().empty() && prompt_done_ == prompt_.size()) {
+    if (view_of(session_).tokens.empty()) {
       return make_error(ErrorCode::invalid_state, "the session is empty: append the tokens that the generation is to follow first");
     }
     TESSERA_TRY_STATUS(run.check_range(session_));
     TESSERA_TRY_STATUS(uncompute_last(session_));
   }
-  const std::size_t pending = std::min(session_.pending().size(), most);
-  const bool all_pending = pending == session_.pending().size();
+  const std::size_t all = view_of(session_).pending().size(), pending = std::min(all, most);
+  const bool all_pending = pending == all;
   offered_ = all_pending ? std::min(prompt_.size() - prompt_done_, most - pending) : 0;
   const bool drafts = speculation_ && !std::exchange(no_drafts_, false) && all_pending && prompt_done_ == prompt_.size();
   drafts_ = drafts ? speculation_->propose(room_for_drafts(most - pending), branches) : 0;
@@ -87,7 +91,7 @@ Result<bool> Decoding::offer(Run& run, std::size_t most, std::size_t branches) {
   if (speculation_ && !drafts) speculation_->propose_none();
   part_ = run.begin_part(session_, text_.options().stop, pending);
   for (const Token token : std::span(prompt_).subspan(prompt_done_, offered_)) run.add({.token = token});
-  run.set_to_come(part_, session_.pending().size() - pending + (prompt_.size() - prompt_done_ - offered_));
+  run.set_to_come(part_, all - pending + (prompt_.size() - prompt_done_ - offered_));
   if (all_pending && prompt_done_ + offered_ == prompt_.size()) {
     RunRow& last = run.rows(part_).back();
     last.output = RowOutput::token;
@@ -123,45 +127,20 @@ Status Decoding::make_ready(Run& run) noexcept {
   return {};
 }
 
-// Returns how many of the tokens not yet computed may come from the prefix index: the ones before the first row that votes.
-std::size_t Decoding::rows_before_votes() const noexcept {
-  const std::uint64_t length = session_.kv.length();
-  const std::uint64_t end = session_.tokens.size() + (prompt_.size() - prompt_done_);
-  return static_cast<std::size_t>(Voters(session_, end).first_from(length) - length);
-}
-
-// Takes pages for the pending tokens. The last token of all is computed in any case, because its logits are wanted.
-std::size_t Decoding::reuse_pending() noexcept {
-  const auto pending = session_.pending();
-  const std::size_t most = pending.size() - (prompt_done_ == prompt_.size() ? 1 : 0);
-  const std::uint64_t n = session_.kv.adopt(pending.first(std::min(most, rows_before_votes())));
-  session_.reused += n;
-  session_.has_last = session_.has_last && n == 0;
-  return n;
-}
-
 std::size_t Decoding::reuse_prefix() noexcept {
-  const std::size_t before = session_.has_pending() ? reuse_pending() : 0;
-  if (session_.has_pending() || prompt_.size() < prompt_done_ + 2) return before;
-  const auto tokens = rest_of_prompt().first(std::min(prompt_.size() - prompt_done_ - 1, rows_before_votes()));
-  const std::uint64_t n = session_.kv.adopt(tokens);
-  const auto reused = tokens.first(n);
-  session_.tokens.insert(session_.tokens.end(), reused.begin(), reused.end());  // there is room
-  session_.reused += n;
-  session_.has_last = session_.has_last && n == 0;
-  prompt_done_ += n;
-  return before + n;
+  const Reused reused = detail::reuse_prefix(session_, rest_of_prompt());
+  prompt_done_ += reused.prompt;
+  return reused.pending + reused.prompt;
 }
 
 void Decoding::hand_prompt_over() noexcept {
-  const auto rest = rest_of_prompt();
-  session_.tokens.insert(session_.tokens.end(), rest.begin(), rest.end());  // there is room
+  add_pending(session_, rest_of_prompt());
   prompt_done_ = prompt_.size();
 }
 
 // Does everything that can fail for a piece whose token has been drawn.
 Status Decoding::accept(Piece& piece) {
-  session_.reserve_tokens(session_.tokens.size() + 1);
+  reserve_tokens(session_, view_of(session_).tokens.size() + 1);
   TESSERA_TRY_STATUS(sampler_.accept(piece.token));
   const Status pushed = guard([&] { return text_.push(piece); });
   if (!pushed) (void)sampler_.rollback(1);
@@ -169,8 +148,8 @@ Status Decoding::accept(Piece& piece) {
 }
 
 void Decoding::deliver(const Piece& piece) noexcept {
-  session_.tokens.push_back(piece.token);  // there is room
-  text_.set_kv_tokens(session_.kv.length());
+  add_pending(session_, {&piece.token, 1});
+  text_.set_kv_tokens(view_of(session_).kv.length());
   if (speculation_) {
     const bool is_ahead = speculation_->follow(piece.token);
     if (is_ahead) text_.count_accepted();
@@ -182,13 +161,13 @@ void Decoding::deliver(const Piece& piece) noexcept {
 }
 
 void Decoding::drop_drafts() noexcept {
-  if (std::exchange(drafts_, 0) > 0) commit_left(session_, session_.kv.length(), Reserved::give_back);
+  if (std::exchange(drafts_, 0) > 0) commit_left(session_, view_of(session_).kv.length(), Reserved::give_back);
   speculation_->drop();
 }
 
 void Decoding::leave() noexcept {
   if (!speculation_) return;
-  commit_left(session_, session_.kv.length(), Reserved::give_back);  // also for rows of a drafter that works in the session's pages
+  commit_left(session_, view_of(session_).kv.length(), Reserved::give_back);  // also for rows of a drafter that works in the session's pages
   drop_drafts();
   speculation_->tell();
 }
@@ -230,10 +209,10 @@ Result<std::optional<Piece>> Decoding::take(Run& run) {
 Result<Piece> Decoding::draw() {
   const bool is_ahead = speculation_ && speculation_->is_ahead();
   if (is_ahead) speculation_->draw(draw_);
-  else draw_from(draw_, session_.last_logits(), session_.tokens, session_.stream_position(), session_.shared->tokenizer.suppressed());
+  else draw_next(draw_, session_, view_of(session_).logits);
   TESSERA_TRY_STATUS(draw_.status);
   TESSERA_TRY_STATUS(accept(draw_.piece));
-  if (is_ahead) commit_left(session_, session_.tokens.size(), Reserved::keep);
+  if (is_ahead) commit_left(session_, view_of(session_).tokens.size(), Reserved::keep);
   deliver(draw_.piece);
   return std::move(draw_.piece);
 }

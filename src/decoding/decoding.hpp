@@ -28,7 +28,7 @@
 namespace tessera::detail {
 
 // Checks that the sampler can draw the engine's tokens.
-[[nodiscard]] Status check_sampler(const Sampler& sampler, const Engine::State& engine) noexcept;
+[[nodiscard]] Status check_sampler(const Sampler& sampler, const Engine& engine) noexcept;
 
 class Decoding {
  public:
@@ -99,8 +99,6 @@ class Decoding {
   Result<Piece> draw();
   // Call it with the error of a run. Returns true if the run had drafts: the next offer has none, and may succeed.
   bool retries_without_drafts(const Error& error) noexcept;
-  std::size_t reuse_pending() noexcept;
-  [[nodiscard]] std::size_t rows_before_votes() const noexcept;
   Status accept(Piece& piece);
   void deliver(const Piece& piece) noexcept;
   [[nodiscard]] std::size_t room_for_drafts(std::size_t most) const noexcept;

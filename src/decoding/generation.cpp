@@ -10,7 +10,8 @@
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
 #include "decoding/decoding.hpp"
-#include "engine/run/streams.hpp"
+#include "engine/session/growth.hpp"
+#include "engine/views.hpp"
 
 namespace tessera {
 
@@ -35,7 +36,10 @@ std::string_view to_string(FinishReason reason) noexcept {
 
 struct [[gnu::visibility("hidden")]] Generation::State {
   State(Session::State& session, Sampler& sampler, const GenerateOptions& options)
-      : shared_(session.shared), use_(session.use), stop_(options.stop), decoding_(session, sampler, options) {}
+      : shared_(detail::view_of(session).shared),
+        use_(detail::view_of(session).use),
+        stop_(options.stop),
+        decoding_(session, sampler, options) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
@@ -91,7 +95,7 @@ Result<Piece> Generation::State::step() {
   }
   for (;;) {
     Run run(*shared_, detail::all_layers(*shared_, stop_));
-    TESSERA_TRY(const bool in_run, decoding_.offer_ready(run, shared_->options.step_rows));
+    TESSERA_TRY(const bool in_run, decoding_.offer_ready(run, detail::view_of(*shared_).options.step_rows));
     if (in_run) run.compute();
     TESSERA_TRY(std::optional<Piece> piece, decoding_.next(run));
     if (piece) return *std::move(piece);
@@ -132,17 +136,17 @@ Status Generation::drafting() const noexcept {
 Generation Session::generate(Sampler& sampler, const GenerateOptions& options) noexcept {
   return Generation(guard([&]() -> Result<std::unique_ptr<Generation::State>> {
     if (state_ == nullptr) return detail::empty_handle("Session");
-    const Changing use(*state_->use);
+    const detail::SessionView session = detail::view_of(*state_);
+    const Changing use(*session.use);
     TESSERA_TRY_STATUS(use.status());
-    TESSERA_TRY_STATUS(detail::check_sampler(sampler, *state_->shared));
+    TESSERA_TRY_STATUS(detail::check_sampler(sampler, session.engine));
     TESSERA_TRY_STATUS(detail::TextState::check(options));
     auto state = std::make_unique<Generation::State>(*state_, sampler, options);
     Status ready = state->start();
-    if (ready) ready = state_->use->claim(state.get());
+    if (ready) ready = session.use->claim(state.get());
     if (!ready) {  // gives the prompt's figures back, for a later generation
       const Figures figures = state->figures();
-      state_->prompt_tokens = figures.prompt_tokens;
-      state_->prompt_seconds = figures.prompt_seconds;
+      detail::give_back(*state_, {.tokens = figures.prompt_tokens, .seconds = figures.prompt_seconds});
       return std::move(ready).error();
     }
     return state;

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
 #include "decoding/decoding.hpp"
-#include "engine/run/streams.hpp"
+#include "engine/views.hpp"
 
 namespace tessera {
 
@@ -77,9 +77,9 @@ Result<Samples> Samples::start(const Session& session, const Sampler& sampler, c
       return make_error(ErrorCode::invalid_argument, "a best_by of kind {}; choose nothing, mean_logprob or sum_logprob",
                         static_cast<int>(options.best_by));
     }
-    TESSERA_TRY_STATUS(detail::check_sampler(sampler, *session.state_->shared));
+    TESSERA_TRY_STATUS(detail::check_sampler(sampler, session.engine()));
     TESSERA_TRY_STATUS(detail::TextState::check(options.generate));
-    auto state = std::make_unique<State>(session.state_->shared, options);
+    auto state = std::make_unique<State>(detail::view_of(*session.state_).shared, options);
     state->samples.reserve(options.samples);
     const bool shares = session.kv().kind() == KvKind::paged;
     for (std::uint32_t i = 0; i < options.samples; ++i) {
@@ -110,7 +110,7 @@ Status Samples::State::step() {
   members.reserve(samples.size());
   for (std::uint32_t i = 0; i < samples.size(); ++i) {
     if (!samples[i].goes_on()) continue;
-    TESSERA_TRY_STATUS(samples[i].decoding->offer_ready(run, shared->options.step_rows));
+    TESSERA_TRY_STATUS(samples[i].decoding->offer_ready(run, detail::view_of(*shared).options.step_rows));
     members.push_back(i);
   }
   run.compute();

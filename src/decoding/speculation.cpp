@@ -5,6 +5,8 @@
 
 #include "core/error.hpp"
 #include "core/seconds.hpp"
+#include "engine/session/growth.hpp"
+#include "engine/views.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -27,7 +29,7 @@ Result<std::unique_ptr<Speculation>> Speculation::make(const GenerateOptions& op
     return make_error(ErrorCode::invalid_argument, "{} branches of drafts; choose 1 to {}", how.branches, kMostBranches);
   }
   std::unique_ptr<Speculation> made(new Speculation(options, session, sampler, chosen));
-  TESSERA_TRY(made->drafter_, guard([&] { return how.drafter->start(session.engine); }, ErrorCode::callback_failed));
+  TESSERA_TRY(made->drafter_, guard([&] { return how.drafter->start(view_of(session).engine); }, ErrorCode::callback_failed));
   if (made->drafter_ == nullptr) return make_error(ErrorCode::invalid_argument, "the drafter's start() gave none");
   return made;
 }
@@ -41,9 +43,10 @@ Speculation::Speculation(const GenerateOptions& options, Session::State& session
       stop_tokens_(options.stop_tokens),
       end_of_generation_(options.end_of_generation),
       logprobs_(options.logprobs),
+      vocab_(view_of(session).engine.spec().vocab_size),
       tree_(options_.max_drafts),
       lengths_(options_.max_drafts),
-      removed_(session.removed) {
+      removed_(view_of(session).removed) {
   chain_.reserve(options_.max_drafts);
   proposed_.reserve(options_.max_drafts);
   draws_.reserve(options_.max_drafts);
@@ -52,16 +55,17 @@ Speculation::Speculation(const GenerateOptions& options, Session::State& session
 
 void Speculation::tell() noexcept {
   if (!status_) return;
-  const bool was_cut = session_.removed != removed_ || seen_ > session_.tokens.size();
-  const DraftOutcome outcome{.history = session_.tokens,
-                             .added = session_.tokens.size() - (was_cut ? 0 : seen_),
+  const SessionView session = view_of(session_);
+  const bool was_cut = session.removed != removed_ || seen_ > session.tokens.size();
+  const DraftOutcome outcome{.history = session.tokens,
+                             .added = session.tokens.size() - (was_cut ? 0 : seen_),
                              .drafted = std::exchange(told_drafted_, 0),
                              .accepted = std::exchange(told_accepted_, 0),
                              .guesses = guesses_};
   status_ = guard([&]() -> Status { return drafter_->observe(outcome), Status(); }, ErrorCode::callback_failed);
   guesses_.clear();
-  seen_ = session_.tokens.size();
-  removed_ = session_.removed;
+  seen_ = session.tokens.size();
+  removed_ = session.removed;
 }
 
 double Speculation::chance() noexcept {
@@ -74,12 +78,8 @@ double Speculation::seconds_per_draft() const noexcept {
   return (lengths_.knows_drafting() ? lengths_.drafting(most) : std::max(drafter_->cost(most), 0.0)) / static_cast<double>(most);
 }
 
-// Branches need a cache that can be forked, and a backend that writes a row into several caches.
 std::size_t Speculation::most_branches() const noexcept {
-  const Engine::State& engine = *session_.shared;
-  const bool forks = session_.kv.kind() == KvKind::paged && !session_.kv.layout().has_state() && session_.kv_options.budget.tokens == 0;
-  if (!forks || !engine.backend->computes(backend::Capability::branches)) return 0;
-  return std::min(options_.branches, engine.options.step_rows) - 1;
+  return can_branch(session_) ? std::min(options_.branches, view_of(*view_of(session_).shared).options.step_rows) - 1 : 0;
 }
 
 std::size_t Speculation::propose(std::size_t room, std::size_t branches) noexcept {
@@ -103,16 +103,17 @@ void Speculation::propose_none() noexcept {
 // Returns whether the token ends the generation, so that nothing is drafted behind it.
 bool Speculation::ends(Token token) const noexcept {
   return std::ranges::find(stop_tokens_, token) != stop_tokens_.end() ||
-         (end_of_generation_ == EndOfGeneration::stop && session_.shared->tokenizer.is_end_of_generation(token));
+         (end_of_generation_ == EndOfGeneration::stop && view_of(session_).engine.tokenizer().is_end_of_generation(token));
 }
 
 // Writes the drafter's drafts to proposed_, and returns their number.
 Result<std::size_t> Speculation::proposals(std::size_t wanted, std::size_t branches) {
-  const DraftContext context{.history = session_.tokens,
-                             .position = session_.stream_position(),
+  const SessionView session = view_of(session_);
+  const DraftContext context{.history = session.tokens,
+                             .position = session.stream_position(),
                              .sampler = &sampler_,
                              .stop = stop_,
-                             .session = &session_,
+                             .target = DraftTarget(session_),
                              .branches = 1 + branches};
   proposed_.resize(wanted);
   if (branches > 0) {
@@ -127,7 +128,7 @@ Result<std::size_t> Speculation::proposals(std::size_t wanted, std::size_t branc
 
 void Speculation::grow(std::size_t branches) {
   tree_.grow(proposed_,
-             {.vocab = session_.vocab(), .chains = 1 + branches, .page_tokens = session_.kv.layout().page_tokens, .position = position_},
+             {.vocab = vocab_, .chains = 1 + branches, .page_tokens = view_of(session_).kv.layout().page_tokens, .position = position_},
              [&](Token token) { return ends(token); });
 }
 
@@ -140,7 +141,7 @@ Status Speculation::ask(std::size_t room, std::size_t branches) {
   const auto begin = Clock::now();
   TESSERA_TRY(const std::size_t proposed, proposals(wanted, branches));
   proposed_.resize(proposed);
-  position_ = session_.tokens.size();
+  position_ = view_of(session_).tokens.size();
   grow(branches);
   const std::size_t drafts = tree_.size();
   if (std::exchange(is_warm_, true)) lengths_.observe_drafting(drafts, seconds_since(begin));
@@ -151,9 +152,9 @@ Status Speculation::ask(std::size_t room, std::size_t branches) {
     grow(branches);
   }
   if (tree_.size() == 0) return {};
-  on_backend_ = draws_on_backend(*session_.shared, sampler_, logprobs_);
-  if (on_backend_) return {};
-  return logits_.ensure(*session_.shared->options.memory, options_.max_drafts, session_.vocab());
+  const Engine::State& engine = *view_of(session_).shared;
+  on_backend_ = draws_on_backend(engine, sampler_, logprobs_);
+  return on_backend_ ? Status() : logits_.ensure(*view_of(engine).options.memory, options_.max_drafts, vocab_);
 }
 
 RunRow Speculation::row_of(std::size_t draft) noexcept {
@@ -163,7 +164,7 @@ RunRow Speculation::row_of(std::size_t draft) noexcept {
     row.draw = &draws_[draft];
   } else {
     row.output = RowOutput::logits;
-    row.to = logits_.values().data() + draft * session_.vocab();
+    row.to = logits_behind(draft).data();
   }
   return row;
 }
@@ -181,7 +182,7 @@ void Speculation::add_rows(Run& run) {
 // Makes the cache of a chain whose rows begin at `position`.
 Status Speculation::fork(std::size_t chain, std::uint64_t position) {
   DraftTree::Chain& branch = tree_.chains()[chain];
-  const KvCache& from = branch.of == 0 ? session_.kv : *tree_.chains()[branch.of].cache;
+  const KvCache& from = branch.of == 0 ? view_of(session_).kv : *tree_.chains()[branch.of].cache;
   TESSERA_TRY(KvCache cache, from.fork());
   TESSERA_TRY_STATUS(cache.reserve_branch(position, position + tree_.length(chain)));
   branch.cache = std::move(cache);
@@ -209,7 +210,7 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   const std::size_t all = branches;
   run.set_branches(part, branches);
   // Rows before the drafts, on the page where the drafts begin, are written to the branches' copies of that page too.
-  const std::size_t page = position_ % session_.kv.layout().page_tokens;
+  const std::size_t page = position_ % view_of(session_).kv.layout().page_tokens;
   for (std::size_t row = own - std::min(own, page); row < own; ++row) run.rows(part)[row].also = static_cast<std::uint32_t>(all);
   add_also(part, own, 0);
   for (std::size_t chain = 1; chain < chains.size(); ++chain) {
@@ -246,7 +247,7 @@ void Speculation::guess() noexcept {
       guesses_.push_back(draws_[i].piece.token);
       continue;
     }
-    const auto row = std::span<const float>(logits_.values()).subspan(i * session_.vocab(), session_.vocab());
+    const std::span<const float> row = logits_behind(i);
     guesses_.push_back(static_cast<Token>(std::ranges::max_element(row) - row.begin()));
   }
 }
@@ -255,8 +256,7 @@ bool Speculation::follow(Token token) noexcept {
   if (const std::size_t next = tree_.child(current_, token); next != DraftTree::kNone) {
     const std::size_t chain = tree_.drafts()[next].chain;
     if (std::optional<KvCache>& cache = tree_.chains()[chain].cache; cache) {  // the sequence goes on in another chain
-      cache->commit(session_.kv.length(), session_.tokens, Reserved::keep);
-      session_.kv = *std::move(cache);
+      follow_branch(session_, *std::move(cache));
       cache.reset();
     }
     current_ = next;
@@ -275,8 +275,7 @@ void Speculation::draw(Draw& into) noexcept {
     into.piece = {.token = draws_[current_].piece.token};
     return;
   }
-  const auto logits = std::span<const float>(logits_.values()).subspan(current_ * session_.vocab(), session_.vocab());
-  draw_from(into, logits, session_.tokens, session_.stream_position(), session_.shared->tokenizer.suppressed());
+  draw_next(into, session_, logits_behind(current_));
 }
 
 void Speculation::drop() noexcept {

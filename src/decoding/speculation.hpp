@@ -82,6 +82,7 @@ class Speculation {
   Result<std::size_t> proposals(std::size_t wanted, std::size_t branches);
   void grow(std::size_t branches);
   [[nodiscard]] RunRow row_of(std::size_t draft) noexcept;
+  [[nodiscard]] std::span<float> logits_behind(std::size_t draft) noexcept { return logits_.values().subspan(draft * vocab_, vocab_); }
   Status fork(std::size_t chain, std::uint64_t position);
   void guess() noexcept;
   [[nodiscard]] bool ends(Token token) const noexcept;
@@ -97,6 +98,7 @@ class Speculation {
   std::unique_ptr<Drafter> drafter_;
   Status status_;
 
+  std::size_t vocab_;
   std::vector<Token> chain_;    // a proposed chain; room for max_drafts
   std::vector<TreeDraft> proposed_;  // the proposed drafts; room for max_drafts
   DraftTree tree_;              // drafts of the present step
@@ -118,7 +120,7 @@ class Speculation {
   std::size_t told_drafted_ = 0, told_accepted_ = 0;  // drafts of the last step that tell() reports
   std::size_t depth_ = 0;       // drafts of the last step's longest path
   std::size_t seen_ = 0;        // tokens that the drafter knows of
-  std::uint64_t removed_ = 0;   // Session::State::removed at the last tell()
+  std::uint64_t removed_ = 0;   // SessionView::removed at the last tell()
 };
 
 }  // namespace tessera::detail

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <tessera/generation.hpp>
+#include <tessera/session.hpp>
 #include <tessera/text/detokenizer.hpp>
 
 #include "decoding/stop_matcher.hpp"
-#include "engine/states.hpp"
 
 namespace tessera::detail {
 

@@ -10,6 +10,8 @@
 #include "core/fp_state.hpp"
 #include "decoding/text_state.hpp"
 #include "engine/run/log_probs.hpp"
+#include "engine/session/growth.hpp"
+#include "engine/views.hpp"
 
 namespace tessera {
 
@@ -20,8 +22,9 @@ namespace detail {
 
 // Control tokens are no text: text after a lone BOS begins a sequence.
 TextStart text_start(const Session::State& session, std::span<const Token> prompt) {
-  const auto is_text = [&](Token token) { return session.shared->tokenizer.type(token) != TokenType::control; };
-  const bool has_text = std::ranges::any_of(session.tokens, is_text) || std::ranges::any_of(prompt, is_text);
+  const SessionView view = view_of(session);
+  const auto is_text = [&](Token token) { return view.engine.tokenizer().type(token) != TokenType::control; };
+  const bool has_text = std::ranges::any_of(view.tokens, is_text) || std::ranges::any_of(prompt, is_text);
   return has_text ? TextStart::continuation : TextStart::sequence;
 }
 
@@ -35,15 +38,16 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
 
 TextState::TextState(Session::State& session, const GenerateOptions& options, std::span<const Token> prompt)
     : options_(options),
-      tokenizer_(session.shared->tokenizer),
+      tokenizer_(view_of(session).engine.tokenizer()),
       detokenizer_(tokenizer_, {.control = options_.control_text, .start = text_start(session, prompt)}),
       matcher_(options_.stop_strings, options_.stop_free ? std::span<const MarkedText>(options_.stop_free->stretches) : std::span<const MarkedText>(),
                options_.stop_free && options_.stop_free->starts_inside),
-      weights_per_token_(session.shared->plan.weights_per_token),
-      kv_per_token_(session.kv.layout().bytes_per_token()),
-      kv_tokens_(session.tokens.size() + prompt.size()) {
-  figures_.prompt_tokens = std::exchange(session.prompt_tokens, 0) + prompt.size();
-  figures_.prompt_seconds = std::exchange(session.prompt_seconds, 0.0);
+      weights_per_token_(view_of(session).engine.plan().weights_per_token),
+      kv_per_token_(view_of(session).kv.layout().bytes_per_token()),
+      kv_tokens_(view_of(session).tokens.size() + prompt.size()) {
+  const PromptFigures before = take_prompt_figures(session);
+  figures_.prompt_tokens = before.tokens + prompt.size();
+  figures_.prompt_seconds = before.seconds;
 }
 
 Status TextState::check(const GenerateOptions& options) {
@@ -126,7 +130,7 @@ Result<TextStream> TextStream::create(Session& session, const GenerateOptions& o
   return guard([&]() -> Result<TextStream> {
     Session::State* state = session.state_.get();
     if (state == nullptr) return detail::empty_handle("Session");
-    const detail::Changing use(*state->use);
+    const detail::Changing use(*detail::view_of(*state).use);
     TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY_STATUS(detail::TextState::check(options));
     return TextStream(std::make_unique<State>(*state, options));

@@ -116,6 +116,8 @@ struct Session::State : detail::SequenceRecord {
   detail::Run* held_by = nullptr;
   std::size_t held_part = 0;
 
+  std::uint64_t guesses = 0;  // number of the TargetGuesses that began last; earlier ones have ended
+
   // Counted since the previous generation, for the next one's figures.
   std::size_t prompt_tokens = 0;
   double prompt_seconds = 0.0;

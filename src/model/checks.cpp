@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "model/draft_heads.hpp"
 
 namespace tessera::detail {
 
@@ -37,7 +38,7 @@ constexpr Need kNeeds[] = {
     {Capability::per_layer_inputs, [](const ModelSpec& s) { return s.per_layer_dim != 0; }, "embeddings of each layer"},
     {Capability::experts, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::has_experts); }, "mixtures of experts"},
     {Capability::recurrence, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_recurrent); }, "recurrent layers"},
-    {Capability::recurrence, [](const ModelSpec& s) { return s.has_mtp(); }, "MTP heads"},
+    {Capability::recurrence, &heads_read_all_rows, "MTP heads"},
     {Capability::latent, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_latent); }, "latent attention"},
     {Capability::temperature, [](const ModelSpec& s) { return s.temperature_rate != 0.0; }, "queries that grow with their position"},
 };

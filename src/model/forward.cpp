@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/blocks/blocks.hpp"
+#include "model/draft_heads.hpp"
 #include "model/load/roles.hpp"
 #include "model/passes.hpp"
 
@@ -93,7 +94,8 @@ Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
   }
   TESSERA_TRY_STATUS(outputs(pass, sink));
   const bool whole = step.first_layer == 0 && step.last_layer == model.spec.n_layers();
-  return whole && model.spec.has_mtp() ? remember_for_mtp(pass) : Status();
+  const DraftHeads* heads = draft_heads_of(model.spec);
+  return whole && heads != nullptr ? heads->remember(pass) : Status();
 }
 
 }  // namespace

@@ -31,11 +31,11 @@ struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
-  // The rows whose output is not nothing, ascending. Exception: in a step of the whole model with MTP heads, all rows, because all go
-  // on to the heads.
+  // The rows whose output is not nothing, ascending. Exception: in a step of the whole model whose draft heads read all rows
+  // (heads_read_all_rows()), all rows.
   std::span<const std::uint32_t> wanted;
   // Lists of indices into `wanted`, made by select_outputs(). First the n_outputs rows with logits, a token or an embedding, ascending;
-  // then, in a step of the whole model with MTP heads, all.
+  // then, for draft heads that read all rows, all.
   std::span<const std::uint32_t> selected = {};
   std::size_t n_outputs = 0;
   std::span<const backend::RowVotes> votes = {};
@@ -45,25 +45,12 @@ struct Step {
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
-// Appends to `selected` (Step::selected), and returns Step::n_outputs. `all_again`: all rows go on to MTP heads behind the outputs.
+// Appends to `selected` (Step::selected), and returns Step::n_outputs. `all_again`: draft heads read all rows.
 std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
                            std::vector<std::uint32_t>& selected);
 
 // Returns the sizes of the activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
-
-// A row of the MTP head: the token at `position`, from 1 on, and the hidden state before it.
-struct MtpRow {
-  KvView kv;  // takes the row's keys and values; the head sees positions 1 to `position`
-  std::uint64_t position = 0;
-  Token token = 0;
-  const float* hidden = nullptr;  // [d_model], behind the final norm
-};
-
-// Computes the head's guess: `logits` [vocab] of the token behind the row's, and the head's own hidden state `hidden` [d_model], for a
-// row of the token after that. `hidden` may be row.hidden. Precondition: the model has an MTP head. Errors: cancelled; the backend's.
-Status mtp_forward(const Model& model, backend::Backend& backend, const MtpRow& row, std::span<float> logits, std::span<float> hidden,
-                   const std::stop_token& stop);
 
 // Computes the step: writes the rows' keys and values to their sequences' pages, and hands the wanted outputs to `sink`, each kind in
 // row order. Looks at `stop` before every layer. Errors: cancelled; the backend's.

@@ -39,8 +39,9 @@ struct Layer {
 struct Model {
   ModelSpec spec;
   Weights weights;                     // tensors that a model has once
-  std::vector<Weights> layer_weights;  // [n_layers + MTP heads]
-  const backend::Vector* mtp_shift = nullptr;  // [2, d_model], with MTP heads: the convolution that shows a row the row before it
+  std::vector<Weights> layer_weights;  // [n_layers_with_heads()]
+  // [2, d_model], for draft heads that read all rows: the convolution that shows a row the hidden state of the row before it
+  const backend::Vector* hidden_shift = nullptr;
   Hash128 weights_hash;                // over the file's bytes of all weights
 
   std::vector<std::vector<double>> rope_frequencies;  // [spec.ropes][pairs]; `ropes` refer to them
@@ -49,17 +50,6 @@ struct Model {
 
   [[nodiscard]] Layer layer(std::uint32_t index) const noexcept { return {index, spec.layer(index), layer_weights[index]}; }
 };
-
-// Returns the KV cache's layer with the state of MTP heads: the hidden state behind a sequence's last row, f32 [d_model].
-[[nodiscard]] inline std::uint32_t mtp_state_layer(const ModelSpec& spec) noexcept {
-  return spec.n_layers() + static_cast<std::uint32_t>(spec.mtp_heads.size());
-}
-
-// Returns the end of the KV cache's layers that a session of layers [first, last) fills. The cache has the model's layers, then the MTP
-// heads, then their state; a session of the whole model fills all of them.
-[[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
-  return spec.has_mtp() && first == 0 && last == spec.n_layers() ? mtp_state_layer(spec) + 1 : last;
-}
 
 // Returns whether keys are normed behind their rotation: they cannot be rotated to another position then.
 [[nodiscard]] inline bool norms_rotated_keys(const ModelSpec& spec) noexcept {
@@ -75,7 +65,7 @@ struct WeightBytes {
   std::uint64_t packed = 0;     // bytes in the backend's memory
   std::uint64_t staging = 0;    // bytes for loading alone
   std::uint64_t file = 0;       // bytes in the file
-  std::uint64_t streamed = 0;   // bytes in the file that are read for every token. Not counted: MTP heads, tables of which a token
+  std::uint64_t streamed = 0;   // bytes in the file that are read for every token. Not counted: draft heads, tables of which a token
                                 // reads one row (the embeddings, unless they are the output too), experts that it does not take
   bool all_f32 = true;          // every matrix is F32
 };

@@ -1,7 +1,8 @@
-// The MTP head: a layer behind the last one, which guesses the token after the next (DeepSeek-AI 2024).
-#include <array>
-
+// The MTP head: a layer behind the last one, which guesses the token after the next (DeepSeek-AI 2024). Its input is
+// x = W [norm(the token's embedding), norm(the hidden state before the token)]; hidden states are those behind the final norm.
+#include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
+#include "model/draft_heads.hpp"
 #include "model/load/roles.hpp"
 #include "model/passes.hpp"
 
@@ -9,18 +10,53 @@ namespace tessera::detail {
 
 using backend::Act;
 
+namespace {
+
+const backend::Matrix& embeddings_of(const Pass& pass, const Layer& head) {
+  const backend::Matrix* own = head.weights.matrix(Role::mtp_token_embd);
+  return own != nullptr ? *own : *pass.model.weights.matrix(Role::token_embd);
+}
+
+// x = W [norm(h2), norm(h)], as two products, because h2 and h do not lie side by side.
+Status join(const Pass& pass, const Layer& head) {
+  backend::Backend& b = pass.backend;
+  const Weights& w = head.weights;
+  TESSERA_TRY_STATUS(b.norm(*norm_of(pass, w, Role::mtp_token_norm), Act::h2, Act::h2));
+  TESSERA_TRY_STATUS(b.norm(*norm_of(pass, w, Role::mtp_hidden_norm), Act::h, Act::h));
+  TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::mtp_hidden_in), Act::h, Act::x));
+  return b.linear_residual(*w.matrix(Role::mtp_token_in), nullptr, Act::h2, Act::linear, Act::x);
+}
+
+// Makes the head's inputs of the step's residual streams. A row takes the hidden state of the row before it in its sequence; a sequence's
+// first row takes 0. The last row's hidden state goes to the sequence's hidden_layer().
+Status inputs_of_step(const Pass& pass, const Layer& head) {
+  backend::Backend& b = pass.backend;
+  const Model& model = pass.model;
+  const Step& step = pass.step;
+  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));  // all rows again, behind the outputs
+  TESSERA_TRY_STATUS(b.norm(*norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
+  TESSERA_TRY_STATUS(b.convolve({.layer = hidden_layer(model.spec), .weight = model.hidden_shift}, Act::h));
+  TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), model.spec.embedding_scale, Act::h2));
+  return join(pass, head);
+}
+
+// Makes the head's input of a guess, whose row has the hidden state as its own embedding.
+Status input_of_guess(const Pass& pass, const Layer& head) {
+  const backend::Matrix& embeddings = embeddings_of(pass, head);
+  TESSERA_TRY_STATUS(pass.backend.embed(embeddings, 1.0f, Act::h));
+  TESSERA_TRY_STATUS(pass.backend.gather(embeddings, pass.model.spec.embedding_scale, Act::h2));
+  return join(pass, head);
+}
+
 // A row's keys and values are made of its token and of the hidden state before it.
-Status remember_for_mtp(const Pass& pass) {
+Status remember(const Pass& pass) {
   const Layer head = pass.model.layer(pass.model.spec.n_layers());
-  TESSERA_TRY_STATUS(mtp_inputs(pass, head));
+  TESSERA_TRY_STATUS(inputs_of_step(pass, head));
   TESSERA_TRY(const Inputs in, inputs_of(pass, head));
   return mixer_of(head.spec).remember(pass, head, in.mixer);
 }
 
-namespace {
-
-// Computes the MTP head's guess for the step's one row. Called between begin() and end().
-Status guess(const Pass& pass, const MtpRow& row, std::span<float> logits, std::span<float> hidden) {
+Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Layer stored = model.layer(model.spec.n_layers());
@@ -28,7 +64,7 @@ Status guess(const Pass& pass, const MtpRow& row, std::span<float> logits, std::
   LayerSpec spec = stored.spec;
   if (spec.window == 0 || spec.window > row.position) spec.window = static_cast<std::uint32_t>(row.position);
   const Layer head{stored.index, spec, stored.weights};
-  TESSERA_TRY_STATUS(mtp_inputs_of_guess(pass, head));
+  TESSERA_TRY_STATUS(input_of_guess(pass, head));
   TESSERA_TRY_STATUS(run_layer(pass, head));
   auto norm = norm_of(pass, head.weights, Role::mtp_output_norm);
   if (!norm) norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
@@ -42,12 +78,15 @@ Status guess(const Pass& pass, const MtpRow& row, std::span<float> logits, std::
 
 }  // namespace
 
-Status mtp_forward(const Model& model, backend::Backend& b, const MtpRow& row, std::span<float> logits, std::span<float> hidden,
-                   const std::stop_token& stop) {
-  if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the MTP head; the session is as it was");
+constinit const DraftHeads kMtp{.name = "MTP head", .reads = RowsRead::all, .remember = &remember, .guess = &guess};
+
+Status guess_by_heads(const Model& model, backend::Backend& b, const HeadRow& row, std::span<float> logits, std::span<float> hidden,
+                      const std::stop_token& stop) {
+  const DraftHeads& heads = *draft_heads_of(model.spec);
+  if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the {}; the session is as it was", heads.name);
   const backend::RowTable table{.embedding = row.hidden, .token = row.token, .position = row.position};
   const Step step{.rows = {&table, 1}, .sequences = {&row.kv, 1}, .outputs = {}, .wanted = {}};
-  return between(model, b, step, [&](const Pass& pass) { return guess(pass, row, logits, hidden); });
+  return between(model, b, step, [&](const Pass& pass) { return heads.guess(pass, row, logits, hidden); });
 }
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Functions that the passes over a model share: the model's own pass (forward.cpp) and its MTP head's (mtp.cpp).
+// Functions that the passes over a model share: the model's own pass (forward.cpp) and its draft heads' (mtp.cpp).
 #pragma once
 
 #include <span>
@@ -26,10 +26,6 @@ Status run_layer(const Pass& pass, const Layer& layer);
 Status finish_logits(const Pass& pass);
 // Hands the wanted rows' outputs to `sink`. Precondition: x has only the wanted rows.
 Status outputs(const Pass& pass, OutputSink& sink);
-
-// mtp.cpp
-// Writes all rows' keys and values of the MTP head to its pages, for its guesses to see.
-Status remember_for_mtp(const Pass& pass);
 
 // Calls begin(), `compute` and end(). end() is called after an error too: work that a device still runs would write to pages that are
 // given back.

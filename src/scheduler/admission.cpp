@@ -53,13 +53,12 @@ Status Admission::make_session(Active& active) {
     TESSERA_TRY(active.session, setup_.engine.session(wanted.session_options));
   }
   if (!active.sampler) active.sampler = std::exchange(wanted.sampler, std::nullopt);
-  Session::State& session = state_of(*active.session);
-  auto decoding = std::make_unique<Decoding>(session, *active.sampler, wanted.generate, wanted.prompt);
+  auto decoding = std::make_unique<Decoding>(state_of(*active.session), *active.sampler, wanted.generate, wanted.prompt);
   TESSERA_TRY_STATUS(decoding->start_drafting(DraftsChosen::by_caller));
   active.decoding = std::move(decoding);  // only when complete: after an error the next admission makes it anew
   const std::uint64_t reused = active.decoding->reuse_prefix();
   PlannedRequest& planned = active.planned;
-  active.removed_before = session.removed;
+  active.removed_before = view_of(state_of(*active.session)).removed;
   planned.computed = planned.prompt - std::max<std::uint64_t>(active.decoding->rows_wanted(), 1);
   const Lock lock(active.request->mutex);
   active.request->figures.reused_tokens += reused;

@@ -184,7 +184,7 @@ void Computation::draw(Run& run, Member& member) noexcept {
 void Computation::finish(const Member& member, double begin, double time) {
   Active& active = *member.active;
   PlannedRequest& planned = active.planned;
-  planned.dropped = state_of(*active.session).removed - active.removed_before;
+  planned.dropped = view_of(state_of(*active.session)).removed - active.removed_before;
   const std::uint64_t length = active.session->position() + planned.dropped;
   delivery_.count_drafts(active);
   if (!member.status && member.pieces == 0) {

@@ -11,7 +11,7 @@ using Lock = std::unique_lock<std::mutex>;
 
 Delivery::Delivery(const Setup& setup, HostCalls& host, Inbox& inbox, Accounts& accounts, EngineTime& engine_time)
     : setup_(setup), host_(host), inbox_(inbox), accounts_(accounts), engine_time_(engine_time) {
-  if (setup.options.on_kv_event) kv_watch_ = std::make_unique<KvWatch>(*setup.shared->kv_pools);
+  if (setup.options.on_kv_event) kv_watch_ = std::make_unique<KvWatch>(setup.inside.kv_pools);
 }
 
 void Delivery::make_room_for_step(std::size_t pieces) {

@@ -17,7 +17,6 @@ std::uint64_t left_by_drop(const TokenBudget& budget, const StreamOptions& strea
 }  // namespace
 
 void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, Active& active) {
-  const Session::State* const own = request.session ? &state_of(*request.session) : nullptr;
   const KvOptions kv = setup.kv_options_of(request);
   const StreamOptions stream = setup.stream_of(request);
   const PageCost& page_cost = setup.page_cost;
@@ -25,7 +24,7 @@ void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, 
   const std::uint64_t at = kv.budget.tokens != 0 ? kv.budget.tokens : stream.window != 0 ? setup.context_of(request) : 0;
   if (kv.kind != KvKind::paged || at == 0 || planned.prompt + most <= at) return;
   planned.budget = at;
-  const auto layout = kv_layout(setup.shared->model.spec, kv);
+  const auto layout = kv_layout(setup.engine.spec(), kv);
   planned.keeps_windows = stream.window != 0 || (layout && !leaves_windows(kv.budget, *layout));
   if (!planned.keeps_windows) {
     const std::uint64_t left = left_by_drop(kv.budget, stream),
@@ -37,8 +36,8 @@ void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, 
     }
   }
   planned.drop_bytes = active.passed_bytes;
-  active.has_earlier_votes = own != nullptr && own->votes.voted > 0;
-  planned.keeps_pages = own != nullptr && (own->kv.edited() || active.has_earlier_votes) && !setup.has_kv_file();
+  active.has_earlier_votes = request.session && view_of(state_of(*request.session)).has_voted;
+  planned.keeps_pages = request.session && (request.session->edited() || active.has_earlier_votes) && !setup.has_kv_file();
 }
 
 // Returns the bytes of the sequence's pages [first, last) that another request's sequence shares.
@@ -71,7 +70,7 @@ std::uint64_t Drops::shared_bytes(const Active& active, std::uint64_t first, std
 
 void Drops::count(Active& active) const {
   PlannedRequest& planned = active.planned;
-  const Session::State& session = state_of(*active.session);
+  const SessionView session = view_of(state_of(*active.session));
   planned.copy_bytes = 0;
   if (session.kv.kind() != KvKind::paged || session.kv.suspended() || active.search) return;
   const std::uint64_t page_tokens = session.kv.layout().page_tokens, full = session.kv.length() / page_tokens;

@@ -41,14 +41,14 @@ Status check_beams(const Setup& setup, const Request& request, std::size_t token
 
 Status check(const Setup& setup, const Request& request) {
   if (request.session && request.session->context() == 0) return empty_handle("Session");
-  const ModelSpec& spec = setup.shared->model.spec;
+  const ModelSpec& spec = setup.engine.spec();
   for (const Token token : request.prompt) {
     if (token < 0 || static_cast<std::uint32_t>(token) >= spec.vocab_size) {
       return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token, spec.vocab_size);
     }
   }
   if (request.session) {
-    const Changing use(*state_of(*request.session).use);  // error: a Generation or another thread uses the session
+    const Changing use(*view_of(state_of(*request.session)).use);  // error: a Generation or another thread uses the session
     TESSERA_TRY_STATUS(use.status());
   }
   const std::size_t before = request.session ? request.session->tokens().size() : 0;
@@ -67,14 +67,14 @@ Status check(const Setup& setup, const Request& request) {
   if (!request.adapter.empty()) {
     return make_error(ErrorCode::unsupported, "adapter \"{}\": a request's adapter is not supported yet; leave it empty", request.adapter);
   }
-  if (request.sampler) TESSERA_TRY_STATUS(check_sampler(*request.sampler, *setup.shared));
+  if (request.sampler) TESSERA_TRY_STATUS(check_sampler(*request.sampler, setup.engine));
   TESSERA_TRY_STATUS(TextState::check(request.generate));
   const std::uint64_t context = setup.context_of(request);
-  if (!request.session && context > setup.shared->plan.context) {
+  if (!request.session && context > setup.engine.plan().context) {
     return make_error(ErrorCode::invalid_argument,
                       "session_options ask for a context of {} tokens, and the engine's is {}: ask for less, or load the engine with a "
                       "larger context",
-                      context, setup.shared->plan.context);
+                      context, setup.engine.plan().context);
   }
   if (before + request.prompt.size() >= context) {
     return make_error(ErrorCode::invalid_argument,
@@ -128,7 +128,7 @@ Result<ActivePtr> make_active(const Setup& setup, Request request) {
 Status check_size(const Setup& setup, const PlannedRequest& planned) {
   const std::uint64_t need = std::max(bytes_to_admit(planned, setup.page_cost, setup.options.limits.headroom),
                                       sequence_bytes(planned, setup.page_cost, planned.prompt + 1));
-  const std::uint64_t budget = setup.shared->options.kv_budget;
+  const std::uint64_t budget = setup.inside.options.kv_budget;
   if (budget == 0 || need <= budget) return {};
   return make_error(ErrorCode::invalid_argument,
                     "a prompt of {} tokens and {} tokens to draw need {} bytes of KV pages, of a budget of {}: it can never "

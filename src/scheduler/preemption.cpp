@@ -13,19 +13,19 @@ using Lock = std::unique_lock<std::mutex>;
 
 namespace {
 
-bool can_be_recomputed(const Active& active, const Session::State& session) noexcept {
-  return !active.has_earlier_votes && can_give_pages_up(session);
+bool can_be_recomputed(const Active& active) noexcept {
+  return !active.has_earlier_votes && can_give_pages_up(state_of(*active.session));
 }
 
 }  // namespace
 
 bool Preemption::can_give_way(Active& active) const noexcept {
-  const Session::State& session = state_of(*active.session);
-  if (session.kv.kind() != KvKind::paged) return false;
+  const Session& session = *active.session;
+  if (session.kv().kind() != KvKind::paged) return false;
   if (setup_.has_kv_file()) return true;
-  if (!can_be_recomputed(active, session)) return false;
+  if (!can_be_recomputed(active)) return false;
   // Looks only at tokens since the last call: a removal does not change the tokens that stay.
-  const auto computed = std::span<const Token>(session.tokens).first(session.kv.length());
+  const auto computed = session.tokens().first(session.position());
   std::size_t& plain = active.plain_tokens;
   plain = std::min(plain, computed.size());
   while (plain < computed.size() && computed[plain] >= 0) ++plain;
@@ -34,18 +34,18 @@ bool Preemption::can_give_way(Active& active) const noexcept {
 
 void Preemption::give_way(Active& active) noexcept {
   give_search_up(active);
-  Session::State& session = state_of(*active.session);
-  const std::uint64_t tokens = session.kv.length(), bytes = session.kv.bytes();
+  Session& session = *active.session;
+  const std::uint64_t tokens = session.position(), bytes = session.kv().bytes();
   const auto rows = static_cast<std::uint32_t>(tokens);
   const double again = learnt_.costs.predict({.rows = rows, .outputs = 1, .keys = tokens * tokens / 2});
-  const bool must_stay_whole = !can_be_recomputed(active, session);
+  const bool must_stay_whole = !can_be_recomputed(active);
   PlannedRequest& planned = active.planned;
   planned.suspended = setup_.has_kv_file() && (must_stay_whole || 2 * static_cast<double>(bytes) / learnt_.file_rate < again) &&
-                      active.session->suspend().has_value();
+                      session.suspend().has_value();
   if (planned.suspended) {
     active.standing = Standing::suspended;
   } else if (!must_stay_whole) {
-    give_pages_up(session);
+    give_pages_up(state_of(session));
     active.standing = Standing::given_up;
     active.was_recomputed = true;
     active.lost_tokens = tokens;
@@ -88,7 +88,7 @@ void Preemption::take_from_held_back(std::uint64_t wanted, std::uint64_t free) n
 void Preemption::fail_or_wait(ActivePtr active, const Error& error, bool have_others_failed) noexcept {
   const bool for_pages = error.code() == ErrorCode::cache_full || error.code() == ErrorCode::out_of_memory;
   const bool in_context = !active->session || active->session->tokens().size() + active->wanted.prompt.size() <= active->session->context() ||
-                          active->session->position() < active->session->context() || state_of(*active->session).stream.window != 0;
+                          active->session->position() < active->session->context() || view_of(state_of(*active->session)).stream.window != 0;
   bool others = have_others_failed;
   requests_.each([&](const Active& one) { others |= one.session && one.session->kv().bytes() > 0; });
   if (!for_pages || !in_context || !others) {

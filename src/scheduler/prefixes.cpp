@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "engine/load/identity.hpp"
 #include "engine/load/kv_setup.hpp"
 
 namespace tessera::detail {
@@ -26,8 +25,8 @@ struct Sequence {
   }
 };
 
-Sequence sequence_of(const Session::State& session, std::span<const Token> prompt) {
-  return {.session = session.tokens, .prompt = prompt, .computed = session.kv.length(), .is_edited = session.kv.edited()};
+Sequence sequence_of(const Session& session, std::span<const Token> prompt) {
+  return {.session = session.tokens(), .prompt = prompt, .computed = session.position(), .is_edited = session.edited()};
 }
 
 // Returns whether both sequences have the same tokens in [begin, end).
@@ -42,9 +41,9 @@ bool are_alike(const Sequence& a, const Sequence& b, std::size_t begin, std::siz
 }
 
 Sequence sequence_of(const Active& active) {
-  if (active.decoding) return sequence_of(state_of(*active.session), active.decoding->rest_of_prompt());
-  if (active.session) return sequence_of(state_of(*active.session), active.wanted.prompt);
-  if (active.wanted.session) return sequence_of(state_of(*active.wanted.session), active.wanted.prompt);
+  if (active.decoding) return sequence_of(*active.session, active.decoding->rest_of_prompt());
+  if (active.session) return sequence_of(*active.session, active.wanted.prompt);
+  if (active.wanted.session) return sequence_of(*active.wanted.session, active.wanted.prompt);
   return {.session = {}, .prompt = active.wanted.prompt};
 }
 
@@ -64,9 +63,7 @@ std::shared_ptr<const PrefixProbe> Prefixes::probe_of(const Active& active) {
   if (probes_.size() >= kManyProbes) std::erase_if(probes_, [](const auto& one) { return one.second.use_count() == 1; });
   auto& probe = probes_[{kv.dtype, kv.wide, kv.page_tokens, kv.salt}];
   if (probe == nullptr) {
-    const auto layout = kv_layout(setup_.shared->model.spec, kv);
-    if (!layout) return nullptr;
-    probe = std::make_shared<PrefixProbe>(*setup_.shared->kv_pools, *layout, prefix_identity(setup_.shared->identity, kv));
+    probe = make_prefix_probe(*setup_.shared, kv);
   }
   return probe;
 }

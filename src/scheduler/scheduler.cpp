@@ -74,7 +74,7 @@ Result<Scheduler> Scheduler::create(const Engine& engine, const SchedulerOptions
     if (engine.state_ == nullptr) return detail::empty_handle("Engine");
     SchedulerOptions how = options;
     if (how.policy == nullptr) how.policy = first_come();
-    how.limits.rows = std::min(how.limits.rows, engine.state_->options.step_rows);
+    how.limits.rows = std::min(how.limits.rows, detail::view_of(*engine.state_).options.step_rows);
     if (how.limits.rows == 0 || how.limits.max_running == 0 || !(how.limits.seconds > 0.0) ||
         !(how.limits.headroom >= 0.0 && how.limits.headroom <= 1.0) || !(how.limits.first_share > 0.0 && how.limits.first_share <= 1.0)) {
       return make_error(ErrorCode::invalid_argument,

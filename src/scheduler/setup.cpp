@@ -8,9 +8,9 @@
 namespace tessera::detail {
 namespace {
 
-PageCost page_cost_of(const Engine::State& engine) {
-  const KvOptions options = resolve({}, engine.options.kv);
-  const auto layout = kv_layout(engine.model.spec, options);
+PageCost page_cost_of(const Engine& engine, const KvOptions& own) {
+  const KvOptions options = resolve({}, own);
+  const auto layout = kv_layout(engine.spec(), options);
   if (!layout || options.kind != KvKind::paged) return {};
   PageCost cost{.page_tokens = layout->page_tokens, .groups = {}};
   for (const KvGroup& group : layout->groups) {
@@ -25,24 +25,27 @@ PageCost page_cost_of(const Engine::State& engine) {
 }  // namespace
 
 Setup::Setup(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how)
-    : engine(std::move(of)), shared(std::move(internals)), options(std::move(how)), page_cost(page_cost_of(*shared)) {}
+    : engine(std::move(of)),
+      shared(std::move(internals)),
+      inside(view_of(*shared)),
+      options(std::move(how)),
+      page_cost(page_cost_of(engine, inside.options.kv)) {}
 
 std::uint64_t Setup::free_bytes() const noexcept {
-  const std::uint64_t budget = shared->options.kv_budget;
-  return budget != 0 ? budget - std::min(budget, shared->kv_pools->figures().used_bytes) : UINT64_MAX / 4;
+  return is_bounded() ? engine.kv_room().bytes : UINT64_MAX / 4;
 }
 
 std::uint64_t Setup::context_of(const Request& request) const noexcept {
   if (request.session) return request.session->context();
-  return request.session_options.context != 0 ? request.session_options.context : shared->plan.context;
+  return request.session_options.context != 0 ? request.session_options.context : engine.plan().context;
 }
 
 KvOptions Setup::kv_options_of(const Request& request) const {
-  return request.session ? state_of(*request.session).kv_options : resolve(request.session_options.kv, shared->options.kv);
+  return request.session ? view_of(state_of(*request.session)).kv_options : resolve(request.session_options.kv, inside.options.kv);
 }
 
 StreamOptions Setup::stream_of(const Request& request) const noexcept {
-  return request.session ? state_of(*request.session).stream : request.session_options.stream;
+  return request.session ? view_of(state_of(*request.session)).stream : request.session_options.stream;
 }
 
 }  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/scheduler/scheduler.hpp>
 #include <tessera/unstable/scheduler/plan_step.hpp>
 
-#include "engine/states.hpp"
+#include "engine/views.hpp"
 
 namespace tessera::detail {
 
@@ -15,13 +15,14 @@ struct Setup {
   Setup(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how);
 
   const Engine engine;
-  const std::shared_ptr<const Engine::State> shared;
+  const std::shared_ptr<const Engine::State> shared;  // the engine's state
+  const EngineView inside;                            // what is in it
   const SchedulerOptions options;
   const PageCost page_cost;  // cost of sessions with the engine's own KV options
 
-  [[nodiscard]] bool has_kv_file() const noexcept { return !shared->options.kv_file.empty(); }
+  [[nodiscard]] bool has_kv_file() const noexcept { return !inside.options.kv_file.empty(); }
   // Returns whether the engine has a budget of KV bytes. Without a budget no request ever has to give way.
-  [[nodiscard]] bool is_bounded() const noexcept { return shared->options.kv_budget != 0; }
+  [[nodiscard]] bool is_bounded() const noexcept { return inside.options.kv_budget != 0; }
   // Returns the bytes of KV pages that can be taken now.
   [[nodiscard]] std::uint64_t free_bytes() const noexcept;
   // Returns the context of the request's session, in tokens.

@@ -218,7 +218,7 @@ TEST_CASE("what generates") {
 TEST_CASE("drafters of and for an empty engine") {
   CHECK(fault(model_drafter(empty<Engine>())) == "");
   for (const auto& drafter : {must(ngram_drafter()), must(suffix_drafter()), must(lookahead_drafter()), must(forced_drafter()),
-                              must(early_exit_drafter(1)), must(mtp_drafter()), must(model_drafter(stories()))}) {
+                              must(early_exit_drafter(1)), must(head_drafter()), must(model_drafter(stories()))}) {
     CHECK(fault(drafter->start(empty<Engine>())) == "");
   }
 }
@@ -339,6 +339,16 @@ TEST_CASE("files and tokenizers") {
   check<Detokenizer>({FAILS(Detokenizer, push, 1), HOLDS(Detokenizer, finish, x.finish().empty()),
                       HOLDS(Detokenizer, held_bytes, x.held_bytes() == 0)},
                      Detokenizer(stories().tokenizer()));
+}
+
+TEST_CASE("targets of drafters") {
+  std::vector<float> floats(8);
+  check<DraftTarget>({HOLDS(DraftTarget, engine, x.engine().spec().vocab_size == 0), HOLDS(DraftTarget, computed, x.computed() == 0),
+                      HOLDS(DraftTarget, hidden, x.hidden().empty()), FAILS(DraftTarget, guess_by_layers, 1),
+                      FAILS(DraftTarget, check_layers, empty<Engine>(), 1),
+                      Call<DraftTarget>{"DraftTarget::guess_by_heads", [&](DraftTarget& x) { return fault(x.guess_by_heads(1, floats)); }}},
+                     DraftTarget());
+  check<TargetGuesses>({Call<TargetGuesses>{"TargetGuesses::next", [&](TargetGuesses& x) { return fault(x.next(0, floats)); }}}, TargetGuesses());
 }
 
 TEST_CASE("grammars") {

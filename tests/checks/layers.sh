@@ -69,6 +69,8 @@ awk '
     if (unstable && public && FILENAME !~ /^include\/tessera\/unstable\//)
       complain("headers that are installed do not see unstable/")
     if (unstable && FILENAME ~ /^examples\//) complain("examples see what is installed, and unstable/ is not")
+    if (name == "engine/states.hpp" && FILENAME !~ /^src\/engine\/.*\.cpp$/)
+      complain("the states are for the .cpp files of src/engine: others see engine/views.hpp, and a header names State alone")
     if (from == "host") {
       if (!quoted) next
       if (name ~ /(^|\/)\.\.\// || layer(name) in sees && name ~ /\// && layer(name) != "engine")

@@ -20,7 +20,7 @@ double share_right(const Engine& engine, float temperature) {
                              return temperature == 0.0f ? sampling::chain().greedy().build()
                                                         : sampling::chain().temperature(temperature).seed(seed).build();
                            }, {.max_tokens = 19, .end_of_generation = EndOfGeneration::ignore}};
-    const SpeculateOptions speculate{.drafter = must(mtp_drafter()), .max_drafts = 1, .length = DraftLength::longest};
+    const SpeculateOptions speculate{.drafter = must(head_drafter()), .max_drafts = 1, .length = DraftLength::longest};
     const Outcome spec = generated(engine, kind, make_tokens(seed, 3, 24), speculate);
     drafted += spec.figures.drafted;
     accepted += spec.figures.accepted;
@@ -43,7 +43,7 @@ TEST_CASE("with drafts of an MTP head and every sampler a request gives what it 
       INFO(name << ", " << kind.name);
       CHECK(generated(bare, kind, prompt, {}, options).told == plain.told);  // nor does it matter that there is a head
       for (const DraftLength length : {DraftLength::longest, DraftLength::by_goodput}) {
-        const Outcome spec = generated(engine, kind, prompt, {.drafter = must(mtp_drafter()), .max_drafts = 4, .length = length}, options);
+        const Outcome spec = generated(engine, kind, prompt, {.drafter = must(head_drafter()), .max_drafts = 4, .length = length}, options);
         CHECK(spec.told == plain.told);
         CHECK(*spec.session == *plain.session);
         CHECK(spec.figures.tokens == 1 + spec.figures.steps + spec.figures.accepted);
@@ -51,7 +51,7 @@ TEST_CASE("with drafts of an MTP head and every sampler a request gives what it 
       }
       for (const std::size_t pieces : {1, 5, 11}) {  // a generation that is left
         const Outcome left = generated(engine, kind, prompt, {}, options, pieces);
-        const Outcome spec = generated(engine, kind, prompt, {.drafter = must(mtp_drafter()), .length = DraftLength::longest}, options, pieces);
+        const Outcome spec = generated(engine, kind, prompt, {.drafter = must(head_drafter()), .length = DraftLength::longest}, options, pieces);
         CHECK(spec.told == left.told);
         CHECK(*spec.session == *left.session);
       }
@@ -104,7 +104,7 @@ TEST_CASE("requests of a scheduler draft with the MTP head and give what they gi
       const auto prompt = make_tokens(i, 5 + 3 * (i % 7), 24);
       alone.push_back(generated(engine, kinds[i % kinds.size()], prompt, {}).told);
       GenerateOptions options = kinds[i % kinds.size()].options;
-      options.speculate = {.drafter = must(mtp_drafter()), .max_drafts = 4, .length = DraftLength::longest};
+      options.speculate = {.drafter = must(head_drafter()), .max_drafts = 4, .length = DraftLength::longest};
       handles.push_back(must(scheduler.submit({.prompt = prompt, .sampler = kinds[i % kinds.size()].sampler(engine), .generate = options})));
     }
     std::uint64_t drafted = 0;
@@ -128,13 +128,13 @@ TEST_CASE("drafts of an MTP head end where the context and the room end", "[spec
   const SessionOptions options{.kv = {.page_tokens = 16}, .context = 27};
   const Outcome plain = generated(engine, kind, prompt, {}, options);
   CHECK(!plain.told.error.empty());
-  const Outcome spec = generated(engine, kind, prompt, {.drafter = must(mtp_drafter()), .length = DraftLength::longest}, options);
+  const Outcome spec = generated(engine, kind, prompt, {.drafter = must(head_drafter()), .length = DraftLength::longest}, options);
   CHECK(spec.told == plain.told);
   CHECK(*spec.session == *plain.session);
 }
 
 TEST_CASE("an MTP head that is not loaded, or that no file has, drafts nothing and says why", "[speculation][mtp]") {
-  const auto why = [](const Engine& engine) { return must(mtp_drafter())->start(engine).error().text(); };
+  const auto why = [](const Engine& engine) { return must(head_drafter())->start(engine).error().text(); };
   CHECK(why(load_mtp("trained", {})).find("not loaded") != std::string::npos);
   CHECK(why(load_golden("llama-gqa")).find("has no MTP head") != std::string::npos);
 }

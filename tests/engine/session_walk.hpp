@@ -92,7 +92,7 @@ class SessionWalk {
 
   bool can_edit() const {
     const ModelSpec& spec = engine_.spec();
-    return !spec.has_mtp() && std::ranges::none_of(spec.layers, &LayerSpec::is_recurrent);
+    return !spec.has_draft_heads() && std::ranges::none_of(spec.layers, &LayerSpec::is_recurrent);
   }
 
   template <class R>
@@ -183,7 +183,7 @@ class SessionWalk {
     if (!can_edit()) {
       REQUIRE(!done);
       CHECK(done.error().code() == ErrorCode::unsupported);
-      CHECK(done.error().text().find(engine_.spec().has_mtp() ? "MTP heads" : "recurrent layers") != std::string::npos);
+      CHECK(done.error().text().find(engine_.spec().has_draft_heads() ? "MTP heads" : "recurrent layers") != std::string::npos);
       CHECK(std::ranges::equal(session.tokens(), before));
       ++refused;
     } else if (has_room(done)) {

@@ -4,20 +4,19 @@
 #include <cmath>
 #include <optional>
 
+#include <tessera/extend/decoding/draft_target.hpp>
 #include <tessera/extend/kv/records.hpp>
 
 #include "engine/changed_model.hpp"
 #include "engine/kv_twins.hpp"
 #include "engine/mtp_models.hpp"
 #include "engine/opened_session.hpp"
-#include "engine/run/mtp.hpp"
 #include "engine/session_walk.hpp"
 
 namespace test_mtp {
 
 using namespace tessera;
 using namespace tessera::test;
-using detail::MtpGuesses;
 
 namespace {
 
@@ -29,14 +28,14 @@ constexpr std::size_t kChain = 3;
 std::optional<std::vector<float>> guesses_if_there_is_room(Session& session, std::span<const Token> further) {
   Session::State& state = *state_of(session);
   std::vector<float> hidden(state.shared->model.spec.d_model), logits((1 + further.size()) * state.vocab());
-  auto head = MtpGuesses::begin(state, 1 + further.size(), hidden);
+  auto head = DraftTarget(state).guess_by_heads(1 + further.size(), hidden);
   if (!head) {
     REQUIRE(head.error().code() == ErrorCode::cache_full);
     return std::nullopt;
   }
   for (std::size_t i = 0; i <= further.size(); ++i) {
     const Token token = i == 0 ? session.tokens().back() : further[i - 1];
-    must(head->next(token, std::span(logits).subspan(i * state.vocab(), state.vocab()), {}));
+    must(head->next(token, std::span(logits).subspan(i * state.vocab(), state.vocab())));
   }
   state.kv.commit(state.kv.length());  // what was reserved
   return logits;
@@ -192,7 +191,7 @@ TEST_CASE("the plan counts an MTP head, its keys and values and its state", "[mt
     CHECK(with.kv > without.kv);
     const Engine engine = load_mtp(name);
     CHECK(engine.plan().peak == with.peak);
-    const LayerSpec& head = engine.spec().mtp_heads.front();
+    const LayerSpec& head = engine.spec().draft_heads.layers.front();
     const std::uint64_t values = head.is_latent() ? 0 : head.value_dim;
     CHECK(with.kv_per_token == without.kv_per_token + head.n_kv_heads * (head.key_dim + values) * sizeof(float));
     Session session = must(engine.session());

@@ -56,10 +56,10 @@ struct LookaheadOptions {
 // invalid_argument unless 1 <= layers < the model's layers.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> early_exit_drafter(std::uint32_t layers) noexcept;
 
-// Drafts with the model's MTP head (multi-token prediction; DeepSeek-AI 2024, Gloeckle et al. 2024): a further layer of the file that
-// was trained to guess the token after the next from the model's last hidden state and the next token. Further drafts come from
-// the head's own hidden state. Drafter::start() fails with invalid_argument if the engine has not loaded the head
-// (EngineOptions::mtp) or the file has none.
-[[nodiscard]] Result<std::shared_ptr<const Drafter>> mtp_drafter() noexcept;
+// Drafts with the model's draft heads (ModelSpec::draft_heads). An MTP head (multi-token prediction; DeepSeek-AI 2024, Gloeckle et al.
+// 2024) is a further layer of the file that was trained to guess the token after the next from the model's last hidden state and the
+// next token. Further drafts come from the head's own hidden state. Drafter::start() fails with invalid_argument if the engine has not
+// loaded the head (EngineOptions::mtp) or the file has none.
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> head_drafter() noexcept;
 
 }  // namespace tessera

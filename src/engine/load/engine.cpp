@@ -11,6 +11,7 @@
 #include "engine/load/plan.hpp"
 #include "engine/states.hpp"
 #include "files/no_settings.hpp"
+#include "model/draft_heads.hpp"
 #include "engine/session/token_budget.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
@@ -256,8 +257,8 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
                                   state_->plan.context, is_long ? "beyond" : "within", original ? *original : 0),
                       "", "-", "-", ""});
     }
-    if (spec.has_mtp()) {
-      uses.push_back({"guess further tokens", "MTP head, a layer", "", "-", std::string(state_->backend->name()), ""});
+    if (const detail::DraftHeads* heads = detail::draft_heads_of(spec)) {
+      uses.push_back({"guess further tokens", fmt::format("{}, a layer", heads->name), "", "-", std::string(state_->backend->name()), ""});
     }
     if (spec.n_left_out != 0) {
       uses.push_back({"guess further tokens", fmt::format("left out: {} of the file's layers", spec.n_left_out), "", "-", "-", ""});

@@ -132,7 +132,7 @@ Status widen(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
 
 Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerNeeds> layers;
-  layers.reserve(spec.layers.size() + 2 * spec.mtp_heads.size());
+  layers.reserve(spec.n_layers_with_heads() + 1);
   for (const LayerSpec& layer : spec.layers) {
     layers.push_back(needs_of(spec, layer));
     // A layer without a mixer keeps nothing: it gets an earlier layer's place, which it never reads.
@@ -145,8 +145,8 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
     if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
   }
   TESSERA_TRY_STATUS(widen(layers, resolved.wide));
-  for (const LayerSpec& head : spec.mtp_heads) layers.push_back(needs_of(spec, head));
-  if (spec.has_mtp()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // at mtp_state_layer()
+  for (const LayerSpec& head : spec.draft_heads.layers) layers.push_back(needs_of(spec, head));
+  if (spec.has_draft_heads()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // hidden_layer()
   return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
 }
 
@@ -195,6 +195,12 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
                           .freed = options.freed_pages,
                           .file = options.kv_file,
                           .file_bytes = options.kv_file_bytes});
+}
+
+std::shared_ptr<PrefixProbe> make_prefix_probe(const Engine::State& engine, const KvOptions& resolved) {
+  const auto layout = kv_layout(engine.model.spec, resolved);
+  if (!layout) return nullptr;
+  return std::make_shared<PrefixProbe>(*engine.kv_pools, *layout, prefix_identity(engine.identity, resolved));
 }
 
 bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcept {

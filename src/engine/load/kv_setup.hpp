@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include <tessera/engine.hpp>
 
 #include "backend/backend.hpp"
+#include "kv/prefix/prefix_probe.hpp"
 
 namespace tessera::detail {
 
@@ -38,6 +40,8 @@ struct KvBytes {
 // Makes the engine's pools. Pages lie in the backend's memory, if it has its own, else in the host's. Precondition: the engine's plan and
 // backend are set.
 [[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);
+// Makes a probe of what the prefix index has for sessions with these options; nullptr: there are no such sessions.
+[[nodiscard]] std::shared_ptr<PrefixProbe> make_prefix_probe(const Engine::State& engine, const KvOptions& resolved);
 // Returns whether a drop leaves to every window of the layout the tokens that it sees and a page more. If so, windows may give back passed
 // pages although the sequence is edited.
 [[nodiscard]] bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcept;

@@ -12,6 +12,7 @@
 #include "engine/run/log_probs.hpp"
 #include "engine/run/streams.hpp"
 #include "engine/session/edit.hpp"
+#include "engine/states.hpp"
 
 namespace tessera::detail {
 

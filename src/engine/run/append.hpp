@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/states.hpp"
+#include <tessera/session.hpp>
 
 namespace tessera::detail {
 

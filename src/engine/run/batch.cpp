@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
 #include "engine/run/streams.hpp"
+#include "engine/states.hpp"
 #include "model/checks.hpp"
 
 namespace tessera {

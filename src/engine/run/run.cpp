@@ -5,6 +5,8 @@
 #include "core/error.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/session/token_budget.hpp"
+#include "engine/states.hpp"
+#include "model/draft_heads.hpp"
 
 namespace tessera::detail {
 
@@ -298,7 +300,7 @@ bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::
 Status Run::compute_step() {
   RunLists& lists = *lists_;
   const bool samples = engine_.backend->samples();
-  const bool all_go_on = whole_model() && engine_.model.spec.has_mtp();
+  const bool all_go_on = whole_model() && heads_read_all_rows(engine_.model.spec);
   std::size_t host_draws = 0;
   for (std::uint32_t i = 0; i < lists.step.size(); ++i) {
     const RunRow& row = lists.rows[lists.step[i].row];

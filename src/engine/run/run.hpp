@@ -20,8 +20,9 @@
 #include <span>
 #include <stop_token>
 
+#include <tessera/engine.hpp>
+
 #include "engine/run/run_lists.hpp"
-#include "engine/states.hpp"
 
 namespace tessera::detail {
 

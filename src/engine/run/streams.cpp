@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/session/token_budget.hpp"
+#include "engine/states.hpp"
 
 namespace tessera::detail {
 

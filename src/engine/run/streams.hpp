@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "engine/run/run.hpp"
-#include "engine/states.hpp"
 
 namespace tessera::detail {
 

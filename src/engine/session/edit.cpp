@@ -5,6 +5,8 @@
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
 #include "engine/run/streams.hpp"
+#include "engine/states.hpp"
+#include "model/draft_heads.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -112,8 +114,8 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
   if (spec.positions == Positions::learned) {
     return make_error(ErrorCode::unsupported, "{} has learned positions: {}", spec.architecture, so);
   }
-  if (spec.has_mtp()) {
-    return make_error(ErrorCode::unsupported, "the engine has MTP heads, whose state knows all tokens: {}", so);
+  if (const DraftHeads* heads = draft_heads_of(spec)) {
+    return make_error(ErrorCode::unsupported, "the engine has {}s, whose state knows all tokens: {}", heads->name, so);
   }
   if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
     return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: {}", spec.architecture, so);

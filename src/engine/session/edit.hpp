@@ -6,7 +6,10 @@
 #include <span>
 #include <string_view>
 
-#include "engine/states.hpp"
+#include <tessera/engine.hpp>
+#include <tessera/session.hpp>
+
+#include "kv/token_choice.hpp"
 
 namespace tessera::detail {
 

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "engine/load/kv_setup.hpp"
 #include "engine/session/edit.hpp"
+#include "engine/states.hpp"
 #include "model/forward.hpp"
 
 namespace tessera::detail {

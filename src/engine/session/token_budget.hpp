@@ -3,7 +3,10 @@
 
 #include <cstdint>
 
-#include "engine/states.hpp"
+#include <tessera/engine.hpp>
+#include <tessera/session.hpp>
+
+#include "backend/backend.hpp"
 
 namespace tessera::detail {
 

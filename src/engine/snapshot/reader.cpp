@@ -14,6 +14,7 @@
 #include "engine/states.hpp"
 #include "files/source_name.hpp"
 #include "kv/codecs.hpp"
+#include "model/draft_heads.hpp"
 
 namespace tessera {
 

@@ -10,6 +10,7 @@
 #include "engine/states.hpp"
 #include "files/replacement_file.hpp"
 #include "kv/codecs.hpp"
+#include "model/draft_heads.hpp"
 
 namespace tessera {
 

@@ -72,11 +72,4 @@ Status per_layer_feed(const Pass& pass, const Layer& layer);
 // Adds the activations of per_layer_inputs() and per_layer_feed() to the shape of the workspace.
 void make_room_for_per_layer(const ModelSpec& model, backend::WorkspaceShape& shape);
 
-// Compute an MTP head's input (DeepSeek-AI 2024): x = W [norm(the token's embedding), norm(a hidden state)].
-// In a step of the model, with the rows' residual streams in x. A row takes the hidden state of the row before it in its sequence, behind
-// the final norm; a sequence's first row takes 0. The last row's hidden state goes to the sequence's state.
-Status mtp_inputs(const Pass& pass, const Layer& head);
-// In a guess, whose rows have the hidden states as their own embeddings.
-Status mtp_inputs_of_guess(const Pass& pass, const Layer& head);
-
 }  // namespace tessera::detail

@@ -5,6 +5,7 @@
 #include "core/hasher.hpp"
 #include "core/math.hpp"
 #include "formats/formats.hpp"
+#include "model/draft_heads.hpp"
 #include "model/load/weight_rows.hpp"
 #include "model/model.hpp"
 
@@ -91,12 +92,12 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Adds the weights that shift hidden states by one row for MTP heads: a convolution with 1 for the row before and 0 for the row itself.
-Status add_mtp_shift(Model& model, backend::Backend& backend) {
-  if (!model.spec.has_mtp()) return {};
+// Adds the weights that shift hidden states by one row for draft heads: a convolution with 1 for the row before and 0 for the row itself.
+Status add_hidden_shift(Model& model, backend::Backend& backend) {
+  if (!heads_read_all_rows(model.spec)) return {};
   std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);
   std::fill_n(shift.begin(), model.spec.d_model, 1.0f);
-  TESSERA_TRY(model.mtp_shift, backend.add_vector(shift));
+  TESSERA_TRY(model.hidden_shift, backend.add_vector(shift));
   return {};
 }
 
@@ -109,7 +110,7 @@ std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, cons
 }  // namespace
 
 std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
-  std::uint64_t bytes = (spec.layers.size() + spec.mtp_heads.size()) * (sizeof(LayerSpec) + sizeof(Weights) + sizeof(backend::RopeTable));
+  std::uint64_t bytes = spec.n_layers_with_heads() * (sizeof(LayerSpec) + sizeof(Weights) + sizeof(backend::RopeTable));
   for (const RopeSpec& rope : spec.ropes) {
     bytes += sizeof(RopeSpec) + sizeof(std::vector<double>) + sizeof(backend::RopeTable) + rope.dim / 2 * sizeof(double);
   }
@@ -139,7 +140,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
     bytes.all_f32 = bytes.all_f32 && binding.shape.dtype == DType::f32;
   }
   for (const std::uint32_t dim : normed_value_dims(spec)) bytes.packed += backend.vector_bytes(dim);
-  if (spec.has_mtp()) bytes.packed += backend.vector_bytes(2 * std::uint64_t{spec.d_model});
+  if (heads_read_all_rows(spec)) bytes.packed += backend.vector_bytes(2 * std::uint64_t{spec.d_model});
   return bytes;
 }
 
@@ -157,7 +158,7 @@ Status load_weights(Model& model, const ModelSource& source, std::span<const Bin
   };
 
   TESSERA_TRY_STATUS(advance(0));
-  model.layer_weights.resize(model.spec.layers.size() + model.spec.mtp_heads.size());
+  model.layer_weights.resize(model.spec.n_layers_with_heads());
   Hasher128 hasher;
   std::vector<float> rope_factors;
   for (const Binding& binding : bindings) {
@@ -189,7 +190,7 @@ Status load_weights(Model& model, const ModelSource& source, std::span<const Bin
     }
   }
   TESSERA_TRY_STATUS(add_value_norms(model, backend));
-  TESSERA_TRY_STATUS(add_mtp_shift(model, backend));
+  TESSERA_TRY_STATUS(add_hidden_shift(model, backend));
   backend.finish_loading();
   model.weights_hash = hasher.digest();
   return make_ropes(model, rope_factors, source.tensor_names());

@@ -36,8 +36,8 @@ enum class Role : std::uint8_t {
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
 
-// The owner of a role's tensor: the model, or each layer and MTP head, or each MTP head.
-enum class Owner : std::uint8_t { model, layer, mtp_head };
+// The owner of a role's tensor: the model, or each layer (those of draft heads too), or each layer of draft heads.
+enum class Owner : std::uint8_t { model, layer, draft_head };
 
 // A number of values, of a model or of one of its layers.
 using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
@@ -312,15 +312,15 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::per_layer_post_norm, Owner::layer, "post_norm.weight", extent::width},
     {Role::output_scale, Owner::layer, "layer_output_scale.weight", extent::one},
     // The matrix into an MTP head has in each row first the weights of the token's embedding, then those of the hidden state.
-    {Role::mtp_token_norm, Owner::mtp_head, "nextn.enorm.weight", extent::width},
-    {Role::mtp_hidden_norm, Owner::mtp_head, "nextn.hnorm.weight", extent::width},
-    {.role = Role::mtp_in, .owner = Owner::mtp_head, .names = "nextn.eh_proj.weight", .inputs = extent::two_widths,
+    {Role::mtp_token_norm, Owner::draft_head, "nextn.enorm.weight", extent::width},
+    {Role::mtp_hidden_norm, Owner::draft_head, "nextn.hnorm.weight", extent::width},
+    {.role = Role::mtp_in, .owner = Owner::draft_head, .names = "nextn.eh_proj.weight", .inputs = extent::two_widths,
      .outputs = extent::width, .parts = {Role::mtp_token_in, Role::mtp_hidden_in, Role::count}, .by_columns = true},
-    {Role::mtp_token_in, Owner::mtp_head, "nextn.eh_proj.token.weight", extent::width, extent::width},
-    {Role::mtp_hidden_in, Owner::mtp_head, "nextn.eh_proj.hidden.weight", extent::width, extent::width},
-    {Role::mtp_token_embd, Owner::mtp_head, "nextn.embed_tokens.weight", extent::width, extent::vocabulary},
-    {Role::mtp_output_norm, Owner::mtp_head, "nextn.shared_head_norm.weight", extent::width},
-    {Role::mtp_output, Owner::mtp_head, "nextn.shared_head_head.weight", extent::width, extent::vocabulary},
+    {Role::mtp_token_in, Owner::draft_head, "nextn.eh_proj.token.weight", extent::width, extent::width},
+    {Role::mtp_hidden_in, Owner::draft_head, "nextn.eh_proj.hidden.weight", extent::width, extent::width},
+    {Role::mtp_token_embd, Owner::draft_head, "nextn.embed_tokens.weight", extent::width, extent::vocabulary},
+    {Role::mtp_output_norm, Owner::draft_head, "nextn.shared_head_norm.weight", extent::width},
+    {Role::mtp_output, Owner::draft_head, "nextn.shared_head_head.weight", extent::width, extent::vocabulary},
 };
 
 namespace detail {

@@ -59,10 +59,9 @@ class Binder {
   Result<std::vector<Binding>> bind() {
     TESSERA_TRY_STATUS(check_tensors());
     TESSERA_TRY_STATUS(bind_roles_of(Owner::model, 0));
-    const std::uint32_t heads = spec_.n_layers() + static_cast<std::uint32_t>(spec_.mtp_heads.size());
-    for (std::uint32_t layer = 0; layer < heads; ++layer) {
+    for (std::uint32_t layer = 0; layer < spec_.n_layers_with_heads(); ++layer) {
       TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
-      if (layer >= spec_.n_layers()) TESSERA_TRY_STATUS(bind_roles_of(Owner::mtp_head, layer));
+      if (layer >= spec_.n_layers()) TESSERA_TRY_STATUS(bind_roles_of(Owner::draft_head, layer));
     }
     TESSERA_TRY_STATUS(bind_factors());
     for (std::size_t i = 0; i < used_.size(); ++i) {
@@ -245,7 +244,7 @@ class Binder {
   // Returns whether the tensor belongs to a layer that is not loaded, behind the last one (ModelSpec::n_left_out).
   [[nodiscard]] bool is_left_out(std::string_view name) const {
     const auto layer = layer_of(name);
-    const std::size_t first = spec_.layers.size() + spec_.mtp_heads.size();
+    const std::uint32_t first = spec_.n_layers_with_heads();
     return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 

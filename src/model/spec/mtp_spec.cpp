@@ -15,7 +15,7 @@ Status read_mtp_head(const SettingReader& from, ModelSpec& spec) {
   const auto like = std::find_if(spec.layers.rbegin(), spec.layers.rend(), attends);
   if (like == spec.layers.rend()) return error_at(ErrorCode::unsupported, place, "an MTP head of a model without attention");
   if (like->globals != 0) return error_at(ErrorCode::unsupported, place, "an MTP head of a model with global tokens");
-  spec.mtp_heads.push_back(*like);
+  spec.draft_heads = {.kind = DraftHeadKind::mtp, .layers = {*like}};
   --spec.n_left_out;
   return {};
 }

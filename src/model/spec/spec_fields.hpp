@@ -23,6 +23,9 @@ struct Field {
 template <class T>
 Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which clang 14 does not deduce by itself
 
+// Returns the name that the layers of draft heads have in a spec's text, which tells the kinds apart.
+[[nodiscard]] constexpr std::string_view name_of(DraftHeadKind kind) noexcept { return kind == DraftHeadKind::mtp ? "mtp_heads" : "no_heads"; }
+
 [[nodiscard]] inline auto fields_of(const RopeSpec& rope) noexcept {
   return std::tuple{Field{"pairs", rope.pairs}, Field{"dim", rope.dim}, Field{"theta", rope.theta},
                     Field{"linear_factor", rope.linear_factor},
@@ -93,7 +96,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"n_left_out", model.n_left_out, Counts::no},
                     Field{"ropes", model.ropes},
                     Field{"layers", model.layers},
-                    Field{"mtp_heads", model.mtp_heads}};
+                    Field{name_of(model.draft_heads.kind), model.draft_heads.layers}};
 }
 
 // Returns the number of an aggregate's fields: the largest number of initializers that it takes.

@@ -22,8 +22,8 @@
 
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/decoding/draft_target.hpp>
 #include <tessera/sampling/sampler.hpp>
-#include <tessera/session.hpp>
 
 namespace tessera {
 
@@ -36,7 +36,7 @@ struct DraftContext {
   // or throws.
   Sampler* sampler = nullptr;
   std::stop_token stop = {};
-  Session::State* session = nullptr;    // the target's session, for the library's own drafters
+  DraftTarget target = {};              // the model and the sequence, for drafters that have a part of the model guess
   std::size_t branches = 1;             // chains that a tree may have (propose_tree())
 };
 

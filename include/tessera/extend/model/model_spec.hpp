@@ -41,6 +41,9 @@ enum class Positions : std::int32_t {
   learned = 1,  // a table of embeddings, added to the tokens' embeddings
 };
 
+// The kind of a model's draft heads. MTP (multi-token prediction; DeepSeek-AI 2024): a layer that reads the hidden state behind a token
+// and the next token, and guesses the token after that.
+enum class DraftHeadKind : std::int32_t { none = 0, mtp = 1 };
 // load: the file's MTP heads, which guess further tokens, are loaded with the model.
 enum class MtpHeads : std::int32_t { leave_out = 0, load = 1 };
 
@@ -131,6 +134,12 @@ struct LayerSpec {
   }
 };
 
+// The draft heads: what a model has behind its last layer to guess the tokens after the next.
+struct DraftHeadSpec {
+  DraftHeadKind kind = DraftHeadKind::none;
+  std::vector<LayerSpec> layers;  // the heads' own layers, numbered behind the model's; each keeps keys and values as a layer of the model
+};
+
 struct ModelSpec {
   std::string architecture;  // general.architecture
   std::string name;          // general.name, may be empty
@@ -152,18 +161,24 @@ struct ModelSpec {
   // Elements of the vector that each layer gets for each token, made of a per-layer embedding and of the token's own; 0: no vectors.
   std::uint32_t per_layer_dim = 0;
 
-  // Layers of the file that are not loaded: layers behind the last one, which guess further tokens (multi-token prediction,
-  // DeepSeek-AI 2024). With EngineOptions::mtp the first of these layers is loaded, as the one entry of mtp_heads.
+  // Layers of the file that are not loaded: layers behind the last one, which guess further tokens. With EngineOptions::mtp the first
+  // of these layers is loaded, as the one layer of draft_heads.
   std::uint32_t n_left_out = 0;
 
   std::vector<RopeSpec> ropes;  // LayerSpec::rope is an index into it
   std::vector<LayerSpec> layers;
-  std::vector<LayerSpec> mtp_heads;
+  DraftHeadSpec draft_heads;
 
   [[nodiscard]] std::uint32_t n_layers() const noexcept { return static_cast<std::uint32_t>(layers.size()); }
-  [[nodiscard]] bool has_mtp() const noexcept { return !mtp_heads.empty(); }
-  // Returns layer i. Numbers behind the last layer are MTP heads.
-  [[nodiscard]] const LayerSpec& layer(std::uint32_t i) const noexcept { return i < n_layers() ? layers[i] : mtp_heads[i - n_layers()]; }
+  // Returns the number of layers, those of draft heads included.
+  [[nodiscard]] std::uint32_t n_layers_with_heads() const noexcept {
+    return static_cast<std::uint32_t>(layers.size() + draft_heads.layers.size());
+  }
+  [[nodiscard]] bool has_draft_heads() const noexcept { return draft_heads.kind != DraftHeadKind::none; }
+  // Returns layer i. Numbers behind the last layer are layers of draft heads.
+  [[nodiscard]] const LayerSpec& layer(std::uint32_t i) const noexcept {
+    return i < n_layers() ? layers[i] : draft_heads.layers[i - n_layers()];
+  }
 };
 
 }  // namespace tessera

@@ -1,0 +1,79 @@
+// The target of a drafter: the model and the sequence that drafts are for. A drafter may have a part of the target guess, over the
+// target's own keys and values: its draft heads, or its first layers alone. Example, in a Drafter's propose():
+//
+//   const tessera::DraftTarget& target = context.target;
+//   if (context.target.hidden().empty()) return 0;
+//   hidden_.resize(context.target.hidden().size());
+//   auto guesses = context.target.guess_by_heads(out.size(), hidden_);
+//   if (!guesses) return 0;  // no room, or more than one token is pending
+//   tessera::Token last = context.history.back();
+//   for (tessera::Token& draft : out) {
+//     if (auto status = guesses->next(last, logits_, context.stop); !status) return status.error();
+//     last = draft = likeliest(logits_);
+//   }
+//   return out.size();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stop_token>
+
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+#include <tessera/session.hpp>
+
+namespace tessera {
+
+// Guesses that follow each other. They end when one fails, and when others of the target begin. Use them only within the call of
+// Drafter::propose() in which they began.
+class TargetGuesses {
+ public:
+  TargetGuesses() noexcept = default;  // an empty handle (docs/headers.md)
+
+  // Computes the logits of the token behind `token`, and writes them to `logits`  [vocab]. Call it first with the last token of the
+  // history, then with each draft. Errors: invalid_argument, a token that does not follow, or a span of another size;
+  // invalid_state, there were `most` guesses, or the guesses have ended; cache_full and out_of_memory, no room for the row; cancelled.
+  Status next(Token token, std::span<float> logits, const std::stop_token& stop = {}) noexcept;
+
+ private:
+  friend class DraftTarget;
+  Status guess(Token token, std::span<float> logits, const std::stop_token& stop);
+
+  Session::State* session_ = nullptr;
+  std::uint64_t number_ = 0;  // Session::State::guesses; 0: an error has ended them
+  std::uint32_t layers_ = 0;  // layers that guess; 0: the draft heads
+  std::size_t most_ = 0, done_ = 0;  // guesses at most, and so far
+  std::span<float> hidden_;   // the hidden state that the heads read next
+};
+
+// The library makes it for each call of Drafter::propose() (DraftContext::target), and it is valid until the call returns. Guesses
+// change neither the sequence nor its tokens: their keys and values lie behind its end, where the next step writes its own.
+class DraftTarget {
+ public:
+  DraftTarget() noexcept = default;  // an empty handle (docs/headers.md)
+  explicit DraftTarget(Session::State& session) noexcept : session_(&session) {}
+
+  [[nodiscard]] const Engine& engine() const noexcept;
+  // Returns how many tokens of the history have keys and values. The tokens behind them are pending: the next step computes them.
+  [[nodiscard]] std::size_t computed() const noexcept;
+  // Returns the hidden state behind the last computed token, as the model's draft heads read it. An MTP head reads it behind the final
+  // norm  [d_model]. Empty: nothing is computed, or the engine has no draft heads (EngineOptions::mtp).
+  [[nodiscard]] std::span<const float> hidden() const noexcept;
+
+  // Begins up to `most` guesses by the model's draft heads. They go on from hidden(), which is written to `hidden`, a span of the same
+  // size that must outlive the guesses. Errors: invalid_state, the engine has no draft heads, or other than one token is pending behind
+  // computed ones; invalid_argument, `hidden` has another size; cache_full and out_of_memory, no room for `most` rows.
+  [[nodiscard]] Result<TargetGuesses> guess_by_heads(std::size_t most, std::span<float> hidden) const noexcept;
+  // Begins guesses by the model's first `layers` layers and its output. Errors: those of check_layers(); invalid_state, no token is
+  // pending.
+  [[nodiscard]] Result<TargetGuesses> guess_by_layers(std::uint32_t layers) const noexcept;
+  // Returns whether the model's first `layers` layers can guess. Errors: invalid_argument, unless 1 <= `layers` < the model's layers;
+  // unsupported, the model has recurrent layers.
+  [[nodiscard]] static Status check_layers(const Engine& engine, std::uint32_t layers) noexcept;
+
+ private:
+  Session::State* session_ = nullptr;
+};
+
+}  // namespace tessera

@@ -1,0 +1,107 @@
+// Drafters that have a part of the target guess: its draft heads, or its first layers.
+#include <tessera/decoding/drafters.hpp>
+
+#include <chrono>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/seconds.hpp"
+#include "decoding/drafters/check_engine.hpp"
+#include "decoding/drafters/sampled_drafts.hpp"
+
+namespace tessera {
+namespace {
+
+class TargetDrafter : public Drafter {
+ public:
+  Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) final {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::size_t vocab = context.target.engine().spec().vocab_size;
+    logits_.resize(vocab);
+    history_.reserve(context.history.size() + out.size());
+    history_.assign(context.history.begin(), context.history.end());
+    detail::SampledDrafts drafts(context, vocab, room_);
+    TESSERA_TRY(std::optional<TargetGuesses> guesses, guess(context, out.size()));
+    if (!guesses) return std::size_t{0};
+    for (Token& draft : out) {
+      TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
+      TESSERA_TRY(draft, drafts.draw(logits_, history_));
+      history_.push_back(draft);
+    }
+    seconds_ = detail::seconds_since(begin) / static_cast<double>(out.size());
+    return out.size();
+  }
+
+  [[nodiscard]] double cost(std::size_t n) const noexcept final { return static_cast<double>(n) * seconds_; }
+
+ private:
+  // Begins up to `most` guesses. nullopt: there are none now.
+  virtual Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) = 0;
+
+  double seconds_ = 0.0;  // seconds of a draft; 0: not known
+  std::vector<float> logits_, room_;
+  std::vector<Token> history_;  // the sequence, and the drafts so far
+};
+
+class HeadDrafter final : public TargetDrafter {
+ public:
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
+    const ModelSpec& spec = target.spec();
+    if (!spec.has_draft_heads()) {
+      return spec.n_left_out == 0
+                 ? detail::make_error(ErrorCode::invalid_argument, "the model's file has no MTP head; choose another drafter")
+                 : detail::make_error(ErrorCode::invalid_argument,
+                                      "the model's MTP head is not loaded; load the engine with EngineOptions::mtp = MtpHeads::load");
+    }
+    return std::unique_ptr<Drafter>(std::make_unique<HeadDrafter>());
+  }
+
+ private:
+  Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) override {
+    // With more than one pending token the hidden states between them are not known before this step.
+    const std::size_t computed = context.target.computed();
+    if (computed == 0 || context.history.size() != computed + 1) return std::optional<TargetGuesses>();
+    hidden_.resize(context.target.engine().spec().d_model);
+    auto guesses = context.target.guess_by_heads(most, hidden_);
+    if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();  // others need the room
+    if (!guesses) return std::move(guesses).error();
+    return std::optional<TargetGuesses>(*guesses);
+  }
+
+  std::vector<float> hidden_;
+};
+
+class EarlyExitDrafter final : public TargetDrafter {
+ public:
+  explicit EarlyExitDrafter(std::uint32_t layers) noexcept : layers_(layers) {}
+
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(DraftTarget::check_layers(target, layers_));
+    return std::unique_ptr<Drafter>(std::make_unique<EarlyExitDrafter>(layers_));
+  }
+
+ private:
+  Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t) override {
+    TESSERA_TRY(const TargetGuesses guesses, context.target.guess_by_layers(layers_));
+    return std::optional<TargetGuesses>(guesses);
+  }
+
+  std::uint32_t layers_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Drafter>> head_drafter() noexcept {
+  return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
+    return std::shared_ptr<const Drafter>(std::make_shared<HeadDrafter>());
+  });
+}
+
+Result<std::shared_ptr<const Drafter>> early_exit_drafter(std::uint32_t layers) noexcept {
+  return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
+    return std::shared_ptr<const Drafter>(std::make_shared<EarlyExitDrafter>(layers));
+  });
+}
+
+}  // namespace tessera

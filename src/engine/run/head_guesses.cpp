@@ -1,0 +1,47 @@
+#include "engine/run/head_guesses.hpp"
+
+#include "core/error.hpp"
+#include "engine/states.hpp"
+#include "model/draft_heads.hpp"
+
+namespace tessera::detail {
+namespace {
+
+bool is_of_whole_model(const Session::State& session) noexcept {
+  return session.first_layer == 0 && session.last_layer == session.shared->model.spec.n_layers();
+}
+
+}  // namespace
+
+std::span<const float> hidden_behind(const Session::State& session) noexcept {
+  const ModelSpec& spec = session.shared->model.spec;
+  if (!spec.has_draft_heads() || session.kv.length() == 0 || session.kv.suspended() || !is_of_whole_model(session)) return {};
+  const std::byte* const kept = session.kv.view().kept_state(hidden_layer(spec), session.kv.length());
+  return {reinterpret_cast<const float*>(kept), spec.d_model};
+}
+
+Status reserve_guesses(Session::State& session, std::size_t most) {
+  const DraftHeads* heads = draft_heads_of(session.shared->model.spec);
+  if (heads == nullptr) return make_error(ErrorCode::invalid_state, "the engine has no draft heads");
+  const std::uint64_t length = session.kv.length();
+  if (length == 0 || session.pending().size() != 1) {
+    return make_error(ErrorCode::invalid_state, "{} tokens are pending behind {}; the {} needs one behind some", session.pending().size(),
+                      length, heads->name);
+  }
+  if (!is_of_whole_model(session)) {
+    return make_error(ErrorCode::invalid_state, "this session holds layers {} to {} alone; its {} knows nothing", session.first_layer,
+                      session.last_layer, heads->name);
+  }
+  return session.kv.reserve(length + most);
+}
+
+Status guess(Session::State& session, std::size_t ahead, Token token, std::span<float> hidden, std::span<float> logits,
+             const std::stop_token& stop) {
+  const Engine::State& engine = *session.shared;
+  const Turn turn(engine.queue, stop);
+  if (!turn.mine()) return make_error(ErrorCode::cancelled, "stopped while waiting; the session is as it was");
+  const HeadRow row{.kv = session.kv.view(), .position = session.kv.length() + ahead, .token = token, .hidden = hidden.data()};
+  return guess_by_heads(engine.model, *engine.backend, row, logits, hidden, stop);
+}
+
+}  // namespace tessera::detail
