@@ -8,9 +8,10 @@
 //
 // After an error the session is as it was before the offer, and the decoding may be asked again.
 //
-// With a drafter, drafts follow the pending token in the run, and each branch is a part right behind the decoding's own part.
-// next() then commits the request's own rows alone; the drafts' keys and values stay behind the session's length, and
-// draw() takes them over one by one. So between two pieces the session is as it would be without drafts.
+// With a drafter, drafts follow the pending token in the decoding's part of the run (its rows in it). If drafts branch, each branch
+// is a further part of the run, right behind the decoding's own. next() commits only rows that are no drafts; the drafts' keys and
+// values stay behind the session's length, and draw() commits them one by one. So between two pieces the session is as it would be
+// without drafts.
 #pragma once
 
 #include <cstddef>

@@ -137,8 +137,9 @@ Computation::Load Computation::load_of(const Run& run) const noexcept {
   return load;
 }
 
-// Notes what drafts have gained in a step of `seconds` seconds, not counting the time to make the drafts, if every row of the step
-// draws. Drafts that a request makes at any cost are counted in the step without drafts too.
+// Notes what drafts have gained or lost in a step: compares the step with the same step without drafts. `seconds`: the step's time,
+// without the time to make drafts. Does nothing unless every row of the step draws. Drafts that a request wants at any cost
+// (DraftLength::longest) count on both sides, so they neither gain nor lose.
 void Computation::note_drafts(const Run& run, const Load& load, double seconds) noexcept {
   if (load.rows.rows != load.rows.outputs) return;
   StepLoad plain;  // the same step without drafts

@@ -24,7 +24,8 @@ bool Preemption::can_give_way(Active& active) const noexcept {
   if (session.kv().kind() != KvKind::paged) return false;
   if (setup_.has_kv_file()) return true;
   if (!can_be_recomputed(active)) return false;
-  // Looks only at tokens since the last call: a removal does not change the tokens that stay.
+  // A token below 0 stands for an embedding, which the session does not keep, so the session cannot be computed again. Checks only tokens
+  // that earlier calls have not checked: a removal does not change the tokens that stay.
   const auto computed = session.tokens().first(session.position());
   std::size_t& plain = active.plain_tokens;
   plain = std::min(plain, computed.size());

@@ -20,8 +20,9 @@ struct StepLimits {
   // A request is admitted if there is also room for this share of the tokens that running requests are still expected to draw. 0:
   // only for the page that each takes next. 1: no request is ever preempted if the expected lengths are right.
   double headroom = 0.25;
-  // The share of a step's rows for prompts of equal rank that the first prompt keeps while shorter prompts are served before the
-  // rest of it. So the first prompt takes at most 1 / first_share of its time alone. 1: no later prompt is served before it.
+  // Among prompts of equal rank, later prompts that would still finish earlier are served before the rest of the first one. The first
+  // one keeps this share of the rows that the step has for prompts. So it takes at most 1 / first_share times as many steps as without
+  // them. 1: no later prompt is served before it.
   double first_share = 0.25;
 };
 

@@ -14,7 +14,8 @@ void SharedChunks::reserve(std::size_t rows) {
   before_.reserve(rows);
 }
 
-// Returns the index of the first page that differs, from the first chunk on; at the latest the end of the shorter reader.
+// Compares the pages of two readers from their first chunk on. Returns the index of the first page that differs; if none differs, the
+// end of the reader that ends first. Precondition: both begin with the same chunk (Reader::first).
 std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noexcept {
   const std::size_t end = std::min(a.last, b.last) * a.chunk_pages;
   std::size_t page = a.first * a.chunk_pages;
