@@ -34,7 +34,8 @@ enum class Want : std::int32_t {
 // One token to compute. Rows get the next free positions of their session, in the order of the rows.
 struct Row {
   Token token = 0;
-  std::span<const float> embedding = {};  // [d_model], instead of the token; alive until forward() returns
+  // [d_model], instead of the token; alive until forward() returns. The session keeps its content_hash() (Session::contents()).
+  std::span<const float> embedding = {};
   Want want = Want::nothing;
   // The sampler of Want::token. It must live until forward() returns, and rows may share it. The drawn token is not added to the
   // session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself, and for

@@ -190,6 +190,7 @@ class Session {
 
   [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are computed
   [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all tokens, pending ones included; -1 for an embedding
+  [[nodiscard]] std::span<const Hash128> contents() const noexcept;  // content_hash() of each embedding among tokens(), in order
   [[nodiscard]] bool has_pending() const noexcept;
   // Returns the next token's position for Sampler::sample(): tokens().size() plus the tokens that edits removed, so that no
   // position's random numbers are used twice.

@@ -46,13 +46,35 @@ namespace detail {
 
 // The data of a sequence beside its keys and values. Forks copy all of it, snapshots keep it, and it is cleared with the sequence.
 struct SequenceRecord {
-  std::vector<Token> tokens;  // computed tokens, then pending tokens
+  std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
+  // content_hash() of each embedding among `tokens`, in order. No memory is taken for sequences without embeddings. An embedding is never
+  // pending, because its values are not kept.
+  std::vector<Hash128> contents;
   std::uint32_t first_layer = 0, last_layer = 0;  // range of layers that computes the sequence; last_layer 0: none has yet
   History history;            // edits of an edited sequence
   std::uint64_t removed = 0;  // tokens that edits took out
   Votes votes;                // counted if the budget's choice needs them
   bool drop_is_due = false;   // a drop had no memory and must come first in the next call
   std::size_t reused = 0;     // tokens whose pages came from the prefix index
+
+  [[nodiscard]] KvInputs inputs() const noexcept { return {tokens, contents}; }
+  // Adds an embedding. May throw bad_alloc; then nothing has changed. Precondition: `tokens` has room.
+  void add_embedding(std::span<const float> embedding) {
+    contents.push_back(content_hash(embedding));
+    tokens.push_back(-1);
+  }
+  // Forgets the tokens from `n` on, and their contents. Precondition: there are at least n.
+  void keep_tokens(std::size_t n) noexcept {
+    if (n < tokens.size() && !contents.empty()) contents.resize(inputs().first(n).contents.size());
+    tokens.resize(n);
+  }
+  // Takes the tokens [first, last) out, with their contents.
+  void erase_tokens(std::size_t first, std::size_t last) noexcept {
+    const KvInputs before = inputs().first(first), erased = inputs().behind(before).first(last - first);
+    const auto at = contents.begin() + static_cast<std::ptrdiff_t>(before.contents.size());
+    contents.erase(at, at + static_cast<std::ptrdiff_t>(erased.contents.size()));
+    tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.begin() + static_cast<std::ptrdiff_t>(last));
+  }
 
   // Forgets everything that follows from computed rows, when no computed row is left. `tokens` and `removed` stay, because a
   // sampler's random numbers depend on them.
@@ -109,7 +131,6 @@ struct Session::State : detail::SequenceRecord {
   mutable std::atomic<bool> shares_last_page = false;
 
   std::shared_ptr<detail::SessionUse> use = std::make_shared<detail::SessionUse>();
-  std::size_t part = 0;      // the session's index among the members of an Engine::forward() that changes it
 
   // The run in which the session has a prepared or computed part, and the part's index; nullptr: no run. Only Run sets them. The
   // session's owner may free it at any time: the destructor undoes the part, so the run never finds the session gone.

@@ -14,6 +14,7 @@ SessionView view_of(const Session::State& session) noexcept {
           .kv_options = session.kv_options,
           .stream = session.stream,
           .tokens = session.tokens,
+          .contents = session.contents,
           .removed = session.removed,
           .logits = session.knows_logits() ? session.last_logits() : std::span<const float>(),
           .has_voted = session.votes.voted > 0,

@@ -29,6 +29,7 @@ struct SessionView {
   const KvOptions& kv_options;       // resolved
   const StreamOptions& stream;
   std::span<const Token> tokens;     // computed tokens, then pending tokens
+  std::span<const Hash128> contents;  // content_hash() of each embedding among them
   std::uint64_t removed = 0;         // tokens that edits took out
   std::span<const float> logits;     // logits behind the last token  [vocab]; empty: not known
   bool has_voted = false;            // rows have voted for tokens (TokenBudget)

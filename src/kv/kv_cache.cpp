@@ -4,6 +4,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "core/hasher.hpp"
 #include "kv/kv_cache_state.hpp"
 
 namespace tessera {
@@ -43,6 +44,14 @@ Result<KvCache> KvCache::paged(KvLayout layout, const KvCacheOptions& options, c
     TESSERA_TRY(auto storage, detail::make_paged_storage(std::move(layout), pools));
     return KvCache(std::make_unique<State>(std::move(storage), options));
   });
+}
+
+Hash128 content_hash(std::span<const float> embedding) noexcept {
+  detail::Hasher128 hasher;
+  const std::uint64_t width = embedding.size();
+  hasher.add(std::as_bytes(std::span(&width, 1)));
+  hasher.add(std::as_bytes(embedding));
+  return hasher.digest();
 }
 
 KvKind KvCache::kind() const noexcept { return state_ == nullptr ? KvKind::contiguous : state_->storage->kind(); }
@@ -100,7 +109,7 @@ Status KvCache::reserve_branch(std::uint64_t first, std::uint64_t tokens) noexce
   return guard([&] { return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(tokens)); });
 }
 
-void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence, Reserved beyond) noexcept {
+void KvCache::commit(std::uint64_t tokens, const KvInputs& sequence, Reserved beyond) noexcept {
   if (state_ == nullptr) return;
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved
@@ -123,14 +132,14 @@ void KvCache::truncate(std::uint64_t tokens) noexcept {
   if (s.length == 0) s.reset();
 }
 
-std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
+std::uint64_t KvCache::adopt(const KvInputs& inputs) noexcept {
   if (state_ == nullptr) return 0;
   State& s = *state_;
   const std::uint64_t size = s.page_tokens();
   if (s.options.prefix_identity.empty() || s.edited || s.storage->suspended() || s.length != s.published * size) return 0;
   const std::uint64_t room = s.options.capacity - s.length;
   const std::uint64_t pages = s.storage->adopt({.identity = s.options.prefix_identity,
-                                                .tokens = tokens.first(std::min<std::uint64_t>(tokens.size(), room)),
+                                                .inputs = inputs.first(std::min<std::uint64_t>(inputs.size(), room)),
                                                 .windows = s.windows});
   if (pages > 0 && s.length == 0) {
     for (std::size_t group = 0; group < s.first.size(); ++group) {

@@ -32,14 +32,14 @@ struct KvCache::State {
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return layout().page_tokens; }
 
   // Offers the full pages that have not been offered yet.
-  void publish(std::span<const Token> sequence) noexcept {
+  void publish(const KvInputs& sequence) noexcept {
     const std::uint64_t size = page_tokens();
     const std::uint64_t full = std::min<std::uint64_t>(length, sequence.size()) / size;
-    while (published < full) {
-      const auto tokens = sequence.subspan(published * size, size);
-      if (std::ranges::any_of(tokens, [](Token token) { return token < 0; })) break;
-      if (!storage->publish(options.prefix_identity, published, tokens)) break;
-      ++published;
+    if (published >= full) return;
+    for (KvInputs rest = sequence.behind(sequence.first(published * size)); published < full; ++published) {
+      const KvInputs page = rest.first(size);
+      if (!page.are_known() || !storage->publish(options.prefix_identity, published, page)) break;
+      rest = rest.behind(page);
     }
     if (published < full) can_publish = false;  // later pages would have no parent in the index
   }

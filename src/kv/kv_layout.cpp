@@ -20,11 +20,6 @@ namespace {
 constexpr std::uint64_t kBlockAlignment = 64;
 constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 40;
 
-// Returns the aligned bytes of a block. No block is near overflowing, because dimensions are at most kMaxHeadDim.
-std::optional<std::uint64_t> block_bytes(DType dtype, kv::KeyOrValue part, std::uint32_t page_tokens, std::uint32_t dim) {
-  return checked_align(kv::block_bytes(dtype, part, page_tokens, dim), kBlockAlignment);
-}
-
 template <class... Types>
 constexpr std::array<DType, sizeof...(Types)> dtypes(kv::List<Types...>) {
   return {Types::dtype...};
@@ -81,12 +76,11 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
 
 // Appends a layer's blocks to the group's pages.
 Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const KvLayout& layout) {
-  const auto k = block_bytes(dtype, kv::KeyOrValue::key, layout.page_tokens, shape.key_dim);
+  // No block is near overflowing, because dimensions are at most kMaxHeadDim.
+  const std::uint64_t k = kv_block_bytes(dtype, kv::KeyOrValue::key, shape.key_dim, layout.page_tokens);
   const bool in_keys = shape.values == kv::Values::in_keys;
-  const auto v = in_keys ? std::optional<std::uint64_t>(0)
-                         : block_bytes(dtype, kv::KeyOrValue::value, layout.page_tokens, shape.value_dim);
-  const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
-  const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
+  const std::uint64_t v = in_keys ? 0 : kv_block_bytes(dtype, kv::KeyOrValue::value, shape.value_dim, layout.page_tokens);
+  const auto heads = checked_multiply(k + v, shape.kv_heads);
   const auto end = heads ? checked_add(group.page_bytes, *heads) : std::nullopt;
   // The pages of all groups together must be addressable too.
   if (!end || !checked_add(layout.page_bytes(), *heads)) {
@@ -97,9 +91,9 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const K
   group.layers.push_back({.shape = shape,
                           .dtype = dtype,
                           .k_offset = group.page_bytes,
-                          .v_offset = group.page_bytes + (in_keys ? before : shape.kv_heads * *k),
-                          .k_stride = *k,
-                          .v_stride = in_keys ? *k : *v});
+                          .v_offset = group.page_bytes + (in_keys ? before : shape.kv_heads * k),
+                          .k_stride = k,
+                          .v_stride = in_keys ? k : v});
   group.page_bytes = *end;
   return {};
 }
@@ -107,8 +101,8 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const K
 }  // namespace
 
 std::span<const DType> kv_types() noexcept { return kTypes; }
-std::uint64_t kv_record_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim) noexcept {
-  return kv::record_bytes(type, part, head_dim);
+std::uint64_t kv_block_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim, std::uint64_t page_tokens) noexcept {
+  return (kv::block_bytes(type, part, page_tokens, head_dim) + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
 }
 
 bool has_same_types(const KvLayout& a, const KvLayout& b) noexcept {

@@ -80,8 +80,8 @@ class KvStorage {
   // Appends pages that the index has, and returns their number, the same for each group. A group may lack the first pages, which its window
   // has passed.
   virtual std::uint64_t adopt(const PrefixQuestion&) noexcept { return 0; }
-  // Offers page `i` of every group, which must be the next one to offer. Returns whether the page after it can be offered too.
-  virtual bool publish(std::string_view, std::uint64_t, std::span<const Token>) noexcept { return false; }
+  // Offers page `i` of every group, with its inputs; it must be the next one to offer. Returns whether the page after it can be offered too.
+  virtual bool publish(std::string_view, std::uint64_t, const KvInputs&) noexcept { return false; }
   // Makes only the first `n` pages count as offered from now on.
   virtual void limit_published(std::uint64_t) noexcept {}
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostKept = std::size_t{1} << 16;  // events kept at most; beyond that take() returns the whole content
 
 KvEvent stored_event(const PrefixNode& node) {
-  return {.kind = KvEvent::Kind::stored, .page = node.hash, .before = node.parent->hash, .tokens = node.tokens};
+  return {.kind = KvEvent::Kind::stored, .page = node.hash, .before = node.parent->hash, .tokens = node.tokens, .contents = node.contents};
 }
 
 }  // namespace

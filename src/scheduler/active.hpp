@@ -52,7 +52,6 @@ struct Active {
   bool has_deadline = false;
   std::uint64_t lost_tokens = 0;  // tokens whose pages the sample gave up, until it is admitted again
   bool has_earlier_votes = false;  // rows of the session given with the request have voted; a recompute would not repeat the votes
-  std::size_t plain_tokens = 0;  // leading tokens of the session that are known to be tokens of the vocabulary
   std::shared_ptr<const PrefixProbe> probe;  // asks the prefix index; requests that may share pages have one probe
   Request wanted;                // the request; its session and sampler move to the members above on admission
 

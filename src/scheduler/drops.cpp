@@ -19,22 +19,13 @@ std::uint64_t left_by_drop(const TokenBudget& budget, const StreamOptions& strea
 void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, Active& active) {
   const KvOptions kv = setup.kv_options_of(request);
   const StreamOptions stream = setup.stream_of(request);
-  const PageCost& page_cost = setup.page_cost;
   PlannedRequest& planned = active.planned;
   const std::uint64_t at = kv.budget.tokens != 0 ? kv.budget.tokens : stream.window != 0 ? setup.context_of(request) : 0;
   if (kv.kind != KvKind::paged || at == 0 || planned.prompt + most <= at) return;
   planned.budget = at;
   const auto layout = kv_layout(setup.engine.spec(), kv);
   planned.keeps_windows = stream.window != 0 || (layout && !leaves_windows(kv.budget, *layout));
-  if (!planned.keeps_windows) {
-    const std::uint64_t left = left_by_drop(kv.budget, stream),
-                        pages = (left + page_cost.page_tokens - 1) / page_cost.page_tokens;
-    for (const PageCost::Group& group : page_cost.groups) {
-      if (group.window != 0)
-        active.passed_bytes +=
-            std::min(pages, (group.window + page_cost.page_tokens - 1) / page_cost.page_tokens + 2) * group.page_bytes;
-    }
-  }
+  if (!planned.keeps_windows) active.passed_bytes += setup.page_cost.window_bytes(left_by_drop(kv.budget, stream));
   planned.drop_bytes = active.passed_bytes;
   active.has_earlier_votes = request.session && view_of(state_of(*request.session)).has_voted;
   planned.keeps_pages = request.session && (request.session->edited() || active.has_earlier_votes) && !setup.has_kv_file();

@@ -19,18 +19,8 @@ bool can_be_recomputed(const Active& active) noexcept {
 
 }  // namespace
 
-bool Preemption::can_give_way(Active& active) const noexcept {
-  const Session& session = *active.session;
-  if (session.kv().kind() != KvKind::paged) return false;
-  if (setup_.has_kv_file()) return true;
-  if (!can_be_recomputed(active)) return false;
-  // A token below 0 stands for an embedding, which the session does not keep, so the session cannot be computed again. Checks only tokens
-  // that earlier calls have not checked: a removal does not change the tokens that stay.
-  const auto computed = session.tokens().first(session.position());
-  std::size_t& plain = active.plain_tokens;
-  plain = std::min(plain, computed.size());
-  while (plain < computed.size() && computed[plain] >= 0) ++plain;
-  return plain == computed.size();
+bool Preemption::can_give_way(const Active& active) const noexcept {
+  return active.session->kv().kind() == KvKind::paged && (setup_.has_kv_file() || can_be_recomputed(active));
 }
 
 void Preemption::give_way(Active& active) noexcept {

@@ -20,7 +20,7 @@ class Preemption {
 
   // Returns whether the request's pages can be taken and restored with the same bits. Without a KV file they have to be computed
   // again: impossible after a drop, if the session's next act is a drop, and for embeddings.
-  [[nodiscard]] bool can_give_way(Active& active) const noexcept;
+  [[nodiscard]] bool can_give_way(const Active& active) const noexcept;
   // Takes the request's pages, in the way that costs less time.
   void give_way(Active& active) noexcept;
   // Drops a request's search, which begins anew behind the prompt. The result stays the same, since a search draws nothing.

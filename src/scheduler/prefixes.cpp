@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "engine/load/kv_setup.hpp"
+#include "engine/views.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -11,9 +12,10 @@ namespace {
 constexpr std::size_t kLookUpsInTurn = 4;  // waiting requests that look_up_some() looks up in a step
 constexpr std::size_t kManyProbes = 256;
 
-// The known tokens of a request: the session's, and the rest of the prompt, which is not in the session yet.
+// The known inputs of a request: the session's, and the rest of the prompt, which is not in the session yet.
 struct Sequence {
   std::span<const Token> session, prompt;
+  std::span<const Hash128> contents = {};  // of the session's embeddings; a prompt has none
   std::uint64_t computed = 0;
   bool is_edited = false;
 
@@ -26,7 +28,19 @@ struct Sequence {
 };
 
 Sequence sequence_of(const Session& session, std::span<const Token> prompt) {
-  return {.session = session.tokens(), .prompt = prompt, .computed = session.position(), .is_edited = session.edited()};
+  return {.session = session.tokens(),
+          .prompt = prompt,
+          .contents = view_of(state_of(session)).contents,
+          .computed = session.position(),
+          .is_edited = session.edited()};
+}
+
+// Returns whether both sequences have the same contents of embeddings before `end`. Precondition: the tokens before `end` are the same.
+bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) noexcept {
+  const auto before = [&](const Sequence& one) {
+    return KvInputs(one.session, one.contents).first(std::min(end, one.session.size())).contents;
+  };
+  return std::ranges::equal(before(a), before(b));
 }
 
 // Returns whether both sequences have the same tokens in [begin, end).
@@ -52,7 +66,7 @@ Sequence sequence_of(const Active& active) {
 bool is_awaited(const Sequence& one, std::uint64_t there, const Sequence& waiting, std::uint64_t known, std::uint64_t page) {
   const std::uint64_t end = known + page;  // end of the next page that `waiting` lacks
   if (one.is_edited || there >= end || one.size() < end) return false;
-  return are_alike(one, waiting, known, end) && are_alike(one, waiting, 0, known);
+  return are_alike(one, waiting, known, end) && are_alike(one, waiting, 0, known) && have_same_contents(one, waiting, end);
 }
 
 }  // namespace
@@ -83,7 +97,7 @@ void Prefixes::look_up(std::size_t i) noexcept {
       tokens = looked_for_;
     }
     // The last token has to be computed in any case, because its logits are wanted.
-    const KnownPrefix known = (*active.probe)(tokens.first(tokens.size() - 1), sequence.computed / page);
+    const KnownPrefix known = (*active.probe)(KvInputs(tokens, sequence.contents).first(tokens.size() - 1), sequence.computed / page);
     saved = known.tokens - std::min(known.tokens, sequence.computed);
     in_use = known.bytes_in_use;
     return {};

@@ -12,14 +12,7 @@ PageCost page_cost_of(const Engine& engine, const KvOptions& own) {
   const KvOptions options = resolve({}, own);
   const auto layout = kv_layout(engine.spec(), options);
   if (!layout || options.kind != KvKind::paged) return {};
-  PageCost cost{.page_tokens = layout->page_tokens, .groups = {}};
-  for (const KvGroup& group : layout->groups) {
-    // A sequence holds a fixed number of states: the live one, the next one during a step, and the checkpoints. They are counted as
-    // the pages of a short window.
-    const std::uint64_t states = (std::uint64_t{options.checkpoints} + 2) * layout->page_tokens;
-    cost.groups.push_back({.page_bytes = group.page_bytes, .window = group.is_recurrent() ? states : group.window});
-  }
-  return cost;
+  return PageCost::of(*layout, options.checkpoints, options.prefix == PrefixReuse::on);
 }
 
 }  // namespace

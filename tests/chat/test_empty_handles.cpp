@@ -139,6 +139,7 @@ TEST_CASE("engines, sessions and batches") {
                   FAILS(Session, suspend), FAILS(Session, prefetch), FAILS(Session, resume), HOLDS(Session, suspended, !x.suspended()),
                   FAILS(Session, verify), FAILS(Session, save, std::filesystem::path("/none/none")), FAILS(Session, save, ByteSink()),
                   HOLDS(Session, position, x.position() == 0), HOLDS(Session, tokens, x.tokens().empty()),
+                  HOLDS(Session, contents, x.contents().empty()),
                   HOLDS(Session, has_pending, !x.has_pending()), HOLDS(Session, next_position, x.next_position() == 0),
                   HOLDS(Session, logits, x.logits().empty()), HOLDS(Session, context, x.context() == 0),
                   HOLDS(Session, reused, x.reused() == 0), HOLDS(Session, budget, x.budget().tokens == 0),

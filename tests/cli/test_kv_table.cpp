@@ -75,6 +75,13 @@ std::string model_of(const std::string& path, const std::string& architecture, C
 
 }  // namespace
 
+TEST_CASE("--kv-table counts the zero that a key of an odd dimension is paired with") {
+  if (lacks_inspect()) return;
+  const Json all = table({"--layers", "1", "--kv-heads", "1", "--head-dim", "5"}, {"--context", "32"});
+  CHECK(type_of(all, "F32").at("token_bytes") == 4 * (5 + 5));
+  CHECK(type_of(all, "F16").at("token_bytes") == 2 * (6 + 5));
+}
+
 TEST_CASE("--kv-table says the bytes of Llama-3-8B, and what fits 80 GiB") {
   if (lacks_inspect()) return;
   const Json all = table(kLlama3, {"--weights-bytes", "16GB", "--users", "64", "--context", "8k", "--memory", "80GiB"});

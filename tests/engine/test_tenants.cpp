@@ -110,39 +110,6 @@ TEST_CASE("types, page sizes and layouts do not share", "[tenants]") {
   }
 }
 
-TEST_CASE("an embedding in a sequence ends what others can find of it", "[tenants]") {
-  const KvRig rig;
-  std::vector<float> embedding(rig.engine.spec().d_model, 0.25f);
-  for (const std::size_t at : {0u, 10u, 31u, 32u, 40u, 99u}) {
-    const auto tokens = make_tokens(100 + at, 200, 96);
-    const auto fill = [&](Session session) {
-      Batch batch;
-      for (std::size_t i = 0; i < 150; ++i) {
-        Row row{.token = tokens[i], .embedding = {}, .want = Want::nothing};
-        if (i == at) row.embedding = embedding;
-        must(batch.add(session, row));
-      }
-      must(rig.engine.forward(batch));
-      must(session.append(std::span(tokens).subspan(150)));
-      return session;
-    };
-    const Session session = fill(rig.session());
-    CHECK(session.tokens()[at] == -1);
-    CHECK(found(rig, tokens) == at / 32 * 32);
-    // Nor does it take over what lies behind the embedding.
-    CHECK(found(rig, tokens) == 192);
-    const Session again = fill(rig.session());
-    CHECK(again.reused() == at / 32 * 32);
-    CHECK(same_bits(again.logits(), session.logits()));
-    // Another embedding among the same tokens is another sequence.
-    std::ranges::fill(embedding, 0.5f);
-    const Session other = fill(rig.session());
-    CHECK(checksums(other) == checksums(fill(rig.session({.kind = KvKind::contiguous}))));
-    CHECK(checksums(other) != checksums(session));
-    std::ranges::fill(embedding, 0.25f);
-  }
-}
-
 TEST_CASE("a session of some layers neither gives nor takes", "[tenants]") {
   const KvRig rig;
   const auto fill = [&](Session& session, std::uint32_t last_layer) {

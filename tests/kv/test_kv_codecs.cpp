@@ -268,11 +268,11 @@ TEST_CASE("INT4 loses no more than the better of its multipliers, and bytes are 
     }
     CHECK(lost < 0.012 * all);  // of Gaussian numbers 0.005 to 0.006 is usual; of the worst 16 it can be twice that
   }
-  CHECK(kv_record_bytes(DType::int4, kv::KeyOrValue::key, 64) == 40);
-  CHECK(kv_record_bytes(DType::int4, kv::KeyOrValue::value, 80) == 58);
-  CHECK(kv_record_bytes(DType::fp8, kv::KeyOrValue::key, 64) == 68);
-  CHECK(kv_record_bytes(DType::k8v4, kv::KeyOrValue::key, 64) == 68);
-  CHECK(kv_record_bytes(DType::k8v4, kv::KeyOrValue::value, 64) == 40);
+  CHECK(kv::record_bytes(DType::int4, kv::KeyOrValue::key, 64) == 40);
+  CHECK(kv::record_bytes(DType::int4, kv::KeyOrValue::value, 80) == 58);
+  CHECK(kv::record_bytes(DType::fp8, kv::KeyOrValue::key, 64) == 68);
+  CHECK(kv::record_bytes(DType::k8v4, kv::KeyOrValue::key, 64) == 68);
+  CHECK(kv::record_bytes(DType::k8v4, kv::KeyOrValue::value, 64) == 40);
   for (const float bad : {kInfinity, -kInfinity, kNan}) {
     for (const DType type : {DType::fp8, DType::int4}) {
       for (const float x : through(type, {1, bad, 3})) CHECK(std::isnan(x));

@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "kv/held_types.hpp"
+#include "kv/kv_watch.hpp"
 #include "machine/rig.hpp"
 
 namespace test_kv_pages {
@@ -204,6 +205,39 @@ TEST_CASE("a page of one identity is never another's, though all hashes are the 
     CHECK(rig.findable(64, 9, salt) == 0);
   }
   for (const Twin& twin : twins) CHECK(rig.holds(twin));
+}
+
+TEST_CASE("a page with embeddings is found by their contents, though all hashes of pages are the same", "[kv]") {
+  const PrefixHash constant = [](const Hash128&, std::span<const std::byte>) noexcept -> Hash128 { return {}; };
+  for (const PrefixHash hash : {PrefixHash{nullptr}, constant}) {
+    Rig rig = Rig::make(DType::f16, 16, 0, kPlenty, {.hash = hash});
+    detail::KvWatch watch(rig.pools);
+    (void)watch.take();
+    std::vector<Token> tokens(32, 7);
+    tokens[3] = tokens[18] = tokens[19] = -1;
+    const std::vector<Hash128> contents = {{.low = 1, .high = 1}, {.low = 2, .high = 1}, {.low = 1, .high = 2}};
+    const auto offer = [&](std::span<const Hash128> with) {
+      Twin twin = rig.cache();
+      REQUIRE(twin.cache.reserve(32));
+      twin.cache.commit(32, {tokens, with});
+    };
+    const auto found = [&](const std::vector<Hash128>& with) { return rig.cache().cache.adopt({tokens, with}); };
+    offer({});  // contents that are not known are shared with nobody
+    CHECK(found({}) == 0);
+    offer(std::span(contents).first(2));  // the third is not known
+    CHECK(found(contents) == 16);
+    offer(contents);
+    CHECK(found(contents) == 32);
+    CHECK(found({contents[0], contents[2], contents[1]}) == 16);
+    CHECK(found({contents[1], contents[1], contents[2]}) == 0);
+    CHECK(found({contents[0], contents[1]}) == 16);
+    CHECK(found({}) == 0);
+    const std::vector<KvEvent> events = watch.take();
+    REQUIRE(events.size() == 2);
+    CHECK(events[0].contents == std::vector{contents[0]});
+    CHECK(events[1].contents == std::vector{contents[1], contents[2]});
+    CHECK(std::ranges::equal(events[1].tokens, std::span(tokens).last(16)));
+  }
 }
 
 TEST_CASE("freed pages hold NaN in every type, if they are to", "[kv]") {

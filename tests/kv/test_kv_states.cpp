@@ -4,6 +4,8 @@
 #include <optional>
 #include <random>
 
+#include <tessera/unstable/kv/page_cost.hpp>
+
 #include "catch.hpp"
 #include "kv/pages/pools_state.hpp"
 #include "machine/checked_memory.hpp"
@@ -226,7 +228,7 @@ TEST_CASE("a sequence holds at most the states that the plan counts", "[kv][stat
       REQUIRE(sequence.append(some(before)));
       REQUIRE(sequence.step(some(end - before - 1)));
       most = states();
-      CHECK(most == most_states(layout, pages, checkpoints, offers));
+      CHECK(most == PageCost::of(layout, checkpoints, offers).pages_at_once({.kind = KvGroupKind::recurrent}, end));
       sequence.commit(end - 1);
     }
   }

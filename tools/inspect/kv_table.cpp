@@ -5,13 +5,11 @@
 
 #include <fmt/format.h>
 
-#include <tessera/kv/kv_cache.hpp>
+#include <tessera/unstable/kv/page_cost.hpp>
 
 namespace tessera::inspect {
 namespace {
 
-// Alignment of a block (one head's keys or values of a page's tokens), in bytes.
-constexpr std::uint64_t kBlockAlignment = 64;
 constexpr std::uint64_t kLargestArgument = std::numeric_limits<std::int32_t>::max();
 
 using Sum = std::optional<std::uint64_t>;  // nullopt: more than 64 bits
@@ -30,37 +28,23 @@ Sum times(Sum a, Sum b) {
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-Sum block_bytes(const KvQuestion& question, DType type, kv::KeyOrValue part, std::uint64_t head_dim) {
-  const Sum bytes = plus(times(kv_record_bytes(type, part, head_dim), question.page_tokens), kBlockAlignment - 1);
-  return bytes ? Sum(*bytes / kBlockAlignment * kBlockAlignment) : std::nullopt;
-}
-
 // Returns the bytes of one page of these layers on one device.
 Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType asked) {
   const DType type = group.type != DType::automatic ? group.type : asked;
-  const Sum values = group.latent ? Sum(0) : block_bytes(question, type, kv::KeyOrValue::value, group.value_dim);
-  const Sum head = plus(block_bytes(question, type, kv::KeyOrValue::key, group.key_dim), values);
+  const Sum values = group.latent ? 0 : kv_block_bytes(type, kv::KeyOrValue::value, group.value_dim, question.page_tokens);
+  const Sum head = plus(kv_block_bytes(type, kv::KeyOrValue::key, group.key_dim, question.page_tokens), values);
   return times(times(head, divide_up(group.kv_heads, question.tp)), group.layers);
 }
 
-// Returns the pages that a user holds, with a token of the next step. A sliding window begins within a page, so it touches
-// one page more than its tokens fill, and the cache keeps another page behind it for roll-backs.
-std::uint64_t pages(const KvQuestion& question, const KvLayers& group, std::uint64_t context) {
-  const std::uint64_t all = divide_up(context, question.page_tokens);
-  return group.window == 0 ? all : std::min(all, divide_up(group.window - 1, question.page_tokens) + 2);
-}
-
-// Returns the most bytes of recurrent states that a user holds: the live state, checkpoints, and states offered to other users.
-Sum state_bytes(const KvQuestion& question, std::uint64_t context) {
-  if (!question.states.has_state()) return 0;
-  const std::uint64_t pages = divide_up(context, question.page_tokens);
-  return times(most_states(question.states, pages, kDefaultCheckpoints, true), question.states.state_bytes());
-}
-
 Sum user_bytes(const KvQuestion& question, DType type, std::uint64_t context) {
-  Sum bytes = state_bytes(question, context);
+  PageCost cost = PageCost::of(question.states, kDefaultCheckpoints, true);
+  cost.page_tokens = static_cast<std::uint32_t>(question.page_tokens);
+  Sum bytes = 0;
+  for (const PageCost::Group& group : cost.groups) {
+    if (group.kind == KvGroupKind::recurrent) bytes = plus(bytes, times(cost.pages_at_once(group, context), group.page_bytes));
+  }
   for (const KvLayers& group : question.groups) {
-    bytes = plus(bytes, times(page_bytes(question, group, type), pages(question, group, context)));
+    bytes = plus(bytes, times(page_bytes(question, group, type), cost.pages({.window = group.window}, context)));
   }
   return bytes;
 }
@@ -150,7 +134,7 @@ std::uint64_t device_weights(const KvQuestion& question) noexcept { return divid
 Result<std::vector<KvRow>> kv_table(const KvQuestion& question) {
   if (auto ok = check(question); !ok) return ok.error();
   const bool latent = std::ranges::any_of(question.groups, &KvLayers::latent);
-  const auto holds = [&](DType type) { return !latent || kv_record_bytes(type, kv::KeyOrValue::key, 0) == 0; };  // a type without scales
+  const auto holds = [&](DType type) { return !latent || kv_block_bytes(type, kv::KeyOrValue::key, 0, question.page_tokens) == 0; };  // a type without scales
   const auto refused = [](DType type) {
     return refuse(fmt::format("{} does not hold latent attention's keys; choose f32, f16 or bf16", to_string(type)));
   };

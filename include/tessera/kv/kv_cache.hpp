@@ -22,6 +22,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/hash.hpp>
 #include <tessera/extend/core/memory.hpp>
 #include <tessera/extend/kv/kv_layout.hpp>
 #include <tessera/extend/kv/kv_pools.hpp>
@@ -64,16 +66,6 @@ inline constexpr std::uint32_t kAllCheckpoints = ~std::uint32_t{0};
 // States at most that one append leaves for other sequences to find.
 inline constexpr std::uint32_t kMostOffered = 8;
 
-// Returns how many states of recurrent layers a sequence of `pages` full pages without drafts may hold at once: the live state and
-// the checkpoints, and during a step also the next live state, the next checkpoints and, with `offers`, the states offered to
-// other sequences. Each draft holds one more state until it is accepted or rejected.
-[[nodiscard]] constexpr std::uint64_t most_states(const KvLayout& layout, std::uint64_t pages, std::uint64_t checkpoints, bool offers) noexcept {
-  const std::uint64_t own = std::min(pages, checkpoints + 1);
-  const std::uint64_t between = pages - std::min(pages, 2 * checkpoints);  // pages of no checkpoint, before the step or behind it
-  const std::uint64_t offered = offers ? std::min<std::uint64_t>(kMostOffered, (between + layout.state_pages - 1) / layout.state_pages) : 0;
-  return std::min(own + std::min(pages, own + offered), pages + 1);  // one a page, and the live one that the step replaces
-}
-
 struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
   std::uint32_t checkpoints = kDefaultCheckpoints;  // states of recurrent layers kept at the borders of the newest full pages
@@ -82,6 +74,39 @@ struct KvCacheOptions {
   std::string prefix_identity = {};
   // Contiguous caches: an owner of the Memory, kept alive as long as the cache. Paged caches: see KvPoolOptions.
   std::shared_ptr<Memory> memory_owner = {};
+};
+
+// Returns the identity of an input that is no token: the XXH3-128 of an embedding's width and bits. Two embeddings with one different bit
+// have different identities. The hash is not made against malice: see docs/kv-cache.md, "Sharing".
+[[nodiscard]] Hash128 content_hash(std::span<const float> embedding) noexcept;
+
+// The inputs of consecutive positions. Example: two tokens, two embeddings and a token are {.tokens = 5, 6, -1, -1, 7} and two contents.
+struct KvInputs {
+  std::span<const Token> tokens = {};      // -1 for an embedding
+  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. If some lack, they are the last ones
+
+  KvInputs() noexcept = default;
+  template <class Tokens>
+    requires std::convertible_to<const Tokens&, std::span<const Token>>
+  KvInputs(const Tokens& of, std::span<const Hash128> with = {}) noexcept : tokens(of), contents(with) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return tokens.size(); }
+  // Returns the first `n` inputs. Precondition: there are as many. Cost: a look at each of them if there are contents, else none.
+  [[nodiscard]] KvInputs first(std::size_t n) const noexcept {
+    return {tokens.first(n), contents.first(std::min(contents.size(), contents.empty() ? 0 : embeddings_in(tokens.first(n))))};
+  }
+  // Returns the inputs behind `beginning`, which is a first() of these.
+  [[nodiscard]] KvInputs behind(const KvInputs& beginning) const noexcept {
+    return {tokens.subspan(beginning.tokens.size()), contents.subspan(beginning.contents.size())};
+  }
+  [[nodiscard]] KvInputs subspan(std::size_t from, std::size_t n) const noexcept { return behind(first(from)).first(n); }
+  // Returns whether each embedding has its content.
+  [[nodiscard]] bool are_known() const noexcept { return contents.size() == embeddings_in(tokens); }
+
+ private:
+  [[nodiscard]] static std::size_t embeddings_in(std::span<const Token> tokens) noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(tokens, [](Token token) { return token < 0; }));
+  }
 };
 
 // The positions and states that a cache holds.
@@ -137,12 +162,12 @@ class KvCache {
   // too. Errors: unsupported, with recurrent layers or positions that neither cache has. After an error destroy the fork.
   [[nodiscard]] Status reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept;
   // Makes the sequence `tokens` tokens long, at most as many as were reserved. Pages that reserve() took beyond `tokens` go back,
-  // unless `beyond` keeps them; so do pages that a group's window has passed. `sequence` has the tokens of all positions: pass it
-  // if other sequences may find the full pages. An embedding (-1) in it ends what others may find.
+  // unless `beyond` keeps them; so do pages that a group's window has passed. `sequence` has the inputs of all positions: pass it
+  // if other sequences may find the full pages. An embedding without its content ends what others may find.
   // Recurrent layers have a state behind the last reserved position, behind each draft, behind the last position before the
   // drafts, and at some borders of pages. If no state was kept at `tokens`, length() becomes the last position before `tokens`
   // that has a state, or stays as it was.
-  void commit(std::uint64_t tokens, std::span<const Token> sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
+  void commit(std::uint64_t tokens, const KvInputs& sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. If `tokens` is length() or more, nothing
   // changes. With recurrent layers length() becomes the last checkpoint at or before `tokens`. If a group's window has passed keys
   // that the next position needs, all tokens are dropped and length() is 0: they have to be computed again.
@@ -153,11 +178,11 @@ class KvCache {
   // empty cache and without recurrent layers.
   [[nodiscard]] std::vector<std::uint64_t> states() const;
 
-  // Takes the pages that the prefix index has for `tokens`, which continue the sequence, and returns how many tokens they hold.
+  // Takes the pages that the prefix index has for `inputs`, which continue the sequence, and returns how many tokens they hold.
   // Takes pages only if the sequence ends at a page's border and everything before came from the index or went into it. From a
   // group with a window it takes the pages that the window still sees. Exception: a sequence that holds tokens already takes all
   // pages of every group, so that it can be truncated to its old length.
-  [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
+  [[nodiscard]] std::uint64_t adopt(const KvInputs& inputs) noexcept;
   // Prepares a change in place of the records of positions [first, last): makes their pages writable, as reserve() does, and marks
   // the cache as edited. From then on other sequences find none of its pages, and by default no window gives pages back. Errors:
   // those of reserve(); invalid_state, a window has given pages back already; unsupported, recurrent layers.

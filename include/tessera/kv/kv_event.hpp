@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-// A page of tokens that the index has stored or removed. The page's hash names all tokens from the beginning of the sequence to
+// A page of tokens that the index has stored or removed. The page's hash names all inputs from the beginning of the sequence to
 // the end of the page. The hash before the first page stands for the model, numerics, KV type and salt.
 struct KvEvent {
   enum class Kind : std::int32_t {
@@ -20,7 +20,8 @@ struct KvEvent {
   Kind kind = Kind::stored;
   Hash128 page = {};
   Hash128 before = {};             // stored: the page before this one
-  std::vector<Token> tokens = {};  // stored: the tokens of the page
+  std::vector<Token> tokens = {};  // stored: the tokens of the page; -1 for an embedding
+  std::vector<Hash128> contents = {};  // stored: content_hash() of each embedding, in order (kv_cache.hpp)
 };
 
 }  // namespace tessera

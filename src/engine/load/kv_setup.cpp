@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <tessera/unstable/kv/page_cost.hpp>
+
 #include "core/checked.hpp"
 #include "core/error.hpp"
 #include "engine/states.hpp"
@@ -153,15 +155,15 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
 Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
   // Every group counts in full, also one with a window: a prompt that is appended in one call holds all its pages until its end.
   const bool paged = resolved.kind == KvKind::paged;
-  const std::uint64_t pages = layout.pages(context);
+  const PageCost cost = PageCost::of(layout, resolved.checkpoints, paged && resolved.prefix == PrefixReuse::on);
+  const std::uint64_t pages = cost.pages(context);
   const auto too_large = [&] {
     return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", context);
   };
   KvBytes bytes;
   std::map<std::uint64_t, std::uint64_t> pools;  // page bytes: pages
-  for (const KvGroup& group : layout.groups) {
-    const bool offers = paged && resolved.prefix == PrefixReuse::on;
-    pools[group.page_bytes] += group.is_recurrent() ? most_states(layout, pages, resolved.checkpoints, offers) : pages;
+  for (const PageCost::Group& group : cost.groups) {
+    pools[group.page_bytes] += cost.pages_at_once(group, context);
     bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
   }
   if (paged) bytes.host += pages * (kBytesOfNode + layout.page_tokens * sizeof(Token));
@@ -176,7 +178,7 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
 }
 
 Status check_budget(const KvLayout& layout, std::uint64_t budget) {
-  const std::uint64_t least = layout.page_bytes() + 2 * layout.state_bytes();
+  const std::uint64_t least = PageCost::of(layout, kDefaultCheckpoints, false).bytes(1);
   if (budget == 0 || budget >= least) return {};
   return make_error(ErrorCode::invalid_argument,
                     "a KV budget of {} bytes is too small for any session: the first {} tokens of one take {}", budget,

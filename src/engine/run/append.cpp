@@ -44,10 +44,12 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, con
   return rows.size() - from;
 }
 
-// Begins the session's part: its pending tokens, then `tokens`.
-std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Token> tokens) {
+// Begins the session's part: its pending tokens, then `tokens`, whose -1 stand for `embeddings`.
+std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Token> tokens, std::span<const float* const> embeddings = {}) {
   const std::size_t part = run.begin_part(session);
-  for (const Token token : tokens) run.add({.token = token});
+  for (auto next = embeddings.begin(); const Token token : tokens) {
+    run.add({.token = token, .embedding = token < 0 && next != embeddings.end() ? *next++ : nullptr});
+  }
   return part;
 }
 
@@ -65,7 +67,8 @@ Result<std::optional<Logits>> known_logits(Session::State& session, const Append
 
 }  // namespace
 
-Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options) {
+Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options,
+                      std::span<const float* const> embeddings) {
   const FpState fp_state;
   const auto start = Clock::now();
   const std::size_t vocab = session.vocab();
@@ -81,7 +84,7 @@ Result<Logits> append(Session::State& session, std::span<const Token> tokens, co
     TESSERA_TRY_STATUS(uncompute_last(session));
   }
   const std::size_t pending = session.pending().size();
-  const std::size_t part = begin_tokens(run, session, tokens);
+  const std::size_t part = begin_tokens(run, session, tokens, embeddings);
   TESSERA_TRY(const std::size_t wanted, mark_wanted(run.rows(part), pending, options));
   TESSERA_TRY_STATUS(run.check(part));
   const std::uint64_t end = length_after_cut(session) + run.rows(part).size();

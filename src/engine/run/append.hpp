@@ -8,8 +8,9 @@
 
 namespace tessera::detail {
 
-// Implements Session::append().
-Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options);
+// Implements Session::append(). `embeddings` has a pointer [d_model] for each -1 among the tokens, in order; without it, -1 is an error.
+Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options,
+                      std::span<const float* const> embeddings = {});
 // Implements Session::score().
 Result<std::vector<float>> score(Session::State& session, std::span<const Token> tokens, const AppendOptions& options);
 

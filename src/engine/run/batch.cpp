@@ -2,8 +2,12 @@
 #include <tessera/batch.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
 
 #include <tessera/engine.hpp>
+#include <tessera/unstable/kv/page_cost.hpp>
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
@@ -41,32 +45,84 @@ void add_rows(std::vector<Batch::Entry>& rows, Session& session, std::span<const
 // A session of a batch.
 struct Member {
   Session::State* session;
+  std::span<const std::size_t> rows;  // indices of its entries, ascending
   Changing use;
-  std::size_t rows = 0;   // entries of the session
-  std::size_t first = 0;  // index of its first entry in `order`; after sorting, of the end of its entries
-  std::size_t part = 0;   // index in the run
+  std::size_t part = 0;  // index in the run
   std::stop_token stop = {};
   Status outcome = {};
 };
 
+// Claims the sessions of a batch, and returns them in the order of their first rows. `sessions` has the session of each row. Sets `order`,
+// which has a place for each row and which the members refer to.
+std::vector<Member> members_of(std::span<Session::State* const> sessions, std::span<std::size_t> order) {
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(sessions[i], i); });
+  std::vector<std::span<const std::size_t>> rows_of;  // each session's rows
+  for (auto first = order.begin(); first != order.end();) {
+    const auto last = std::find_if(first, order.end(), [&](std::size_t i) { return sessions[i] != sessions[*first]; });
+    rows_of.emplace_back(first, last);
+    first = last;
+  }
+  std::ranges::sort(rows_of, {}, [](std::span<const std::size_t> rows) { return rows.front(); });
+  std::vector<Member> members;
+  members.reserve(rows_of.size());
+  for (const std::span<const std::size_t> rows : rows_of) {
+    Session::State* const session = sessions[rows.front()];
+    members.push_back({.session = session, .rows = rows, .use = Changing(*session->use)});
+    members.back().outcome = members.back().use.status();
+  }
+  return members;
+}
+
+// Returns the numbers of an output.
+std::size_t size_of(Want want, const ModelSpec& spec) {
+  return want == Want::logits ? spec.vocab_size : want == Want::hidden || want == Want::embedding ? spec.d_model : 0;
+}
+
+// Precondition: check_entry().
+detail::RowOutput output_of(Want want) {
+  switch (want) {
+    case Want::nothing: break;
+    case Want::logits: return detail::RowOutput::logits;
+    case Want::hidden: return detail::RowOutput::hidden;
+    case Want::token: return detail::RowOutput::token;
+    case Want::embedding: return detail::RowOutput::embedding;
+  }
+  return detail::RowOutput::nothing;
+}
+
 // Checks the caller's wishes for a row.
-Status check_entry(const ModelSpec& spec, const Batch::Entry& entry) {
+Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   const Row& row = entry.row;
+  const std::uint32_t d_model = session.shared->model.spec.d_model;
   if (row.want < Want::nothing || row.want > Want::embedding) {
     return make_error(ErrorCode::invalid_argument, "a row wants {}; choose nothing, logits, hidden, token or embedding",
                       static_cast<int>(row.want));
   }
-  if (!row.embedding.empty() && row.embedding.size() != spec.d_model) {
-    return make_error(ErrorCode::invalid_argument, "an embedding of {} values; the model's have {}", row.embedding.size(),
-                      spec.d_model);
+  if (!row.embedding.empty() && row.embedding.size() != d_model) {
+    return make_error(ErrorCode::invalid_argument, "an embedding of {} values; the model's have {}", row.embedding.size(), d_model);
+  }
+  if (entry.place == Batch::Place::pending && !session.has_pending()) {
+    return make_error(ErrorCode::invalid_state, "a row stands for a pending token, and the session has none");
   }
   return {};
 }
 
-// Finds sessions of a batch that begin with the same tokens: one session computes the tokens, and the others wait for them.
+// Puts the row in the place of the session's last pending token.
+Status stand_for_pending(Run& run, const Member& member, RunRow row) {
+  const std::span<RunRow> rows = run.rows(member.part);
+  if (rows.size() != member.session->pending().size() || rows.back().output != detail::RowOutput::nothing) {
+    return make_error(ErrorCode::invalid_argument, "a row that stands for the pending token comes once, before the session's others");
+  }
+  row.token = rows.back().token;
+  rows.back() = row;
+  return {};
+}
+
+// Finds sessions of a batch that begin with the same inputs: one session computes them, and the others wait for them.
 class SharedPrompts {
  public:
-  explicit SharedPrompts(const Run& run) noexcept : run_(run) {}
+  SharedPrompts(const Run& run, std::size_t d_model) noexcept : run_(run), d_model_(d_model) {}
 
   // Returns whether the part should wait until `first`, which is prepared, is committed, and then take its pages.
   [[nodiscard]] bool waits_for(std::size_t part, std::size_t first) const noexcept {
@@ -77,18 +133,20 @@ class SharedPrompts {
     const std::span<const RunRow> mine = run_.rows(first), its = run_.rows(part);
     const std::size_t most = std::min(mine.size(), its.size() - 1);  // the part computes at least one row itself
     std::size_t same = 0;
-    while (same < most && mine[same].token == its[same].token && mine[same].embedding == nullptr &&
-           its[same].embedding == nullptr && its[same].output == detail::RowOutput::nothing) {
-      ++same;
-    }
+    while (same < most && are_same_input(mine[same], its[same]) && its[same].output == detail::RowOutput::nothing) ++same;
     return same / a.page_tokens * a.page_tokens > one.adopted;
   }
 
  private:
+  [[nodiscard]] bool are_same_input(const RunRow& a, const RunRow& b) const noexcept {
+    if (a.embedding == nullptr || b.embedding == nullptr) return a.embedding == b.embedding && a.token == b.token;
+    return a.embedding == b.embedding || std::memcmp(a.embedding, b.embedding, d_model_ * sizeof(float)) == 0;
+  }
   static bool is_new(const Session::State& session) noexcept { return session.tokens.empty(); }
   static bool shares(const KvOptions& kv) noexcept { return kv.kind == KvKind::paged && kv.prefix == PrefixReuse::on; }
 
   const Run& run_;
+  std::size_t d_model_;
 };
 
 // Copies the logits of the session's last row, if they were wanted, to the session.
@@ -106,8 +164,8 @@ Status make_room_for_logits(Session::State& session, const RunRow& last) {
 }
 
 // Prepares, computes and commits the members' parts. Parts that wait for another part's prompt go on in a later round.
-void run_members(Run& run, std::vector<Member>& members) {
-  const SharedPrompts prompts(run);
+void run_members(Run& run, std::size_t d_model, std::vector<Member>& members) {
+  const SharedPrompts prompts(run, d_model);
   std::vector<Member*> waiting, ready, later;
   waiting.reserve(members.size());
   ready.reserve(members.size());
@@ -208,20 +266,14 @@ Result<KvNeed> Engine::kv_need(const Batch& batch) const noexcept {
       const KvCache& kv = session.kv;
       const KvLayout& layout = kv.layout();
       const std::uint64_t end = session.tokens.size() + static_cast<std::uint64_t>(last - first) - pending;
-      std::uint64_t pages = layout.pages(end) - (kv.suspended() ? 0 : layout.pages(kv.length()));
-      if (!kv.suspended() && end > kv.length() && kv.length() % layout.page_tokens != 0 && session.shares_last_page) ++pages;
-      std::uint64_t bytes = pages * layout.page_tokens * layout.bytes_per_token();
-      if (layout.has_state() && end > kv.length()) {
-        const std::uint64_t full = end / layout.page_tokens - kv.length() / layout.page_tokens;
-        const std::uint64_t states = 1 + std::min<std::uint64_t>(full, std::uint64_t{kv.checkpoints()} + kMostOffered);
-        pages += states;
-        bytes += states * layout.state_bytes();
-      }
+      const std::uint64_t length = kv.suspended() ? 0 : kv.length();
+      const bool copies = end > length && length % layout.page_tokens != 0 && session.shares_last_page;
+      const PageCost::Growth growth = PageCost::of(layout, kv.checkpoints(), true).growth(length, end, copies ? 1 : 0);
       if (kv.kind() == KvKind::paged) {
-        need.pages += pages;
-        need.bytes += bytes;
+        need.pages += growth.pages;
+        need.bytes += growth.bytes;
       } else {
-        need.contiguous_bytes += bytes;
+        need.contiguous_bytes += growth.bytes;
       }
       first = last;
     }
@@ -242,89 +294,63 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
     }
     TESSERA_TRY_STATUS(detail::check_layers(spec, options.first_layer, last_layer));
     const std::span<const Batch::Entry> entries = batch.entries();
-    Outputs outputs;
-    outputs.rows_.resize(entries.size());
-    std::vector<Member> members;
-    const auto member_of = [&](const Session& handle) -> Member& {
-      Session::State* session = handle.state_.get();
-      if (Changing::is_by(*session->use, &members)) return members[session->part];
-      // If another call uses the session, our claim failed: look for the session among the members that were refused.
-      const auto refused = std::ranges::find_if(members, [&](const Member& m) { return m.session == session; });
-      if (refused != members.end()) return *refused;
-      Member& member = members.emplace_back(Member{.session = session, .use = Changing(*session->use, nullptr, &members)});
-      member.outcome = member.use.status();
-      if (member.outcome) session->part = members.size() - 1;
-      return member;
-    };
+    std::vector<Session::State*> sessions;  // the session of each entry
+    sessions.reserve(entries.size());
     for (const Batch::Entry& entry : entries) {
       if (entry.session->state_ == nullptr) return detail::empty_handle("Session");
+      sessions.push_back(entry.session->state_.get());
     }
-    std::size_t values = 0;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      Member& member = member_of(*entries[i].session);
-      outputs.rows_[i].session = static_cast<std::size_t>(&member - members.data());
-      ++member.rows;
-      if (member.outcome) member.outcome = check_entry(spec, entries[i]);
-      if (member.outcome && entries[i].place == Batch::Place::pending && !member.session->has_pending()) {
-        member.outcome = make_error(ErrorCode::invalid_state, "a row stands for a pending token, and the session has none");
-      }
-      if (!member.outcome) continue;
-      const Want want = entries[i].row.want;
-      outputs.rows_[i].offset = values;
-      outputs.rows_[i].size = want == Want::logits ? spec.vocab_size : want == Want::hidden || want == Want::embedding ? spec.d_model : 0;
-      values += outputs.rows_[i].size;
-    }
+    std::vector<std::size_t> order(entries.size());
+    std::vector<Member> members = members_of(sessions, order);
     for (const Batch::Stop& stop : batch.stops()) {
       if (stop.session->state_ == nullptr) return detail::empty_handle("Session");
-      if (Changing::is_by(*stop.session->state_->use, &members)) members[stop.session->state_->part].stop = stop.stop;
+      const auto member = std::ranges::find(members, stop.session->state_.get(), &Member::session);
+      if (member != members.end()) member->stop = stop.stop;
+    }
+
+    Outputs outputs;
+    outputs.rows_.resize(entries.size());
+    std::size_t values = 0;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      Member& member = members[m];
+      for (const std::size_t i : member.rows) {
+        outputs.rows_[i].session = m;
+        if (member.outcome) member.outcome = check_entry(*member.session, entries[i]);
+        if (!member.outcome) continue;
+        outputs.rows_[i].offset = values;
+        outputs.rows_[i].size = size_of(entries[i].row.want, spec);
+        values += outputs.rows_[i].size;
+      }
     }
     TESSERA_TRY(outputs.values_, Buffer::allocate(*state_->options.memory, values * sizeof(float), "outputs"));
-
-    // Sort the entries by member, in their order.
-    std::vector<std::size_t> order(entries.size());
-    for (std::size_t i = 0, first = 0; i < members.size(); ++i) members[i].first = std::exchange(first, first + members[i].rows);
-    for (std::size_t i = 0; i < entries.size(); ++i) order[members[outputs.rows_[i].session].first++] = i;
-    std::vector<detail::Draw> draws(static_cast<std::size_t>(std::ranges::count_if(
-        entries, [](const Batch::Entry& entry) { return entry.row.want == Want::token; })));
     outputs.outcomes_.reserve(members.size());  // nothing fails once a session has its rows
-    std::vector<detail::Draw*> draw_of(draws.empty() ? 0 : entries.size());
+
+    std::vector<std::size_t> drawing;  // entries that want a token
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i].row.want == Want::token) drawing.push_back(i);
+    }
+    std::vector<detail::Draw> draws(drawing.size());
     {
       Run run(*state_, {.first_layer = options.first_layer, .last_layer = last_layer, .stop = options.stop});
-      std::size_t drawn = 0;
       for (Member& member : members) {
         if (!member.outcome) continue;
         member.part = run.begin_part(*member.session, member.stop);
-        for (const std::size_t i : std::span(order).subspan(member.first - member.rows, member.rows)) {
+        for (const std::size_t i : member.rows) {
           const Row& row = entries[i].row;
-          const std::size_t size = outputs.rows_[i].size;
-          RunRow to{.token = row.token,
-                    .output = static_cast<detail::RowOutput>(row.want),
-                    .embedding = row.embedding.empty() ? nullptr : row.embedding.data(),
-                    .to = size == 0 ? nullptr : reinterpret_cast<float*>(outputs.values_.data()) + outputs.rows_[i].offset};
+          RunRow to{.token = row.token, .output = output_of(row.want), .embedding = row.embedding.empty() ? nullptr : row.embedding.data()};
+          if (outputs.rows_[i].size != 0) to.to = reinterpret_cast<float*>(outputs.values_.data()) + outputs.rows_[i].offset;
           if (row.want == Want::token) {
-            to.draw = draw_of[i] = &draws[drawn++];
+            to.draw = &draws[static_cast<std::size_t>(std::ranges::lower_bound(drawing, i) - drawing.begin())];
             to.draw->sampler = row.sampler;
           }
-          if (entries[i].place == Batch::Place::next) {
-            run.add(to);
-            continue;
-          }
-          RunRow& pending = run.rows(member.part).back();
-          if (run.rows(member.part).size() != member.session->pending().size() ||
-              pending.output != detail::RowOutput::nothing) {
-            member.outcome = make_error(ErrorCode::invalid_argument,
-                                        "a row that stands for the pending token comes once, before the session's others");
-            break;
-          }
-          to.token = pending.token;
-          pending = to;
+          if (entries[i].place == Batch::Place::next) run.add(to);
+          else member.outcome = stand_for_pending(run, member, to);
+          if (!member.outcome) break;
         }
       }
-      run_members(run, members);
+      run_members(run, spec.d_model, members);
     }
-    for (std::size_t i = 0; i < draw_of.size(); ++i) {
-      if (draw_of[i] != nullptr) outputs.rows_[i].token = draw_of[i]->piece.token;
-    }
+    for (std::size_t i = 0; i < drawing.size(); ++i) outputs.rows_[drawing[i]].token = draws[i].piece.token;
     const auto good = [](const Member& member) { return member.outcome.has_value(); };
     if (!members.empty() && std::ranges::none_of(members, good)) return members.front().outcome.error();
     for (Member& member : members) outputs.outcomes_.push_back(std::move(member.outcome));

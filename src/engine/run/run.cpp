@@ -228,15 +228,16 @@ Status Run::prepare(std::size_t i) noexcept {
     if (part.ahead == 0) {
       session.reserve_tokens(part.begin + part.rows);
       for (const RunRow& row : rows(i).subspan(std::min<std::size_t>(part.rows, part.tokens - part.begin))) {
-        tokens.push_back(row.embedding != nullptr ? -1 : row.token);
+        if (row.embedding != nullptr) session.add_embedding({row.embedding, engine_.model.spec.d_model});
+        else tokens.push_back(row.token);
       }
     }
     if (options_.keep == Keep::rows && whole_model()) {
-      // Adopts the first rows, as long as they are tokens from which nothing is wanted. At least one row is computed.
+      // Adopts the first rows, as long as nothing is wanted from them. At least one row is computed.
       std::size_t n = 0;
       const auto all = std::span<const RunRow>(rows(i));
-      while (n + 1 < all.size() && all[n].embedding == nullptr && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
-      part.adopted = session.kv.adopt(std::span<const Token>(tokens).subspan(part.begin, n));
+      while (n + 1 < all.size() && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
+      part.adopted = session.kv.adopt(session.inputs().subspan(part.begin, n));
     }
     return session.kv.reserve(part.begin + part.rows, part.begin + part.rows - part.drafts);
   });
@@ -399,9 +400,8 @@ void Run::commit(std::size_t i, std::size_t n, Reserved beyond) noexcept {
   if (n == 0) return undo(i);
   Session::State& session = *part.session;
   const std::uint64_t end = part.begin + n;
-  session.tokens.resize(std::max<std::size_t>(part.tokens, end));
-  session.kv.commit(end, whole_model() ? std::span<const Token>(session.tokens) : std::span<const Token>(),
-                    beyond);
+  session.keep_tokens(std::max<std::size_t>(part.tokens, end));
+  session.kv.commit(end, whole_model() ? session.inputs() : KvInputs(), beyond);
   session.first_layer = options_.first_layer;
   session.last_layer = options_.last_layer;
   session.reused += part.adopted;
@@ -415,7 +415,7 @@ void Run::commit(std::size_t i, std::size_t n, Reserved beyond) noexcept {
 void Run::leave(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
   if (part.phase != Phase::computed) return;
-  part.session->tokens.resize(part.tokens);
+  part.session->keep_tokens(part.tokens);
   close(i);
 }
 
@@ -425,7 +425,7 @@ void Run::undo(std::size_t i) noexcept {
     KvCache& kv = part.session->kv;
     kv.truncate(part.begin - part.ahead);  // drops adopted tokens
     kv.commit(kv.length());                // gives reserved pages back
-    part.session->tokens.resize(part.tokens);
+    part.session->keep_tokens(part.tokens);
     close(i);
     // Branches continue the part's own keys, in forks that their owner may free from now on.
     for (std::size_t branch = i + 1; branch <= i + part.branches; ++branch) lists_->parts[branch].phase = Phase::closed;

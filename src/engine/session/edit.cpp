@@ -36,11 +36,11 @@ void note_removal(Session::State& session, std::size_t first, std::size_t last) 
 void note_computed(Session::State& session, std::size_t first) noexcept {
   History& history = session.history;
   if (!session.kv.edited() || !history.replayable) return;
-  const auto added = std::span<const Token>(session.tokens).first(session.kv.length()).subspan(first);
-  const bool tokens_only = std::ranges::none_of(added, [](Token token) { return token < 0; });
-  if (tokens_only && history.tokens.size() + added.size() <= kHistoryContexts * session.kv.capacity()) {
+  const KvInputs added = session.inputs().subspan(first, session.kv.length() - first);
+  if (history.tokens.size() + added.size() <= kHistoryContexts * session.kv.capacity()) {
     try {
-      history.tokens.insert(history.tokens.end(), added.begin(), added.end());
+      history.tokens.insert(history.tokens.end(), added.tokens.begin(), added.tokens.end());
+      history.contents.insert(history.contents.end(), added.contents.begin(), added.contents.end());
       return;
     } catch (const std::bad_alloc&) {  // given up below
     }
@@ -50,7 +50,7 @@ void note_computed(Session::State& session, std::size_t first) noexcept {
 
 void commit_left(Session::State& session, std::size_t position, Reserved beyond) noexcept {
   const std::size_t first = session.kv.length();
-  session.kv.commit(position, session.tokens, beyond);
+  session.kv.commit(position, session.inputs(), beyond);
   if (position == first) return;
   session.has_last = false;
   note_computed(session, first);
@@ -82,13 +82,13 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (position < length) session.shares_last_page = true;  // other sequences may have found the page while it was full
   session.kv.truncate(position);
   session.votes.truncate(position, session.removed);
-  tokens.resize(position);
+  session.keep_tokens(position);
   // The cache may be shorter than `position` now: a window has given keys back, or recurrent layers went back to a checkpoint. Tokens can
   // be computed again, embeddings cannot.
   if (session.kv.length() < position && session.kv.length() < length &&
       std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {
     session.kv.clear();
-    tokens.clear();
+    session.keep_tokens(0);
   }
   session.has_last = false;
   session.logits.drop_excess(session.vocab());
@@ -101,7 +101,7 @@ void truncate(Session::State& session, std::size_t position) noexcept {
 }
 
 bool can_give_pages_up(const Session::State& session) noexcept {
-  return !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
+  return session.contents.empty() && !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
 }
 
 void give_pages_up(Session::State& session) noexcept {
@@ -178,10 +178,12 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   const FpState fp_state;
   History begun;  // the history that a first edit begins
   if (!session.kv.edited()) {
-    const auto computed = std::span<const Token>(session.tokens).first(length);
-    begun.replayable = std::ranges::none_of(computed, [](Token token) { return token < 0; }) &&
-                       session.first_layer == 0 && session.last_layer == model.spec.n_layers();
-    if (begun.replayable) begun.tokens.assign(computed.begin(), computed.end());
+    const KvInputs computed = session.inputs().first(length);
+    begun.replayable = session.first_layer == 0 && session.last_layer == model.spec.n_layers();
+    if (begun.replayable) {
+      begun.tokens.assign(computed.tokens.begin(), computed.tokens.end());
+      begun.contents.assign(computed.contents.begin(), computed.contents.end());
+    }
   }
   History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
@@ -191,8 +193,7 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   TESSERA_TRY_STATUS(move_up(session, runs, length, removal.from));
   session.kv.end_removal(removal);
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-    session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(run->first),
-                         session.tokens.begin() + static_cast<std::ptrdiff_t>(run->last));
+    session.erase_tokens(static_cast<std::size_t>(run->first), static_cast<std::size_t>(run->last));
   }
   session.removed += n;
   session.votes.remove(runs);

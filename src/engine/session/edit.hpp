@@ -16,8 +16,8 @@ namespace tessera::detail {
 // Returns an error (unsupported) if tokens of this model cannot move to another position. Its message ends with `so`.
 [[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 
-// Returns whether the session's pages can be given up and its tokens computed again to the same bits: no token was dropped, and no drop or
-// cut is due.
+// Returns whether the session's pages can be given up and its tokens computed again to the same bits: no token was dropped, no drop or
+// cut is due, and there is no embedding.
 [[nodiscard]] bool can_give_pages_up(const Session::State& session) noexcept;
 // Gives up all pages of the session; its tokens are pending then. Precondition: can_give_pages_up().
 void give_pages_up(Session::State& session) noexcept;

@@ -48,7 +48,7 @@ bool can_branch(const Session::State& session) noexcept {
 }
 
 void follow_branch(Session::State& session, KvCache branch) noexcept {
-  branch.commit(session.kv.length(), session.tokens, Reserved::keep);
+  branch.commit(session.kv.length(), session.inputs(), Reserved::keep);
   session.kv = std::move(branch);
 }
 

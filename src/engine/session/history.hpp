@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/hash.hpp>
 
 namespace tessera::detail {
 
@@ -18,12 +19,13 @@ struct History {
     bool joins = false;
   };
 
-  std::vector<Token> tokens;      // all tokens that were appended, in order
+  std::vector<Token> tokens;      // all tokens that were appended, in order; -1 for an embedding
+  std::vector<Hash128> contents;  // content_hash() of each embedding among `tokens`
   std::vector<Removal> removals;
-  bool replayable = true;         // false: too long to keep, or with embeddings
+  bool replayable = true;         // false: too long to keep, or of a range of layers
 
   // Forgets the history. Only `replayable` = false remains.
-  void give_up() noexcept { *this = {.tokens = {}, .removals = {}, .replayable = false}; }
+  void give_up() noexcept { *this = {.tokens = {}, .contents = {}, .removals = {}, .replayable = false}; }
 };
 
 }  // namespace tessera::detail

@@ -91,6 +91,7 @@ bool Session::suspended() const noexcept { return kv().suspended(); }
 bool Session::edited() const noexcept { return kv().edited(); }
 std::size_t Session::context() const noexcept { return kv().capacity(); }
 std::span<const Token> Session::tokens() const noexcept { return state_ == nullptr ? std::span<const Token>() : state_->tokens; }
+std::span<const Hash128> Session::contents() const noexcept { return state_ == nullptr ? std::span<const Hash128>() : state_->contents; }
 bool Session::has_pending() const noexcept { return state_ != nullptr && state_->has_pending(); }
 std::uint64_t Session::next_position() const noexcept { return state_ == nullptr ? 0 : state_->stream_position(); }
 std::span<const float> Session::logits() const noexcept {

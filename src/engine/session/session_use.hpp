@@ -36,15 +36,14 @@ class SessionUse {
 
   std::atomic<int> users_ = 0;  // -1: a call changes the session; else the number of calls that read it
   std::atomic<const void*> generation_ = nullptr;
-  std::atomic<const void*> changer_ = nullptr;
   std::atomic<bool> ended_ = false;
 };
 
 // The use of a session by a call that may change it, to the end of the scope. Check status() first.
 class Changing {
  public:
-  // `generation` is the generation that makes the call, or nullptr. `caller` is for is_by().
-  explicit Changing(SessionUse& use, const void* generation = nullptr, const void* caller = nullptr) noexcept {
+  // `generation` is the generation that makes the call, or nullptr.
+  explicit Changing(SessionUse& use, const void* generation = nullptr) noexcept {
     int nobody = 0;
     if (use.ended_) {
       status_ = make_error(ErrorCode::invalid_state, "the session of this Generation is gone");
@@ -55,18 +54,14 @@ class Changing {
       status_ = SessionUse::generating();
     } else {
       use_ = &use;
-      use.changer_ = caller;
     }
   }
   Changing(Changing&& other) noexcept : use_(other.use_), status_(std::move(other.status_)) { other.use_ = nullptr; }
   Changing& operator=(Changing&&) = delete;
   ~Changing() {
-    if (use_ == nullptr) return;
-    use_->changer_ = nullptr;
-    use_->users_ = 0;
+    if (use_ != nullptr) use_->users_ = 0;
   }
   [[nodiscard]] const Status& status() const noexcept { return status_; }
-  [[nodiscard]] static bool is_by(const SessionUse& use, const void* caller) noexcept { return use.changer_ == caller; }
 
  private:
   SessionUse* use_ = nullptr;

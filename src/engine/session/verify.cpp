@@ -2,13 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
+#include <map>
+#include <utility>
 
 #include <tessera/extend/kv/layer_on_host.hpp>
 #include <tessera/verification.hpp>
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "engine/run/append.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/states.hpp"
 
@@ -28,28 +30,48 @@ std::string why_unverifiable(const Session::State& s) {
   }
   if (s.kv.edited() && !s.history.replayable) {
     return "the session was edited, and how is not known (converted from another type, restored from another backend, too long, or "
-           "with embeddings)";
-  }
-  if (std::ranges::any_of(s.tokens, [](Token token) { return token < 0; })) {
-    return "the session has embeddings, which it does not keep";
+           "of a range of layers)";
   }
   return {};
 }
 
-// Removes runs of tokens from the fresh session as one edit.
-using RemoveRuns = const std::function<Status(std::span<const kv::TokenRun>)>&;
+// Returns what a replay computes: the session's computed tokens; of an edited session all that were appended.
+KvInputs computed_inputs(const Session::State& s) {
+  if (s.kv.edited()) return {s.history.tokens, s.history.contents};
+  return s.inputs().first(s.kv.length());
+}
 
-// Computes the session's tokens in the fresh session; if the session is edited, repeats its history.
-Status replay(const Session::State& s, Session& fresh, const VerifyOptions& options, RemoveRuns remove_runs) {
-  const std::span<const Token> tokens =
-      s.kv.edited() ? std::span<const Token>(s.history.tokens) : std::span(s.tokens).first(s.kv.length());
+// Finds the embedding of each content among the given rows [n, d_model]. nullptr: it is not among them.
+std::vector<const float*> find_embeddings(std::span<const Hash128> contents, std::span<const float> rows, std::size_t d_model) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, const float*> given;
+  if (!contents.empty()) {
+    for (; !rows.empty(); rows = rows.subspan(d_model)) {
+      const Hash128 content = content_hash(rows.first(d_model));
+      given[{content.high, content.low}] = rows.data();
+    }
+  }
+  std::vector<const float*> found;
+  found.reserve(contents.size());
+  for (const Hash128& content : contents) {
+    const auto at = given.find({content.high, content.low});
+    found.push_back(at != given.end() ? at->second : nullptr);
+  }
+  return found;
+}
+
+// Computes the session's inputs in the fresh session; if the session is edited, repeats its history.
+Status replay(const Session::State& s, Session::State& fresh, const VerifyOptions& options, std::span<const float* const> embeddings) {
+  const std::span<const Token> tokens = computed_inputs(s).tokens;
   std::size_t done = 0;
   AppendOptions append{.stop = options.stop};
   if (options.progress) {
     append.progress = [&](std::size_t part, std::size_t) { return options.progress(done + part, tokens.size()); };
   }
   const auto advance = [&](std::size_t to) -> Status {
-    if (to > done) TESSERA_TRY_STATUS(fresh.append(tokens.subspan(done, to - done), append));
+    if (to == done) return {};
+    const auto part = tokens.subspan(done, to - done);
+    TESSERA_TRY_STATUS(detail::append(fresh, part, append, embeddings));
+    embeddings = embeddings.subspan(static_cast<std::size_t>(std::ranges::count_if(part, [](Token token) { return token < 0; })));
     done = to;
     return {};
   };
@@ -59,12 +81,12 @@ Status replay(const Session::State& s, Session& fresh, const VerifyOptions& opti
       TESSERA_TRY_STATUS(advance(removals[i].computed));
       for (end = i + 1; end < removals.size() && removals[end].joins;) ++end;
       if (end == i + 1) {
-        TESSERA_TRY_STATUS(fresh.remove(removals[i].first, removals[i].last));
+        TESSERA_TRY_STATUS(detail::remove(fresh, removals[i].first, removals[i].last));
         continue;
       }
       std::vector<kv::TokenRun> runs;
       for (const detail::History::Removal& run : removals.subspan(i, end - i)) runs.push_back({run.first, run.last});
-      TESSERA_TRY_STATUS(remove_runs(runs));
+      TESSERA_TRY_STATUS(detail::remove(fresh, runs));
     }
   }
   return advance(tokens.size());
@@ -142,6 +164,18 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
       found.verdict = Verdict::unverifiable;
       return found;
     }
+    const std::size_t d_model = s.shared->model.spec.d_model;
+    if (options.embeddings.size() % d_model != 0) {
+      return detail::make_error(ErrorCode::invalid_argument, "{} values are not rows of {}, the width of the model's embeddings",
+                                options.embeddings.size(), d_model);
+    }
+    const std::vector<const float*> embeddings = find_embeddings(computed_inputs(s).contents, options.embeddings, d_model);
+    if (const auto missing = std::ranges::count(embeddings, nullptr); missing > 0) {
+      found.verdict = Verdict::unverifiable;
+      found.what = fmt::format("the session has {} embeddings, and {} of them are not among VerifyOptions::embeddings; it keeps their hashes "
+                               "alone", embeddings.size(), missing);
+      return found;
+    }
     KvOptions kv_options = s.kv_options;
     kv_options.kind = KvKind::contiguous;
     kv_options.prefix = PrefixReuse::off;
@@ -152,7 +186,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));
     fresh.state_->stream = {};
-    TESSERA_TRY_STATUS(replay(s, fresh, options, [&](std::span<const kv::TokenRun> runs) { return detail::remove(*fresh.state_, runs); }));
+    TESSERA_TRY_STATUS(replay(s, *fresh.state_, options, embeddings));
     if (fresh.position() != s.kv.length()) {
       return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());
     }

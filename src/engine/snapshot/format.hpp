@@ -44,9 +44,10 @@ constexpr std::uint32_t tag(const char (&name)[5]) {
 enum class SectionType : std::uint32_t {
   model = tag("MODL"),    // the fingerprint: three strings
   state = tag("STAT"),    // SavedState, then a SavedLayer for each layer of the cache
-  tokens = tag("TOKS"),   // i32 each
+  tokens = tag("TOKS"),   // i32 each; -1 for an embedding
+  contents = tag("CONT"),  // if there are embeddings: content_hash() of each, in order, two u64 each
   logits = tag("LOGI"),   // f32  [vocab]
-  history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals
+  history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals, and content_hash() of each embedding among its tokens
   votes = tag("VOTE"),    // u64: rows before this position have voted; then a u64 for each of the first tokens
   // One layer's records  [key|value][head][position][record]; layers that share keys and values have one section, the first one's. A
   // recurrent layer's section is its state behind the last computed token.
@@ -108,6 +109,7 @@ static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<H
 static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
 static_assert(sizeof(SavedState) == 64 && std::has_unique_object_representations_v<SavedState>);
 static_assert(sizeof(SavedLayer) == 24 && std::has_unique_object_representations_v<SavedLayer>);
+static_assert(sizeof(Hash128) == 16 && std::has_unique_object_representations_v<Hash128>);
 static_assert(sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 32);
 
 template <class T>
@@ -130,6 +132,7 @@ template <class T>
     case SectionType::model: return "model";
     case SectionType::state: return "state";
     case SectionType::tokens: return "tokens";
+    case SectionType::contents: return "contents";
     case SectionType::logits: return "logits";
     case SectionType::history: return "history";
     case SectionType::votes: return "votes";

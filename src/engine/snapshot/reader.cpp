@@ -267,6 +267,18 @@ Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& save
   return tokens;
 }
 
+// Returns the bytes of the contents of embeddings among the tokens.
+std::uint64_t content_bytes(std::span<const Token> tokens) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(tokens, [](Token token) { return token < 0; })) * sizeof(Hash128);
+}
+
+// Reads the contents of the embeddings among the tokens.
+Result<std::vector<Hash128>> read_contents(SectionReader& in, std::span<const Token> tokens) {
+  if (content_bytes(tokens) == 0) return std::vector<Hash128>();
+  TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::contents, content_bytes(tokens)));
+  return values_of<Hash128>(payload);
+}
+
 // Reads the history, and checks that its removals are possible one after another and leave saved.length tokens.
 Result<detail::History> read_history(SectionReader& in, const SavedState& saved) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::history, in.remaining()));
@@ -276,17 +288,20 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   const auto token_bytes = checked_multiply(head.tokens, sizeof(Token));
   const auto removal_bytes = checked_multiply(head.removals, sizeof(SavedRemoval));
   const auto bytes = token_bytes && removal_bytes ? checked_add(*token_bytes, *removal_bytes) : std::nullopt;
-  if (bytes != rest.size() || head.replayable > 1 || head.reserved != 0) {
-    return in.corrupt("{} tokens and {} removals in {} bytes", head.tokens, head.removals, rest.size());
-  }
-  detail::History history{
-      .tokens = values_of<Token>(rest.first(*token_bytes)), .removals = {}, .replayable = head.replayable == 1};
-  // A history that cannot be replayed may have tokens, embeddings (-1) included, which are not used.
-  TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, history.replayable ? 0 : -1));
+  const auto wrong = [&] { return in.corrupt("{} tokens and {} removals in {} bytes", head.tokens, head.removals, rest.size()); };
+  if (!bytes || *bytes > rest.size() || head.replayable > 1 || head.reserved != 0) return wrong();
+  const std::span<const std::byte> contents = rest.subspan(*bytes);
+  detail::History history{.tokens = values_of<Token>(rest.first(*token_bytes)),
+                          .contents = values_of<Hash128>(contents),
+                          .removals = {},
+                          .replayable = head.replayable == 1};
+  TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, -1));
+  // A history that cannot be replayed may have tokens, which are not used.
+  if (contents.size() != (history.replayable ? content_bytes(history.tokens) : 0)) return wrong();
   history.removals.reserve(head.removals);
   std::uint64_t before = 0, removed = 0;
   std::uint64_t removed_before = 0, end = 0;  // tokens removed before the current edit, and the end of its last run
-  for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes))) {
+  for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes, *removal_bytes))) {
     const auto [computed, first, last, joins] = removal;
     if (joins == 0) removed_before = removed, end = 0;
     const bool can_join = joins == 0 || (joins == 1 && !history.removals.empty() && computed == before && first > end);
@@ -299,7 +314,7 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
     removed += last - first;
     history.removals.push_back({.computed = computed, .first = first, .last = last, .joins = joins == 1});
   }
-  if (!history.replayable) return detail::History{.tokens = {}, .removals = {}, .replayable = false};
+  if (!history.replayable) return detail::History{.tokens = {}, .contents = {}, .removals = {}, .replayable = false};
   if (head.tokens - removed != saved.length) {
     return in.corrupt("{} tokens less {} removed ones are not {}", head.tokens, removed, saved.length);
   }
@@ -384,6 +399,7 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
 Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Session::State& to) {
   TESSERA_TRY_STATUS(make_room(in, saved, by, to.kv));
   TESSERA_TRY(to.tokens, read_tokens(in, saved));
+  TESSERA_TRY(to.contents, read_contents(in, to.tokens));
   if ((saved.flags & kHasLogits) != 0) {
     TESSERA_TRY_STATUS(to.logits.ensure(*to.shared->options.memory, 1, to.vocab()));
     const std::span<float> row = to.logits.values().first(to.vocab());
@@ -408,7 +424,7 @@ Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Se
   }
   TESSERA_TRY_STATUS(in.finish());
   const bool whole = saved.first_layer == 0 && saved.last_layer == to.shared->model.spec.n_layers();
-  to.kv.commit(saved.length, whole ? std::span<const Token>(to.tokens) : std::span<const Token>());
+  to.kv.commit(saved.length, whole ? to.inputs() : KvInputs());
   return {};
 }
 

@@ -134,10 +134,12 @@ std::vector<Section> parts_of(const Session::State& s) {
   std::vector<Section> parts = {{SectionType::model, model},
                              {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedLayer)},
                              {SectionType::tokens, s.tokens.size() * sizeof(Token)}};
+  if (!s.contents.empty()) parts.push_back({SectionType::contents, s.contents.size() * sizeof(Hash128)});
   if (s.knows_logits()) parts.push_back({SectionType::logits, s.vocab() * sizeof(float)});
   if (s.kv.edited()) {
     parts.push_back({SectionType::history, sizeof(SavedHistory) + s.history.tokens.size() * sizeof(Token) +
-                                               s.history.removals.size() * sizeof(SavedRemoval)});
+                                               s.history.removals.size() * sizeof(SavedRemoval) +
+                                               s.history.contents.size() * sizeof(Hash128)});
   }
   if (has_votes(s)) parts.push_back({SectionType::votes, (1 + s.votes.of_tokens.size()) * sizeof(std::uint64_t)});
   for (const std::size_t layer : saved_layers(s)) parts.push_back({SectionType::layer, layer_bytes(s, layer)});
@@ -194,7 +196,7 @@ Status put_history(Writer& out, const detail::History& history) {
                                       .last = removal.last,
                                       .joins = removal.joins ? std::uint64_t{1} : std::uint64_t{0}})));
   }
-  return {};
+  return out.put(std::as_bytes(std::span(history.contents)));
 }
 
 Status put_votes(Writer& out, const detail::Votes& votes) {
@@ -241,6 +243,7 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
       case SectionType::model: TESSERA_TRY_STATUS(put_model(out, s)); break;
       case SectionType::state: TESSERA_TRY_STATUS(put_state(out, s)); break;
       case SectionType::tokens: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.tokens)))); break;
+      case SectionType::contents: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.contents)))); break;
       case SectionType::logits: TESSERA_TRY_STATUS(out.put(std::as_bytes(s.last_logits()))); break;
       case SectionType::history: TESSERA_TRY_STATUS(put_history(out, s.history)); break;
       case SectionType::votes: TESSERA_TRY_STATUS(put_votes(out, s.votes)); break;

@@ -34,7 +34,7 @@ class PagedStorage final : public KvStorage {
 
   // paged_prefixes.cpp
   std::uint64_t adopt(const PrefixQuestion& question) noexcept override;
-  bool publish(std::string_view identity, std::uint64_t i, std::span<const Token> tokens) noexcept override;
+  bool publish(std::string_view identity, std::uint64_t i, const KvInputs& page) noexcept override;
   void limit_published(std::uint64_t n) noexcept override;
 
   Status suspend() override;

@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 PrefixNode* PagedStorage::published_tail() const noexcept { return tail_.lock().get(); }  // the node lives while the mutex is held
 
-// Finds the nodes that the tokens lead to. The mutex must be held for this and all functions below.
+// Finds the nodes that the inputs lead to. The mutex must be held for this and all functions below.
 PagedStorage::Found PagedStorage::look_up(const PrefixQuestion& question, Stored stored) const {
   PrefixNode* const after = published_ == 0 ? pools_->index.root(question.identity, pooled_) : published_tail();
   return find_pages(pools_->index, after, pooled_, question, size() == 0 ? SequenceHas::nothing : SequenceHas::tokens, stored);
@@ -123,7 +123,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
 }
 
 std::uint64_t PagedStorage::adopt_published(const PrefixQuestion& question, std::unique_lock<std::mutex>& lock) {
-  reserve_tables(size() + question.tokens.size() / layout_.page_tokens);
+  reserve_tables(size() + question.inputs.size() / layout_.page_tokens);
   const Found found = look_up(question, Stored::too);
   const auto is_stored = [&](std::size_t group) {
     const auto taken = std::span(found.nodes).first(found.pages).subspan(found.from[group]);
@@ -137,7 +137,7 @@ std::uint64_t PagedStorage::adopt_published(const PrefixQuestion& question, std:
 }
 
 std::uint64_t PagedStorage::adopt(const PrefixQuestion& question) noexcept {
-  if (suspended_ != nullptr || question.tokens.size() < layout_.page_tokens) return 0;
+  if (suspended_ != nullptr || question.inputs.size() < layout_.page_tokens) return 0;
   std::uint64_t found = 0;
   std::unique_lock lock(pools_->mutex);
   try {
@@ -154,7 +154,7 @@ std::uint64_t PagedStorage::adopt(const PrefixQuestion& question) noexcept {
   return found;
 }
 
-bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span<const Token> tokens) noexcept {
+bool PagedStorage::publish(std::string_view identity, std::uint64_t i, const KvInputs& page) noexcept {
   const std::lock_guard lock(pools_->mutex);
   PrefixIndex& index = pools_->index;
   if (i != published_) return false;
@@ -163,7 +163,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span
     parent = i == 0 ? index.root(identity, pooled_) : published_tail();
     if (parent == nullptr && i > 0) return false;  // the index has lost the page before
     if (parent == nullptr) parent = &index.add_root(identity, pooled_);
-    PrefixNode* node = index.child(*parent, tokens);
+    PrefixNode* node = index.child(*parent, page);
     if (node == nullptr) {
       bool has_page = false;
       for (std::size_t group = 0; group < groups(); ++group) has_page = has_page || (ids_[group][i] != kNoPage && group != state_group_);
@@ -171,7 +171,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span
         if (parent->is_root()) index.drop_childless(*parent);
         return false;
       }
-      node = &index.add_child(*parent, tokens);
+      node = &index.add_child(*parent, page);
       index.count_empty(*node);
     }
     for (std::size_t group = 0; group < groups(); ++group) {

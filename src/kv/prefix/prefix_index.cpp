@@ -1,11 +1,18 @@
 #include "kv/prefix/prefix_index.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace tessera::detail {
 
 Hash128 PrefixIndex::root_hash(std::string_view identity) const noexcept {
   return hash_({}, std::as_bytes(std::span(identity)));
+}
+
+Hash128 PrefixIndex::page_hash(const PrefixNode& parent, const KvInputs& page) const noexcept {
+  static_assert(std::has_unique_object_representations_v<Hash128>);
+  const Hash128 of_tokens = hash_(parent.hash, std::as_bytes(page.tokens));
+  return page.contents.empty() ? of_tokens : hash_(of_tokens, std::as_bytes(page.contents));
 }
 
 PrefixNode* PrefixIndex::root(std::string_view identity, const PooledLayout& layout) const noexcept {
@@ -17,10 +24,11 @@ PrefixNode* PrefixIndex::root(std::string_view identity, const PooledLayout& lay
   return nullptr;
 }
 
-PrefixNode* PrefixIndex::child(const PrefixNode& parent, std::span<const Token> tokens) const noexcept {
-  const auto [first, last] = nodes_.equal_range(hash_(parent.hash, std::as_bytes(tokens)));
+PrefixNode* PrefixIndex::child(const PrefixNode& parent, const KvInputs& page) const noexcept {
+  const auto [first, last] = nodes_.equal_range(page_hash(parent, page));
   for (auto at = first; at != last; ++at) {
-    if (at->second->parent == &parent && std::ranges::equal(at->second->tokens, tokens)) return at->second.get();
+    PrefixNode& node = *at->second;
+    if (node.parent == &parent && std::ranges::equal(node.tokens, page.tokens) && std::ranges::equal(node.contents, page.contents)) return &node;
   }
   return nullptr;
 }
@@ -33,11 +41,12 @@ PrefixNode& PrefixIndex::add_root(std::string_view identity, const PooledLayout&
   return *nodes_.emplace(node->hash, std::move(node))->second;
 }
 
-PrefixNode& PrefixIndex::add_child(PrefixNode& parent, std::span<const Token> tokens) {
+PrefixNode& PrefixIndex::add_child(PrefixNode& parent, const KvInputs& page) {
   auto made = std::make_shared<PrefixNode>();
-  made->hash = hash_(parent.hash, std::as_bytes(tokens));
+  made->hash = page_hash(parent, page);
   made->layout = parent.layout;
-  made->tokens.assign(tokens.begin(), tokens.end());
+  made->tokens.assign(page.tokens.begin(), page.tokens.end());
+  made->contents.assign(page.contents.begin(), page.contents.end());
   made->pages.resize(parent.layout->pools.size());
   for (std::size_t group = 0; group < made->pages.size(); ++group) {
     made->pages[group].node = made.get();

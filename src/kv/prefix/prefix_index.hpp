@@ -1,7 +1,7 @@
-// Finds pages by the tokens that led to them. The index is a tree: a root for each identity (model, numerics, KV types, salt) and layout;
-// below it a node for each full page of tokens, with a page of every group of layers. Nodes are found by a chain of hashes (a node's hash
-// is over its parent's hash and its tokens) and confirmed by comparing the parent node and the tokens. So a hit has the same identity and
-// the same tokens from the beginning, even if hashes collide.
+// Finds pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). The index is a tree: a root for each identity (model, numerics, KV types, salt) and layout;
+// below it a node for each full page of inputs, with a page of every group of layers. Nodes are found by a chain of hashes (a node's hash
+// is over its parent's hash and its inputs) and confirmed by comparing the parent node and the inputs. So a hit has the same identity and
+// the same inputs from the beginning, even if the chain's hashes collide.
 //
 // A node may lack the page of a group with a window, which needs the page only until the window has passed it. A node without any page
 // still leads to the nodes below it.
@@ -17,9 +17,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tessera/core/token.hpp>
 #include <tessera/extend/kv/kv_layout.hpp>
 #include <tessera/extend/kv/kv_pools.hpp>
+#include <tessera/kv/kv_cache.hpp>
 
 #include "kv/pages/page_file.hpp"
 
@@ -55,7 +55,8 @@ struct PrefixNode : std::enable_shared_from_this<PrefixNode> {
   Hash128 hash;
   std::string identity;                  // a root's; empty in other nodes
   const PooledLayout* layout = nullptr;
-  std::vector<Token> tokens;             // the page's tokens; a root has none
+  std::vector<Token> tokens;             // the page's tokens, -1 for an embedding; a root has none
+  std::vector<Hash128> contents;         // one for each embedding of the page
   std::vector<IndexedPage> pages;        // [group]; a root has none
   PrefixNode* parent = nullptr;
   PrefixNode* first_child = nullptr;
@@ -76,10 +77,10 @@ class PrefixIndex {
  public:
   // Return the node; nullptr: there is none.
   [[nodiscard]] PrefixNode* root(std::string_view identity, const PooledLayout& layout) const noexcept;
-  [[nodiscard]] PrefixNode* child(const PrefixNode& parent, std::span<const Token> tokens) const noexcept;
-  // Add a node. Precondition: the index does not have it yet. May throw bad_alloc; then nothing has changed.
+  [[nodiscard]] PrefixNode* child(const PrefixNode& parent, const KvInputs& page) const noexcept;
+  // Add a node. Precondition: the index does not have it yet, and the page's contents are all known. May throw bad_alloc; then nothing has changed.
   PrefixNode& add_root(std::string_view identity, const PooledLayout& layout);
-  PrefixNode& add_child(PrefixNode& parent, std::span<const Token> tokens);
+  PrefixNode& add_child(PrefixNode& parent, const KvInputs& page);
   // Removes the node and all nodes below it, the deepest first, and calls detach(page) for each of their pages. Then removes the root, if
   // it has no children left.
   template <class Fn>
@@ -146,6 +147,7 @@ class PrefixIndex {
     std::size_t operator()(const Hash128& hash) const noexcept { return static_cast<std::size_t>(hash.low); }
   };
   [[nodiscard]] Hash128 root_hash(std::string_view identity) const noexcept;
+  [[nodiscard]] Hash128 page_hash(const PrefixNode& parent, const KvInputs& page) const noexcept;
   void erase(PrefixNode& leaf) noexcept;
 
   PrefixHash hash_;

@@ -15,11 +15,11 @@ PrefixProbe::PrefixProbe(const KvPools& pools, const KvLayout& layout, std::stri
   pooled_ = &pools_->pooled(layout);
 }
 
-KnownPrefix PrefixProbe::operator()(std::span<const Token> tokens, std::uint64_t from) const {
+KnownPrefix PrefixProbe::operator()(const KvInputs& inputs, std::uint64_t from) const {
   const std::lock_guard lock(pools_->mutex);
   const PrefixIndex& index = pools_->index;
   const FoundPages found = find_pages(index, index.root(identity_, *pooled_), *pooled_,
-                                      {.identity = identity_, .tokens = tokens, .windows = windows_}, SequenceHas::nothing,
+                                      {.identity = identity_, .inputs = inputs, .windows = windows_}, SequenceHas::nothing,
                                       Stored::too);
   KnownPrefix known{.tokens = found.pages * page_tokens()};
   for (std::size_t group = 0; group < windows_.size(); ++group) {

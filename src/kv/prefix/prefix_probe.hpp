@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include <tessera/core/token.hpp>
 #include <tessera/extend/kv/kv_layout.hpp>
 #include <tessera/extend/kv/kv_pools.hpp>
 
@@ -25,8 +23,8 @@ class PrefixProbe {
   // Makes a probe for sequences of one layout and identity (KvCacheOptions::prefix_identity). May throw bad_alloc.
   PrefixProbe(const KvPools& pools, const KvLayout& layout, std::string identity);
 
-  // Returns what the index has for `tokens`. bytes_in_use counts pages from page `from` on. Thread-safe; may throw bad_alloc.
-  [[nodiscard]] KnownPrefix operator()(std::span<const Token> tokens, std::uint64_t from = 0) const;
+  // Returns what the index has for `inputs`. bytes_in_use counts pages from page `from` on. Thread-safe; may throw bad_alloc.
+  [[nodiscard]] KnownPrefix operator()(const KvInputs& inputs, std::uint64_t from = 0) const;
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return pooled_->layout.page_tokens; }
   [[nodiscard]] const std::string& identity() const noexcept { return identity_; }
   [[nodiscard]] const KvLayout& layout() const noexcept { return pooled_->layout; }

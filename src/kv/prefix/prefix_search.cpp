@@ -39,10 +39,13 @@ FoundPages find_pages(const PrefixIndex& index, PrefixNode* after, const PooledL
   const std::size_t page_tokens = layout.layout.page_tokens;
   FoundPages found{.nodes = {}, .pages = 0, .from = std::vector<std::uint64_t>(layout.pools.size(), 0)};
   if (after == nullptr) return found;
-  found.nodes.reserve(question.tokens.size() / page_tokens);
-  for (std::size_t at = 0; after != nullptr && at + page_tokens <= question.tokens.size(); at += page_tokens) {
-    after = index.child(*after, question.tokens.subspan(at, page_tokens));
-    if (after != nullptr) found.nodes.push_back(after);
+  found.nodes.reserve(question.inputs.size() / page_tokens);
+  for (KvInputs rest = question.inputs; rest.size() >= page_tokens;) {
+    const KvInputs page = rest.first(page_tokens);
+    after = index.child(*after, page);
+    if (after == nullptr) break;
+    found.nodes.push_back(after);
+    rest = rest.behind(page);
   }
   choose(found, question, layout.layout, has, stored);
   return found;

@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/core/token.hpp>
-
 #include "kv/prefix/prefix_index.hpp"
 
 namespace tessera::detail {
@@ -15,7 +13,7 @@ namespace tessera::detail {
 // A question to the prefix index.
 struct PrefixQuestion {
   std::string_view identity;
-  std::span<const Token> tokens;           // tokens that continue the sequence
+  KvInputs inputs;                         // inputs that continue the sequence
   std::span<const std::uint64_t> windows;  // [group]: window that gives pages back; 0: no page is given back
 };
 
@@ -26,12 +24,12 @@ enum class SequenceHas : std::uint8_t { nothing, tokens };
 
 // The index's nodes behind a sequence's pages, and the pages to take. Valid while the mutex is held.
 struct FoundPages {
-  std::vector<PrefixNode*> nodes;   // a node for each page of the tokens, as far as the index has them
+  std::vector<PrefixNode*> nodes;   // a node for each page of the inputs, as far as the index has them
   std::uint64_t pages = 0;          // number of first nodes whose pages are taken
   std::vector<std::uint64_t> from;  // [group]: pages before this one are not taken, because the window has passed them
 };
 
-// Searches for the question's tokens behind the node `after`; nullptr: nothing is found.
+// Searches for the question's inputs behind the node `after`; nullptr: nothing is found.
 [[nodiscard]] FoundPages find_pages(const PrefixIndex& index, PrefixNode* after, const PooledLayout& layout,
                                     const PrefixQuestion& question, SequenceHas has, Stored stored);
 

@@ -41,8 +41,8 @@ enum class Values : std::uint8_t {
 
 // Returns the types that a cache can hold.
 [[nodiscard]] std::span<const DType> kv_types() noexcept;
-// Returns the bytes of one token's key or value of one head, its scale included; 0 if a cache cannot hold the type.
-[[nodiscard]] std::uint64_t kv_record_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim) noexcept;
+// Returns the bytes of a block: one head's keys or values of a page's tokens, with scales. 0 if a cache cannot hold the type.
+[[nodiscard]] std::uint64_t kv_block_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim, std::uint64_t page_tokens) noexcept;
 
 // The numbers of a layer that decide the bytes of a token.
 struct KvLayerShape {

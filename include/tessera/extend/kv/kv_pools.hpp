@@ -33,7 +33,7 @@ enum class FreedPages : std::int32_t {
   fill_nan = 1,  // NaN in every type, for tests: reading a free page spoils the logits, so the mistake is seen
 };
 
-// Hashes `bytes` after `parent`. Equality is always confirmed on the tokens themselves, so a weak hash costs time only.
+// Hashes `bytes` after `parent`. Equality is always confirmed on the inputs themselves, so a weak hash costs time only.
 using PrefixHash = Hash128 (*)(const Hash128& parent, std::span<const std::byte> bytes) noexcept;
 
 struct KvPoolOptions {

@@ -17,7 +17,7 @@
 #include <tessera/extend/scheduler/cost_model.hpp>
 #include <tessera/scheduler/policy.hpp>
 #include <tessera/scheduler/step_limits.hpp>
-#include <tessera/unstable/scheduler/page_cost.hpp>
+#include <tessera/unstable/kv/page_cost.hpp>
 
 namespace tessera {
 
