@@ -7,7 +7,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
-#include "scheduler/new_request.hpp"
+#include "scheduler/requests/new_request.hpp"
 #include "scheduler/scheduler_state.hpp"
 
 namespace tessera {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "scheduler/computation.hpp"
+#include "scheduler/step/computation.hpp"
 #include "scheduler/turns.hpp"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-#include "scheduler/draft_ledger.hpp"
+#include "scheduler/plan/draft_ledger.hpp"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "scheduler/computation.hpp"
+#include "scheduler/step/computation.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-#include "scheduler/delivery.hpp"
-#include "scheduler/learnt.hpp"
-#include "scheduler/requests.hpp"
+#include "scheduler/step/delivery.hpp"
+#include "scheduler/plan/learnt.hpp"
+#include "scheduler/requests/requests.hpp"
 
 namespace tessera::detail {
 

@@ -1,4 +1,4 @@
-#include "scheduler/delivery.hpp"
+#include "scheduler/step/delivery.hpp"
 
 #include <algorithm>
 

@@ -12,7 +12,7 @@
 #include "decoding/beam_search_state.hpp"
 #include "decoding/decoding.hpp"
 #include "kv/prefix/prefix_probe.hpp"
-#include "scheduler/request_state.hpp"
+#include "scheduler/requests/request_state.hpp"
 
 namespace tessera::detail {
 

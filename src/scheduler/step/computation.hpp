@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/admission.hpp"
-#include "scheduler/planning.hpp"
+#include "scheduler/step/admission.hpp"
+#include "scheduler/plan/planning.hpp"
 
 namespace tessera::detail {
 

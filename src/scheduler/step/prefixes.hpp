@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "scheduler/requests.hpp"
+#include "scheduler/requests/requests.hpp"
 #include "scheduler/setup.hpp"
 
 namespace tessera::detail {

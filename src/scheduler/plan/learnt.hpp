@@ -6,7 +6,7 @@
 
 #include <tessera/extend/scheduler/cost_model.hpp>
 
-#include "scheduler/draft_ledger.hpp"
+#include "scheduler/plan/draft_ledger.hpp"
 
 namespace tessera::detail {
 

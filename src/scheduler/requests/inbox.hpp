@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "scheduler/active.hpp"
+#include "scheduler/requests/active.hpp"
 
 namespace tessera::detail {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "kv/kv_watch.hpp"
-#include "scheduler/accounts.hpp"
-#include "scheduler/active.hpp"
+#include "scheduler/requests/accounts.hpp"
+#include "scheduler/requests/active.hpp"
 #include "scheduler/host_calls.hpp"
-#include "scheduler/inbox.hpp"
+#include "scheduler/requests/inbox.hpp"
 #include "scheduler/setup.hpp"
 
 namespace tessera::detail {

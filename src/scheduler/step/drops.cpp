@@ -1,4 +1,4 @@
-#include "scheduler/drops.hpp"
+#include "scheduler/step/drops.hpp"
 
 #include <algorithm>
 #include <utility>

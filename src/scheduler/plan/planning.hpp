@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "scheduler/drops.hpp"
-#include "scheduler/learnt.hpp"
-#include "scheduler/prefixes.hpp"
-#include "scheduler/requests.hpp"
+#include "scheduler/step/drops.hpp"
+#include "scheduler/plan/learnt.hpp"
+#include "scheduler/step/prefixes.hpp"
+#include "scheduler/requests/requests.hpp"
 #include "scheduler/setup.hpp"
 
 namespace tessera::detail {

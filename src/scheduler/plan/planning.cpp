@@ -1,4 +1,4 @@
-#include "scheduler/planning.hpp"
+#include "scheduler/plan/planning.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/active.hpp"
+#include "scheduler/requests/active.hpp"
 
 namespace tessera::detail {
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "scheduler/waiting.hpp"
+#include "scheduler/requests/waiting.hpp"
 
 namespace tessera::detail {
 

@@ -13,8 +13,8 @@
 
 #include <cstdint>
 
-#include "scheduler/preemption.hpp"
-#include "scheduler/requests.hpp"
+#include "scheduler/step/preemption.hpp"
+#include "scheduler/requests/requests.hpp"
 #include "scheduler/setup.hpp"
 
 namespace tessera::detail {

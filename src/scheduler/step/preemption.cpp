@@ -1,4 +1,4 @@
-#include "scheduler/preemption.hpp"
+#include "scheduler/step/preemption.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "scheduler/inbox.hpp"
+#include "scheduler/requests/inbox.hpp"
 
 #include <algorithm>
 #include <utility>

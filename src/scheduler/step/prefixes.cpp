@@ -1,4 +1,4 @@
-#include "scheduler/prefixes.hpp"
+#include "scheduler/step/prefixes.hpp"
 
 #include <algorithm>
 

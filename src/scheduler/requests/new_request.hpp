@@ -1,7 +1,7 @@
 // Checks a submitted request and prepares it, before it is put into the inbox. Any thread.
 #pragma once
 
-#include "scheduler/active.hpp"
+#include "scheduler/requests/active.hpp"
 #include "scheduler/setup.hpp"
 
 namespace tessera::detail {

@@ -1,4 +1,4 @@
-#include "scheduler/new_request.hpp"
+#include "scheduler/requests/new_request.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
-#include "scheduler/drops.hpp"
+#include "scheduler/step/drops.hpp"
 
 namespace tessera::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/admission.hpp"
+#include "scheduler/step/admission.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,10 +1,10 @@
-#include "scheduler/requests.hpp"
+#include "scheduler/requests/requests.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "scheduler/inbox.hpp"
+#include "scheduler/requests/inbox.hpp"
 
 namespace tessera::detail {
 namespace {
