@@ -79,7 +79,7 @@ TEST_CASE("--speculate --mtp has drafts made by the model's head, and measures t
   CHECK(lines == 2);
   const Outcome none = bench({"--speculate", "--mtp", "-b", "1", "-n", "6"});
   CHECK(none.status == 1);
-  CHECK(none.err.find("MTP heads") != std::string::npos);
+  CHECK(none.err.find("no MTP head") != std::string::npos);
 }
 
 TEST_CASE("--speculate refuses what does not go with it") {

@@ -394,7 +394,7 @@ TEST_CASE("--kv-table refuses nonsense with one line that says what to do") {
            Case{llama3({"--context", most + "k"}), "such as 8192"},
            Case{{"--layers", "2147483647", "--kv-heads", "2147483647", "--head-dim", "2147483647"}, "pass 64 bits"},
            Case{llama3({"--plan"}), "--plan does not go with --kv-table"},
-           Case{{kTiny, "--context", "65"}, "up to 64"}}) {
+           Case{{kTiny, "--context", "65"}, "at most 64"}}) {
     const Outcome outcome = inspect(args);
     INFO(words << ": " << outcome.err);
     CHECK(outcome.status == 2);
