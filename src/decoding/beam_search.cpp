@@ -1,6 +1,6 @@
-// Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search): all continuations of the beams by one token are
-// ranked. The best `beams` continuations that have not ended are followed; of the best `beams` continuations the ended ones are
-// finished.
+// Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search). A step ranks all continuations of the beams by one
+// token. Among the best `beams` continuations, the ones that end the text become finished sequences. The best `beams` continuations that
+// do not end the text are the next beams.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -173,7 +173,8 @@ FinishReason BeamSearch::State::finish_of(Token token, std::size_t tokens) const
   return tokens == most_ ? FinishReason::max_tokens : FinishReason::none;
 }
 
-// Finishes the ended ones of the best `beams` candidates. Candidates beyond these can only be followed.
+// Makes finished sequences of the candidates that have ended, among the best `beams` candidates. Later candidates that have ended are
+// dropped.
 void BeamSearch::State::finish_ended(std::size_t tokens) {
   for (const Candidate& candidate : std::span(candidates_).first(std::min<std::size_t>(options_.beams, candidates_.size()))) {
     const FinishReason finish = finish_of(candidate.token, tokens);

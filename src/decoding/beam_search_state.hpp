@@ -1,5 +1,5 @@
-// A beam search, a step at a time. The caller (BeamSearch::step() for one search, a scheduler for many requests) computes its rows
-// together with the rows of other sequences:
+// A beam search, a step at a time. The caller (BeamSearch::step() for one search, a scheduler for many requests) computes the beams' rows
+// in a run, together with the rows of other sequences. The rows of one beam are a part of the run:
 //
 //   Run run(engine, all_layers(engine));
 //   TESSERA_TRY_STATUS(search.offer(run));
@@ -37,7 +37,7 @@ struct [[gnu::visibility("hidden")]] BeamSearch::State {
   [[nodiscard]] std::size_t parts() const noexcept { return parts_; }
   // Takes the results of the run: each beam goes on by a token or is finished.
   Status take(detail::Run& run);
-  // Does all of this, in a run of its own.
+  // Does a whole step in a run of its own: offer(), compute, take().
   Status step();
 
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }

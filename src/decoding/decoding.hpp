@@ -1,5 +1,6 @@
-// Decodes one request from its prompt to its end, a step at a time. The caller (Session::generate() for one, a scheduler for many)
-// lets it put rows into a run, computes them together with the rows of others, and hands the results back:
+// Decodes one request from its prompt to its end, a step at a time. A run (engine/run/run.hpp) computes rows of several sequences
+// together; the rows of one sequence in a run are called a part of the run. The caller (Session::generate() for one request, a scheduler
+// for many) has the decoding add its part to a run, computes the run, and has the decoding take the results:
 //
 //   Run run(engine, all_layers(engine));
 //   TESSERA_TRY(const bool in_run, decoding.offer_ready(run, room));  // false: the logits are known, no step is needed
@@ -8,10 +9,10 @@
 //
 // After an error the session is as it was before the offer, and the decoding may be asked again.
 //
-// With a drafter, drafts follow the pending token in the decoding's part of the run (its rows in it). If drafts branch, each branch
-// is a further part of the run, right behind the decoding's own. next() commits only rows that are no drafts; the drafts' keys and
-// values stay behind the session's length, and draw() commits them one by one. So between two pieces the session is as it would be
-// without drafts.
+// With a drafter, drafts follow the pending token (the last token of the sequence, which is not computed yet) in the decoding's part.
+// If drafts branch, each branch is a further part of the run, right behind the decoding's own. next() commits only rows that are no
+// drafts. The drafts' keys and values stay behind the session's length, and draw() commits them one by one, as the sampler draws the
+// drafted tokens. So between two pieces the session is as it would be without drafts.
 #pragma once
 
 #include <cstddef>
@@ -37,16 +38,17 @@ class Decoding {
   // (Sampler::begin_answer(), begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
-  // Makes the drafter that the options name; later offers have drafts. With DraftsChosen::by_caller, `most` of an offer limits them.
+  // Makes the drafter that the options name; later offers have drafts. With DraftsChosen::by_caller, the caller chooses their number:
+  // the rows of an offer (`most`) beyond rows_wanted() are for drafts.
   Status start_drafting(DraftsChosen chosen = DraftsChosen::here);
 
   // Returns the rows for the next run, without drafts. 0: the logits after the last token are known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
-  // Takes the pages that the prefix index has for the pending tokens and the rest of the prompt, and returns their tokens' number.
+  // Takes the pages that the prefix index has for the pending tokens and the rest of the prompt. Returns how many tokens they hold.
   std::size_t reuse_prefix() noexcept;
-  // Adds a part of at most `most` rows to the run, and makes it ready. Returns false if no part is needed. A part with the last row
-  // of the prompt, or of the pending tokens, asks for the next token. Its drafts are a chain with at most `branches` other chains
-  // that branch off. Without pages for drafts, the part has no drafts.
+  // Adds a part of at most `most` rows to the run, and makes it ready: reserves the pages that its rows need. Returns false if no part is
+  // needed. A part that ends with the last token of the sequence, or of the prompt, asks for the next token, and may have drafts: a chain,
+  // and at most `branches` other chains that branch off. If there are no pages for drafts, the part has none.
   Result<bool> offer_ready(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
   // Returns how many parts of the run belong to this decoding; part() is the first.
@@ -69,7 +71,7 @@ class Decoding {
   }
   // Returns whether a draft was accepted, so that draw() gives the next piece without a step.
   [[nodiscard]] bool is_ahead() const noexcept { return speculation_ && speculation_->is_ahead(); }
-  // Drops the rows computed ahead. Call it if no further piece will be asked for.
+  // Drops the keys and values of drafts that were computed and not drawn. Call it if no further piece will be asked for.
   void leave() noexcept;
   // The drafts that the next offer may have, for a caller that chooses their number.
   struct DraftWish {
@@ -98,7 +100,8 @@ class Decoding {
   Status make_ready(Run& run) noexcept;
   Result<std::optional<Piece>> take(Run& run);
   Result<Piece> draw();
-  // Call it with the error of a run. Returns true if the run had drafts: the next offer has none, and may succeed.
+  // Call it with the error of a run. If the run had drafts and was not cancelled, returns true: the next offer has no drafts, and may
+  // succeed.
   bool retries_without_drafts(const Error& error) noexcept;
   Status accept(Piece& piece);
   void deliver(const Piece& piece) noexcept;

@@ -1,10 +1,11 @@
-// Chooses how many tokens to draft, by goodput: the number k with the most tokens a second,
+// Chooses how many tokens to draft in a step, by goodput: the number k with the most tokens a second,
 //
 //   (1 + a1 + a1 a2 + ... + a1...ak) / (seconds of drafting k + seconds of a step of k + 1 rows),
 //
-// where ai is how often the i-th draft was accepted when the drafts before it were. All of it is measured as the request goes on;
-// where drafts do not pay, k is 0. From time to time another number is tried, to learn whether that still holds. The time that
-// drafts have lost so far, against steps without drafts, limits what is tried, so that a text is never much slower than without.
+// where ai is the share of the i-th drafts that were accepted, out of the i-th drafts behind accepted ones. Shares and seconds are
+// measured as the request goes on. If drafts do not pay, k is 0. From time to time another number is tried, to learn whether k is still
+// the best. Nothing is tried while drafts have lost more than a small share of the time so far, compared with steps without drafts. So a
+// text is never much slower than without drafts.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,8 @@ class DraftLengths {
     drafting_.observe(drafts, seconds);
     cycle_ += drafting_.at(drafts);
   }
-  // Counts drafts that took longer than later ones will (the drafter read a prompt), by the seconds that they cost without that.
+  // Counts the first drafts, which took longer than later ones will, because the drafter read the prompt. `seconds`: the time of the
+  // drafts alone, without the prompt.
   void charge(double seconds) noexcept { cycle_ += seconds; }
   void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;
@@ -73,15 +75,17 @@ class DraftLengths {
   };
   std::vector<Position> positions_;  // [most]
   Position all_;                     // all positions together
-  MeasuredCosts steps_, drafting_;   // seconds by rows, seconds by drafts
+  MeasuredCosts steps_, drafting_;   // seconds of a step, by its rows; seconds of drafting, by the drafts
   std::uint64_t chosen_ = 0;         // calls of choose() or chance()
-  std::uint64_t next_probe_, probe_after_;  // while drafts do not pay: the call that tries again, and the calls until the one after
+  // While drafts do not pay: the number of the call that tries drafts again, and the number of calls between two tries.
+  std::uint64_t next_probe_, probe_after_;
   bool exploring_ = false;
   std::size_t trusted_;
-  // Seconds by the measured costs of each width, since other work of the machine is not the drafts' fault.
-  double cycle_ = 0.0;         // the present step and its drafts
-  double spent_ = 0.0;         // all steps
-  double lost_ = 0.0;          // how much longer they took than steps without drafts would have; negative: shorter
+  // Sums of seconds. A step counts with the measured cost of its number of rows and not with its own time, because other work of the
+  // machine, which may slow down a single step, is not the drafts' fault.
+  double cycle_ = 0.0;         // seconds of the present step and its drafts
+  double spent_ = 0.0;         // seconds of all steps and drafts
+  double lost_ = 0.0;          // seconds of spent_ that the same tokens would not have taken without drafts; negative: drafts gained time
 };
 
 }  // namespace tessera::detail

@@ -78,7 +78,8 @@ Status DraftTarget::check_layers(const Engine& engine, std::uint32_t layers) noe
 
 namespace {
 
-// Writes the logits of the model's first layers behind the session's pending tokens (`ahead` is 0), or behind `draft`, the ahead-th one.
+// Computes rows in the model's first `layers` layers, and writes the logits behind the last row to `logits`. If `ahead` is 0, the rows are
+// the session's pending tokens. Otherwise the row is `draft`, the ahead-th draft behind the pending tokens.
 Status guess_by_layers(Session::State& session, std::uint32_t layers, std::size_t ahead, Token draft, std::span<float> logits,
                        const std::stop_token& stop) {
   const detail::SessionView view = detail::view_of(session);
@@ -105,7 +106,7 @@ Status TargetGuesses::guess(Token token, std::span<float> logits, const std::sto
   if (session_ == nullptr) return detail::empty_handle("TargetGuesses");
   const detail::SessionView view = detail::view_of(*session_);
   const std::size_t vocab = view.engine.spec().vocab_size;
-  // A run that failed has given the room behind the sequence back, which guesses by heads need.
+  // After an error no guess may follow: the run that failed has given back the pages behind the sequence, which guesses by heads write to.
   if (number_ != view.guesses) return make_error(ErrorCode::invalid_state, "these guesses have ended, by an error or by others of the target");
   if (done_ == most_) return make_error(ErrorCode::invalid_state, "there were {} guesses already: begin with room for more", most_);
   if (token < 0 || static_cast<std::size_t>(token) >= vocab || (done_ == 0 && token != view.tokens.back())) {

@@ -31,7 +31,7 @@ class DraftTree {
   struct Chain {
     std::size_t depth = 0;         // depth of its first draft
     std::size_t of = 0;            // the chain that it branches off
-    bool is_left_out = false;      // there are no pages for it, or its rows failed
+    bool is_left_out = false;      // not used: there are no pages for it, its rows failed, or the sequence went another way
     std::optional<KvCache> cache = {};  // cache of a branch whose rows are in a run
     std::size_t part = 0;               // the branch's part of the run
   };
@@ -44,8 +44,8 @@ class DraftTree {
 
   explicit DraftTree(std::size_t most_drafts) { drafts_.reserve(most_drafts); }
 
-  // Makes the tree. Leaves out drafts that are no tree or beyond the limits, and all that follow them. `ends(token)`: returns
-  // whether no draft may follow the token.
+  // Makes the tree of the given drafts. Leaves out drafts whose parent is not an earlier draft, drafts beyond the limits, and all drafts
+  // that follow one of these. `ends(token)`: returns whether no draft may follow the token.
   template <class Ends>
   void grow(std::span<const TreeDraft> from, const Limits& limits, const Ends& ends) {
     clear();
@@ -68,13 +68,15 @@ class DraftTree {
   [[nodiscard]] std::size_t length(std::size_t chain) const noexcept;
   // Returns the draft of this token that follows `draft` (kNone: the sequence); kNone if there is none.
   [[nodiscard]] std::size_t child(std::size_t draft, Token token) const noexcept;
-  // Returns how many chains branch off behind the draft: the ones right behind its own chain. kNone: all chains but the trunk.
+  // Returns how many chains branch off behind the draft, directly or from another branch. These chains come right behind the draft's own
+  // chain. kNone: all chains but the trunk.
   [[nodiscard]] std::size_t branches_behind(std::size_t draft) const noexcept;
-  // Returns the drafts of the longest path.
+  // Returns the number of drafts on the longest path.
   [[nodiscard]] std::size_t depth() const noexcept;
   // Leaves out the chain and all that branch off it.
   void leave_out(std::size_t chain) noexcept;
-  // Call it when the sequence has gone as far as this draft. Leaves out all chains that neither have the draft nor lead on from it.
+  // Call it when the draft has become the sequence's last token. Keeps the draft's own chain and the chains that branch off behind the
+  // draft, and leaves out all others.
   void follow(std::size_t draft) noexcept;
 
  private:

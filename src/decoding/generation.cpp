@@ -1,4 +1,4 @@
-// Session::generate(): one Decoding, driven alone.
+// Session::generate(): drives one Decoding, each step of which is a run of its own.
 #include <tessera/generation.hpp>
 
 #include <atomic>
@@ -55,7 +55,7 @@ struct [[gnu::visibility("hidden")]] Generation::State {
   std::optional<Result<Piece>> next() noexcept {
     if (ended_) return std::nullopt;
     const Changing use(*use_, this);
-    if (!use.status()) {  // the next call, by any caller, finds the generation ended
+    if (!use.status()) {  // another call uses the session: this generation ends with the error
       refused_ = ended_ = true;
       return Result<Piece>(use.status().error());
     }

@@ -8,7 +8,7 @@ namespace {
 // The share by which a new time moves the cost. Other work of the machine makes some times much too long and none too short, so a
 // shorter time moves the cost further.
 constexpr double kFaster = 0.3, kSlower = 0.05;
-constexpr double kOutlier = 2.0;  // times the cost: a longer time counts as this
+constexpr double kOutlier = 2.0;  // a time of more than 2 times the cost counts as 2 times the cost
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Samples: decodings of forks, driven together.
+// Samples: each sample is a fork of the session with a Decoding of its own; a step computes the rows of all samples in one run.
 #include <tessera/decoding/samples.hpp>
 
 #include <algorithm>

@@ -193,7 +193,7 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   std::vector<DraftTree::Chain>& chains = tree_.chains();
   if (chains.size() < 2) return 0;
   const std::size_t own = run.part(part).rows - run.part(part).drafts;
-  // A stream that was cut meanwhile is at another position.
+  // If the session is a stream and was cut since the drafts were made, the drafts' positions are wrong: no branch fits.
   const bool fits = run.part(part).begin + own == position_ && part + 1 == run.parts();
   const bool has_room = fits && guard([&]() -> Status { return run.make_room(chains.size(), tree_.size()), Status(); });
   for (std::size_t chain = 1; chain < chains.size(); ++chain) {

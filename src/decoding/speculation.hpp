@@ -1,7 +1,7 @@
-// The drafts of one request: proposed before a step, computed in the step behind the request's own rows, and then drawn from
-// one at a time, as long as the sampler draws the drafted token. So each token is drawn from the same logits, with the
-// sampler in the same state, as without drafts. The branches of a tree are computed in forks of the session's cache; if the drawn
-// tokens lead into a branch, its cache becomes the session's.
+// The drafts of one request. They are proposed before a step, and the step computes them behind the request's own rows. Then tokens are
+// drawn one at a time, each from the logits behind the token before it, as long as the drawn token is the one that was drafted. So each
+// token is drawn from the same logits, with the sampler in the same state, as without drafts. If drafts branch, each branch is computed in
+// a fork of the session's cache. If the drawn tokens lead into a branch, the branch's cache becomes the session's.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class Speculation {
   static Result<std::unique_ptr<Speculation>> make(const GenerateOptions& options, Session::State& session, Sampler& sampler,
                                                    DraftsChosen chosen = DraftsChosen::here);
 
-  // The values of Decoding::DraftWish, for a caller that chooses.
+  // Return the values of Decoding::DraftWish, for a caller that chooses the number of drafts.
   [[nodiscard]] std::size_t most() const noexcept {
     return options_.length == DraftLength::longest ? options_.max_drafts : lengths_.trusted();
   }
@@ -117,7 +117,7 @@ class Speculation {
   bool is_warm_ = false;        // the drafter has read the prompt
   Clock::time_point step_begins_;
   double drafting_seconds_ = 0.0;  // seconds of the last propose()
-  std::size_t told_drafted_ = 0, told_accepted_ = 0;  // drafts of the last step that tell() reports
+  std::size_t told_drafted_ = 0, told_accepted_ = 0;  // numbers of drafts and accepted drafts that tell() reports next
   std::size_t depth_ = 0;       // drafts of the last step's longest path
   std::size_t seen_ = 0;        // tokens that the drafter knows of
   std::uint64_t removed_ = 0;   // SessionView::removed at the last tell()

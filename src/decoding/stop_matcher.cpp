@@ -11,7 +11,7 @@ struct At {
   std::int32_t which = -1;
 };
 
-// Finds the first complete stop string; if several begin at the same place, the first one of the list.
+// Returns the first complete stop string in the text and its place. If several begin there, returns the first of these in `stops`.
 At first_stop(std::string_view text, std::span<const std::string> stops) noexcept {
   At first;
   for (std::size_t i = 0; i < stops.size(); ++i) {
@@ -21,8 +21,8 @@ At first_stop(std::string_view text, std::span<const std::string> stops) noexcep
   return first;
 }
 
-// Returns the first place in [begin, end) where a stop string may begin that is not certain yet: the text ends within it, or it
-// reaches into a possible marker. Returns `end` if there is none.
+// Returns the first place in [begin, end) where a stop string may begin, although this is not certain yet: the text ends within the
+// string, or the string reaches beyond `end`, where a marker may begin. Returns `end` if there is no place.
 std::size_t begun_stop(std::string_view text, std::size_t begin, std::size_t end, std::span<const std::string> stops) noexcept {
   for (std::size_t at = begin; at < end; ++at) {
     const std::string_view rest = text.substr(at);

@@ -11,10 +11,10 @@
 
 namespace tessera::detail {
 
-enum class More : std::uint8_t { no, yes };  // text follows, or not
+enum class More : std::uint8_t { no, yes };  // yes: more text follows
 
-// Does not look for stop strings within marked stretches, nor across their borders. Text that may begin a marker is held back until
-// that is certain, so the outcome does not depend on where the text is cut.
+// Does not look for stop strings within marked stretches (MarkedText), nor across their borders. Text that may begin a marker is held
+// back until it is certain whether it does. So the outcome does not depend on where the text is cut into pieces.
 class StopMatcher {
  public:
   // `stops` and `marked` must outlive the matcher; empty strings never match. `begins_marked`: the text begins within the first
@@ -32,8 +32,8 @@ class StopMatcher {
 
  private:
   struct Marker {
-    std::size_t at, size = 0;            // size 0: a marker may begin at `at`; if `at` is the text's end, there is none
-    const MarkedText* opens = nullptr;
+    std::size_t at, size = 0;            // size 0: no whole marker was found, but one may begin at `at` (at the text's end: none)
+    const MarkedText* opens = nullptr;   // the stretch that the marker opens; nullptr: the marker closes a stretch
   };
   [[nodiscard]] Marker find_open(std::string_view text, std::size_t from, More more) const noexcept;
   [[nodiscard]] Marker find_close(std::string_view text, std::size_t from, More more) const noexcept;

@@ -1,7 +1,10 @@
-// Drafts the text that a grammar forces. The text is encoded together with the last token's text, so that it is cut as the
-// tokenizer cuts a whole text:
+// Drafts the text that a grammar forces. The forced text is encoded together with the last token's text, so that it is cut into tokens as
+// the tokenizer cuts a whole text. Example:
 //
-//   ... "   forced: name":   encoded: "name":  ->  "  name  ":    drafts: name
+//   last token          "
+//   forced text          name":
+//   encoded together    "name":     three tokens:  "  name  ":
+//   drafts               name       The last forced token, ":, is left out: the model may write a longer token in its place.
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>

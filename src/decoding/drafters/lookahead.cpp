@@ -1,11 +1,13 @@
-// Lookahead: the model also computes the rows of wrong drafts, and the token that it finds likeliest behind a wrong draft is right
-// for a later position more often than chance. Steps follow each other like this (* is wrong):
+// Lookahead: makes drafts of the model's own guesses. A step computes the rows of all drafts, also of wrong ones. The token that the model
+// finds likeliest behind a draft is a guess. Even a guess behind a wrong draft is right for its position more often than by chance. So the
+// guesses from the first wrong draft on are the next step's drafts. Example (* marks wrong drafts):
 //
-//   text so far   the cat          drafts   sat  *in   *a    *hat      guesses behind them   on   the  box  in
-//   text so far   the cat sat on   drafts   the  box   in    ...
+//   step 1   text so far   the cat          drafts                    sat  *in   *a   *hat
+//                                           guesses behind them       on   the   box  in
+//   step 2   text so far   the cat sat on   drafts                    the  box   in   ...
 //
-// The guesses behind the first wrong draft are the next drafts. n-grams go into the pool along the diagonal: each token of an n-gram
-// was guessed one step later than the token before it, with that token as its draft.
+// Drafts come first from a pool of n-grams. An n-gram takes one guess from each of n steps that follow each other, for positions that
+// follow each other: each token of the n-gram was the draft behind which the next token was guessed.
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>
@@ -18,7 +20,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostOfPool = 1 << 16;  // entries of the pool; then it is emptied
+constexpr std::size_t kMostOfPool = 1 << 16;  // entries beyond which the pool is emptied
 
 class LookaheadDrafter final : public Drafter {
  public:
@@ -41,7 +43,8 @@ class LookaheadDrafter final : public Drafter {
         if (n < out.size()) out[n++] = token;
       }
     }
-    // If the pool has nothing: the tokens guessed for these positions. Without guesses, to begin with: any tokens of the text.
+    // For positions without an n-gram, drafts are the tokens guessed for them. In the beginning there are no guesses: drafts are then any
+    // tokens of the text.
     for (; n < out.size(); ++n) {
       out[n] = n < guesses_.size() ? guesses_[n] : history[n * 7 % history.size()];
     }
@@ -68,7 +71,8 @@ class LookaheadDrafter final : public Drafter {
     [[nodiscard]] bool has(std::size_t position) const noexcept { return position >= begin && position - begin < tokens.size(); }
   };
 
-  // Adds to the pool an n-gram that ends at each position of the latest guesses.
+  // Adds n-grams to the pool: one for each position of the latest guesses, which ends there. Leaves out n-grams for which an earlier step
+  // has no guess.
   void pool_ngrams() {
     const Guesses& latest = diagonal_.front();
     for (std::size_t i = 0; i < latest.tokens.size(); ++i) {
@@ -88,7 +92,7 @@ class LookaheadDrafter final : public Drafter {
   std::size_t begin_ = 0;            // position of the first draft
   std::vector<Token> guesses_;       // for the positions that follow the history
   std::vector<Guesses> diagonal_;    // guesses of the last steps, the latest first; at most `ngram`
-  std::unordered_map<Token, std::vector<Token>> pool_;  // by token: the tokens that followed it last
+  std::unordered_map<Token, std::vector<Token>> pool_;  // first token of an n-gram -> the rest of its newest n-gram
 };
 
 }  // namespace

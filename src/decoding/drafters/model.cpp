@@ -52,7 +52,7 @@ class ModelDrafter final : public Drafter {
     return n;
   }
 
-  // Does not count the prompt, which the first call reads.
+  // Returns the seconds of n drafts, without the time of the first call to read the prompt.
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
   void observe(const DraftOutcome& outcome) override { (void)keep_common(outcome.history); }
 

@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 class SampledDrafts {
  public:
-  // `vocab`: the target's vocabulary. A drafter may have a few logits more or fewer, for padding rows that are no tokens.
+  // `vocab`: size of the target's vocabulary. A drafter may have a few logits more or fewer, because models pad their vocabulary.
   SampledDrafts(const DraftContext& context, std::size_t vocab, std::vector<float>& room) noexcept
       : sampler_(*context.sampler), position_(context.position), vocab_(vocab), room_(room) {}
   SampledDrafts(const SampledDrafts&) = delete;

@@ -5,11 +5,12 @@
 namespace tessera::detail {
 namespace {
 
-// The number of ends of the sequence, from the longest on, for which a new token is counted. Each further end would take time.
+// The number of suffixes of the sequence, from the longest on, for which a new token is counted. Each further suffix would take time.
 constexpr int kCounted = 32;
-// An end of n tokens leaves open as much probability as kDoubt / n further occurrences in which another token follows.
+// Doubt in the counts of a suffix. A suffix of n tokens counts as if it had occurred kDoubt / n times more, with an unknown token behind
+// it. The share of these occurrences is left open, and shorter suffixes divide it.
 constexpr float kDoubt = 2.0f;
-constexpr float kLeastOpen = 0.05f;  // shorter ends are looked at while more than this share is open
+constexpr float kLeastOpen = 0.05f;  // shorter suffixes are looked at while more than this share is open
 constexpr int kMostEdges = 64;       // edges of a state that are looked at, the latest first
 
 }  // namespace
@@ -54,7 +55,7 @@ void SuffixAutomaton::push(Token token) {
     if (states_[at].length + 1 == states_[next].length) {
       states_[made].link = next;
     } else {
-      // Some ends of the sequence occur where the longest stretch of `next` does not: they get a state of their own.
+      // The shorter stretches of `next` now also end here, where the longest stretch of `next` does not. They get a state of their own.
       const auto split = static_cast<Index>(states_.size());
       states_.push_back({.length = states_[at].length + 1, .link = states_[next].link});
       const Index best = states_[next].best_edge;
@@ -79,7 +80,7 @@ void SuffixAutomaton::push(Token token) {
 }
 
 std::size_t SuffixAutomaton::guess(std::size_t shortest, float least, std::span<Token> out) const {
-  Index at = states_[last_].link;  // the longest end that occurred before
+  Index at = states_[last_].link;  // the longest suffix of the sequence that occurred before
   if (at == kNone || states_[at].length < shortest) return 0;
   float chance = 1.0f;
   for (std::size_t n = 0; n < out.size(); ++n) {
@@ -118,7 +119,7 @@ std::size_t SuffixAutomaton::guess_tree(std::size_t shortest, float least, std::
   std::vector<Follower> open;
   std::vector<std::uint8_t> has_child(out.size() + 1);  // [draft]; the last entry: the sequence itself
   add_followers(states_[last_].link, std::max<std::size_t>(shortest, 1), {.token = 0, .state = kNone, .chance = 1.0f}, open);
-  std::size_t n = 0, found = 0;  // drafts, ends
+  std::size_t n = 0, found = 0;  // drafts, and ends of chains (leaves)
   while (n < out.size() && !open.empty()) {
     const auto best = std::ranges::max_element(open, {}, &Follower::chance);
     const Follower next = *best;

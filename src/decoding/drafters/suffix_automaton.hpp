@@ -1,7 +1,6 @@
 // Knows every stretch of tokens that has occurred in a sequence, and how often each token followed: a suffix automaton (Blumer et
 // al. 1985), built as the tokens come. A state is a class of stretches that end at the same places. The longest stretch of a state
-// is `length` tokens; its link leads to the state of its longest suffix that occurs elsewhere too. (Code and comments here call a
-// suffix an end.)
+// is `length` tokens; its link leads to the state of its longest suffix that occurs elsewhere too.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +20,13 @@ class SuffixAutomaton {
   void clear();
   void push(Token token);
 
-  // Guesses the next tokens, writes them to `out`, and returns their number. Begins at the longest end of the sequence that occurred
-  // before, if it has at least `shortest` tokens, and takes what followed most often, again and again. Stops when the product of
+  // Guesses the next tokens, writes them to `out`, and returns their number. Begins at the longest suffix of the sequence that occurred
+  // before, if it has at least `shortest` tokens, and takes the token that followed most often, again and again. Stops when the product of
   // the guesses' probabilities falls below `least`, or `out` is full.
   [[nodiscard]] std::size_t guess(std::size_t shortest, float least, std::span<Token> out) const;
-  // Guesses the likeliest continuations as a tree with at most `ends` leaves. The longest end may have occurred only once, so its
-  // counts leave some probability open, which goes to the counts of shorter ends.
+  // Guesses the likeliest continuations as a tree with at most `ends` leaves, and returns the number of its tokens. Counts the tokens that
+  // followed the longest suffix. That suffix may have occurred only once, so its counts leave a share of the probability open. The
+  // open share goes to the tokens that followed shorter suffixes.
   [[nodiscard]] std::size_t guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const;
 
  private:

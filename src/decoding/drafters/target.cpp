@@ -1,4 +1,4 @@
-// Drafters that have a part of the target guess: its draft heads, or its first layers.
+// Drafters that have a part of the target (the model that generates) guess: its draft heads, or its first layers.
 #include <tessera/decoding/drafters.hpp>
 
 #include <chrono>
@@ -59,12 +59,12 @@ class HeadDrafter final : public TargetDrafter {
 
  private:
   Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) override {
-    // With more than one pending token the hidden states between them are not known before this step.
+    // The heads read the hidden state in front of the last token. If more tokens are pending, only the coming step will compute that state.
     const std::size_t computed = context.target.computed();
     if (computed == 0 || context.history.size() != computed + 1) return std::optional<TargetGuesses>();
     hidden_.resize(context.target.engine().spec().d_model);
     auto guesses = context.target.guess_by_heads(most, hidden_);
-    if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();  // others need the room
+    if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();  // no pages are free
     if (!guesses) return std::move(guesses).error();
     return std::optional<TargetGuesses>(*guesses);
   }
