@@ -23,7 +23,8 @@ class HostCalls {
   [[nodiscard]] double now() noexcept;
   [[nodiscard]] static double steady_seconds() noexcept;
 
-  // Runs a callback of the host. The caller must hold no lock that a callback may want; now() is called within steps too.
+  // Runs a callback of the host. The caller must hold no lock that the callback may take. Exception: now() calls the host's clock while a
+  // step holds its locks, so the clock must not call the scheduler.
   template <class Fn>
   void call(std::string_view name, Fn&& fn) noexcept {
     const Status called = guard([&]() -> Status { return call_host(name, std::forward<Fn>(fn)), Status(); });
@@ -40,7 +41,8 @@ class HostCalls {
   Guarded<std::optional<Error>> failed_;
 };
 
-// Measures the seconds of a step that sessions, the model and texts take, as opposed to the scheduler itself. One thread at a time.
+// Adds up the seconds of a step that sessions, the model and texts take. The rest of the step's time is the scheduler's own. Used by one
+// thread at a time.
 class EngineTime {
  public:
   void clear() noexcept { seconds_ = 0.0; }

@@ -1,6 +1,6 @@
 // The state of a scheduler: owns the objects that each do one part of a step. Access:
 //
-//   any thread       setup (never changes), host, inbox, accounts, turns: each has locks of its own
+//   any thread       setup (never changes); host, inbox, accounts and turns (each has locks of its own)
 //   driving thread   the members behind `step_mutex_`. It is the thread that holds this mutex, in step() or close()
 //
 // Order of locks: a turn, then step_mutex_, then one of: a request's mutex, the locks of host, inbox and accounts.
@@ -23,7 +23,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   detail::HostCalls host{setup.options.clock};
   detail::Inbox inbox;
   detail::Accounts accounts;
-  detail::Turns turns;  // turns of steps and of between_steps(); taken before step_mutex_ is locked
+  detail::Turns turns;  // lets steps and the work of between_steps() run one at a time
 
   Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
   [[nodiscard]] SchedulerFigures figures() noexcept;

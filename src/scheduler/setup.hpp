@@ -16,12 +16,12 @@ struct Setup {
 
   const Engine engine;
   const std::shared_ptr<const Engine::State> shared;  // the engine's state
-  const EngineView inside;                            // what is in it
+  const EngineView inside;                            // the members of `shared`
   const SchedulerOptions options;
   const PageCost page_cost;  // cost of sessions with the engine's own KV options
 
   [[nodiscard]] bool has_kv_file() const noexcept { return !inside.options.kv_file.empty(); }
-  // Returns whether the engine has a budget of KV bytes. Without a budget no request ever has to give way.
+  // Returns whether the engine has a budget of KV bytes. Without a budget no request ever has to give its pages up.
   [[nodiscard]] bool is_bounded() const noexcept { return inside.options.kv_budget != 0; }
   // Returns the bytes of KV pages that can be taken now.
   [[nodiscard]] std::uint64_t free_bytes() const noexcept;

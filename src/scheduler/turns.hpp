@@ -1,4 +1,4 @@
-// Steps, and the work that a host does between them, take turns: first come, first served.
+// Steps of a scheduler, and the work that a host does between steps, run one at a time, in the order in which they were called.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@ namespace tessera::detail {
 
 class Turns {
  public:
-  // Returns fn() of a turn of this thread's own. Error: the thread has a turn already; it would wait for itself.
+  // Waits for this thread's turn, and calls fn() while no other thread has a turn. Returns the result of fn(). Error: invalid_state, the
+  // thread has a turn already, and would wait for itself.
   template <class Fn>
   std::invoke_result_t<Fn> take(std::string_view caller, Fn&& fn) {
     if (owner_ == std::this_thread::get_id()) {
@@ -34,7 +35,7 @@ class Turns {
   };
 
   FairQueue queue_;
-  std::atomic<std::thread::id> owner_ = std::thread::id();  // nobody
+  std::atomic<std::thread::id> owner_ = std::thread::id();  // the thread that has the turn
 };
 
 }  // namespace tessera::detail

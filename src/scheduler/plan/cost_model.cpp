@@ -15,8 +15,8 @@ constexpr double kForget = 0.995;   // weight that earlier observations keep at 
 constexpr double kGuess = 1e-6;
 constexpr int kSweeps = 12;         // sweeps of coordinate descent, which begins at the last solution
 constexpr double kErrorMemory = 0.98;
-constexpr std::size_t kMostDrawing = 512;  // rows of a drawing step that are told apart; a larger step counts as 512 rows
-constexpr std::uint32_t kSure = 3;
+constexpr std::size_t kMostDrawing = 512;  // drawing steps are told apart by their rows up to 512
+constexpr std::uint32_t kSure = 3;  // measured steps of a number of rows from which on their time is known
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// Bounds what drafts may cost: counts the time that the drafts of all requests have won or lost, against the same tokens without
-// drafts, because predicted costs and chances are not exact enough. Counts steps in which every row draws. Some steps get no
-// drafts, so that the time of a step without drafts is known.
+// Limits the time that drafts may lose. Adds up, over all requests, how much longer or shorter steps took than the same tokens would have
+// taken without drafts. (Predicted costs and chances alone are not exact enough.) Only steps in which every row draws a token are counted.
+// Some steps get no drafts, so that the time of a step without drafts is known.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class DraftLedger {
   void observe(const Step& step) noexcept;
 
  private:
-  std::vector<std::uint64_t> turns_;  // [rows]: calls of may_draft(); the last entry counts all larger steps
-  double spent_ = 0.0, lost_ = 0.0;   // seconds of counted steps, and how many of them drafts have lost; older steps count less
+  std::vector<std::uint64_t> turns_;  // [rows]: calls of may_draft() for this number of rows; the last entry counts all larger steps
+  double spent_ = 0.0, lost_ = 0.0;   // seconds of counted steps; seconds that drafts have lost; older steps count less
 };
 
 }  // namespace tessera::detail

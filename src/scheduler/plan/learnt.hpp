@@ -11,7 +11,7 @@
 namespace tessera::detail {
 
 struct Learnt {
-  static constexpr std::size_t kMostRows = 256;  // drawing rows of a step that are told apart; larger steps count as 256
+  static constexpr std::size_t kMostRows = 256;  // DraftLedger: steps are told apart by their rows up to 256; larger steps count as 256
 
   explicit Learnt(const CostModel& known) : costs(known) {}
 

@@ -17,9 +17,9 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
   return {.rows = load.rows + rows, .outputs = load.outputs + (draws ? 1u : 0u), .keys = load.keys + keys_of(position, rows)};
 }
 
-// Returns the bytes of pages that the request still needs: for the rest of its prompt, and for the headroom's share of the tokens
-// that it is expected to draw, at least a page. Exception: a request that will drop tokens needs the pages of all tokens until the
-// drop, and of the drop, since it cannot give its pages up afterwards.
+// Returns the bytes of pages that the request still needs: for the rest of its prompt, and for a share of the tokens that it is expected to
+// draw (`headroom`: StepLimits), at least a page. Exception: a request that will drop tokens needs the pages of all tokens until the drop,
+// and of the drop itself, because it may be unable to give its pages up afterwards.
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
   const auto bytes_of = [&](std::uint64_t tokens) { return sequence_bytes(request, pages, tokens); };
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;
@@ -130,15 +130,16 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       serve_equals({begin, end});
       begin = end;
     }
-    // All prompts wait for pages. If no request goes on, none would ever become free: the last one gives way.
+    // All prompts wait for pages. If no request goes on, no page ever becomes free. So the last request gives its pages up.
     if (!plan_.shares.empty() || !plan_.preempted.empty()) return;
     const auto last = std::find_if(ranked_.rbegin(), ranked_.rend(), [&](const Ranked& one) { return !running_[one.index].keeps_pages; });
     if (last != ranked_.rend()) preempt(last->index);
   }
 
-  // Adds a draft while it raises the tokens a second: its chance of being kept over the seconds of its row and of making it must
-  // exceed the step's tokens over the step's seconds (each row of the step gives a token). No request gives pages up for drafts.
-  // Each request gets its k-th draft before any request gets its next.
+  // Adds drafts, as long as each draft raises the step's tokens a second. A draft does so if
+  //   chance that the draft is accepted / (seconds of its row + seconds to make it)  >  tokens of the step / seconds of the step.
+  // Each row that is no draft counts as one token. No request gives pages up for drafts. All requests get their k-th draft before any
+  // request gets its next one.
   void draft() {
     if (!plan_.preempted.empty() || plan_.shares.empty()) return;
     const StepLoad none = plan_.load;
@@ -204,8 +205,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Serves prompts of equal rank in order of arrival. Prompts that await another request come last, since that request may be
-  // among them.
+  // Serves prompts of equal rank in order of arrival. Prompts that await another request (PlannedRequest::awaits) come last, because the
+  // request that they await may be one of `equals`.
   void serve_equals(std::span<Prompt> equals) {
     for (const bool awaits : {false, true}) {
       for (std::size_t i = 0; i < equals.size() && !is_full_; ++i) {
@@ -215,8 +216,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Serves the first prompt with its share of the rows, then the prompts that would still finish earlier, the shortest first, and
-  // then the rest of the first one.
+  // Serves first the first prompt with its share of the rows (StepLimits::first_share), then prompts of `behind` that would still finish
+  // earlier, the shortest first, and then the rest of the first prompt.
   void serve_first(Prompt& first, std::span<Prompt> behind) {
     constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
     const double share = std::clamp(limits_.first_share, 0.0, 1.0);
@@ -234,7 +235,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     serve(first, kAll);
   }
 
-  // Gives the prompt at most `most` more rows, as far as the budget and the pages go.
+  // Gives the prompt at most `most` more rows, and no more than the step's budget and the free pages allow.
   void serve(Prompt& prompt, std::uint32_t most) {
     const bool has_given_way = prompt.place != kWaits && marks_[prompt.ranked.index] == Mark::preempted;
     if (is_full_ || has_given_way || prompt.rows == prompt.left) return;
@@ -294,7 +295,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return bytes_to_come(request, pages_, limits_.headroom);
   }
 
-  // Takes `need` bytes for the request of rank `at`, if necessary from requests behind it. Returns whether there are enough.
+  // Takes `need` bytes of pages for the request ranked_[at]. If too few are free, preempts requests behind it in ranked_. Returns false if
+  // that is not enough.
   bool take(std::size_t at, std::uint64_t need) {
     if (running_[ranked_[at].index].keeps_pages) {  // its pages have been set aside
       plan_.bytes += need;
@@ -383,8 +385,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   StepPlan& plan_;
   std::uint64_t free_;
   bool is_awaited_ = false;  // a request waits for the end of the step: it decodes, or has a short prompt
-  // Valid once a prompt has rows in the step.
-  bool has_prompts_ = false, is_full_ = false;
+  bool has_prompts_ = false, is_full_ = false;  // a prompt has rows in the step; no prompt gets more rows
+  // The step's budget, set before the first prompt gets rows (set_budget()).
   std::uint32_t budget_rows_ = 0;
   double budget_seconds_ = 0.0;
 };

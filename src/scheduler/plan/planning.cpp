@@ -58,7 +58,7 @@ void Planning::look_at_running() {
   }
 }
 
-// Requests whose drafts are chosen by goodput get drafts only while drafts have lost almost no time (DraftLedger).
+// Leaves this step without drafts for requests that choose their drafts by goodput, if drafts have lost too much time (DraftLedger).
 void Planning::hold_drafts() noexcept {
   const auto by_goodput = [](const PlannedRequest& one) { return one.drafts > 0 && !std::isinf(one.draft_chance); };
   if (std::ranges::none_of(running_, by_goodput)) return;
@@ -70,8 +70,8 @@ void Planning::hold_drafts() noexcept {
   }
 }
 
-// Finds the requests that the step may admit, in order. Asks the prefix index again for the requests that the step's rows and pages
-// may reach: the first ones, and short ones behind them.
+// Fills candidates_ with the waiting requests that the step may admit, in the policy's order. Asks the prefix index again for requests for
+// which the step may have rows and pages: the first requests, and short requests behind them.
 void Planning::find_candidates(std::size_t places, std::uint64_t free, double time) {
   const std::span<const PlannedRequest> plans = requests_.waiting().plans();
   planner_.first(plans, *setup_.options.policy, time, places, in_order_);

@@ -17,15 +17,16 @@ class Planning {
   Planning(const Setup& setup, Requests& requests, Prefixes& prefixes, Drops& drops, Preemption& preemption, Learnt& learnt)
       : setup_(setup), requests_(requests), prefixes_(prefixes), drops_(drops), preemption_(preemption), learnt_(learnt) {}
 
-  // Makes the plan. If it needs pages of requests that are held back, those requests give their pages up. Throws bad_alloc.
+  // Makes the plan. If the plan needs pages of requests that are held back (paused, or not read by anybody), these requests give their
+  // pages up. Throws bad_alloc.
   void make(double time);
 
   [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
-  // Returns the requests that ran when the plan was made. StepPlan::Share::request is an index into them, and behind their end into
-  // the candidates.
+  // Returns the requests that ran when the plan was made. A share of the plan (StepPlan::Share) is the rows that one request gets. Its
+  // `request` is an index into running(), or, from running().size() on, into the candidates: the waiting requests that may be admitted.
   [[nodiscard]] std::span<const PlannedRequest> running() const noexcept { return running_; }
   [[nodiscard]] bool is_new(const StepPlan::Share& share) const noexcept { return share.request >= running_.size(); }
-  // Returns the index of the request of a share among the waiting ones.
+  // Returns the index of a new share's request among the waiting requests. Precondition: is_new(share).
   [[nodiscard]] std::size_t place_of_new(const StepPlan::Share& share) const noexcept {
     return candidates_.places[share.request - running_.size()];
   }

@@ -1,4 +1,4 @@
-// One sample of a request, from Scheduler::submit() to its end.
+// One sample of a request (one of the answers to its prompt), from Scheduler::submit() to its end.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace tessera::detail {
 
-// The place of a sample in the scheduler. A sample that its reader holds back while it has no pages keeps its value (fresh,
-// suspended or given_up).
+// The place of a sample in the scheduler. A sample can be held back while it waits without pages, too: its standing then stays fresh,
+// suspended or given_up.
 enum class Standing : std::uint8_t {
   fresh,      // waits to be admitted for the first time
   running,    // has its pages, and is in the steps
@@ -43,16 +43,18 @@ struct Active {
   bool was_scheduled = false;    // its first row was computed
   Standing standing = Standing::fresh;
   std::uint64_t removed_before = 0;  // tokens that the session had removed before the request
-  std::uint64_t passed_bytes = 0;    // bytes of pages that windows have passed: a drop takes them even if no page is shared
+  std::uint64_t passed_bytes = 0;    // bytes of pages of sliding windows that a drop takes even if no page is shared
   std::uint64_t counted_at = kNotCounted;  // `planned.dropped` when the copies for the next drop were last counted
   static constexpr std::uint64_t kNotCounted = ~std::uint64_t{0};
-  bool was_recomputed = false;   // the tenant has paid for the prompt already
+  bool was_recomputed = false;   // the pages were given up once, so the tenant has paid for the prompt already
 
   // --- The rest.
   bool has_deadline = false;
   std::uint64_t lost_tokens = 0;  // tokens whose pages the sample gave up, until it is admitted again
-  bool has_earlier_votes = false;  // rows of the session given with the request have voted; a recompute would not repeat the votes
-  std::shared_ptr<const PrefixProbe> probe;  // asks the prefix index; requests that may share pages have one probe
+  // Rows of the session that came with the request have voted: they have said which tokens they attend to (TokenChoice). Computing the
+  // tokens again would not repeat these votes.
+  bool has_earlier_votes = false;
+  std::shared_ptr<const PrefixProbe> probe;  // asks the prefix index; requests that may share pages have the same probe
   Request wanted;                // the request; its session and sampler move to the members above on admission
 
   [[nodiscard]] std::uint64_t order() const noexcept { return planned.order; }

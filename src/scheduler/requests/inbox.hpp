@@ -1,5 +1,7 @@
-// Passes requests, cancellations and wishes from any thread to the driving thread. A step takes them out, and leaves its outlook in
-// the inbox, so that requests can be refused without a step. `mutex_` guards all members. Exception: `wishes_` is atomic.
+// Passes requests, cancellations and wishes from any thread to the driving thread, which runs the steps. A wish is that a request stop, be
+// held back, or go on. A step takes all of this out, and leaves its outlook in the inbox: the times that it expects. By the outlook put()
+// refuses requests without a step. News is anything for which a sleeping driver has to wake up. `mutex_` guards all members. Exception: `wishes_`
+// is atomic.
 #pragma once
 
 #include <atomic>
@@ -59,8 +61,9 @@ class Inbox {
   [[nodiscard]] Outlook outlook() const noexcept { return locked([this] { return outlook_; }); }
 
   // --- The driving thread.
+  // Returns how many times look_again() was called: another number than before means that a wish may have changed.
   [[nodiscard]] std::uint64_t wishes() const noexcept { return wishes_.load(); }
-  // Begins a step: later arrivals are news for the next one. Moves the cancelled ids to `cancelled` if `cancelled` is empty.
+  // Begins a step: what arrives from now on is news for the next step. Moves the cancelled ids to `cancelled` if `cancelled` is empty.
   // Returns how many requests have arrived.
   std::size_t begin_step(std::vector<std::uint64_t>& cancelled) noexcept;
   // Returns the first request that has arrived, and leaves it in the queue; nullptr if the queue is empty.
@@ -85,7 +88,7 @@ class Inbox {
   [[nodiscard]] std::size_t left() const noexcept { return locked([this] { return all(); }); }
 
  private:
-  // Counts requests that wait. Requests that the present step has taken count too, until set_counts().
+  // Returns how many requests wait. A request that the present step has taken counts as waiting until set_counts().
   [[nodiscard]] std::size_t not_running() const noexcept { return queue_.size() + taken_ + waiting_; }
   [[nodiscard]] std::size_t all() const noexcept { return not_running() + running_; }
 

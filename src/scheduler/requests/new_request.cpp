@@ -116,7 +116,7 @@ Result<ActivePtr> make_active(const Setup& setup, Request request) {
   handle->figures.prompt_tokens = request.prompt.size();
   if (!request.sampler) {
     request.sampler = sampling::chain().greedy().build();
-    if (!request.sampler->status()) return out_of_memory_error();  // nothing else can be wrong with it
+    if (!request.sampler->status()) return out_of_memory_error();  // a greedy sampler has no other error
   }
   active->request = std::move(handle);
   active->forks = request.samples - 1;

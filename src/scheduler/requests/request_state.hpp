@@ -38,7 +38,7 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   RequestState phase = RequestState::waiting;
   std::uint32_t samples_left = 0;
   bool is_cancelled = false, is_paused = false, has_failed = false;
-  bool awaits_news = true;              // the reader has found no piece since it was last told
+  bool awaits_news = true;              // try_next() has found no piece since on_ready was last called
   bool is_to_be_told = false;           // the request is in the list Delivery::Told::readers
   std::shared_ptr<State> told_after;    // the next request of that list
   RequestFigures figures;
@@ -58,7 +58,7 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
     }
     has_failed = true;
   }
-  // Returns whether no more pieces come unless the reader resumes the request.
+  // Returns whether no further piece comes, however long the reader waits: the request is paused or has ended.
   [[nodiscard]] bool waits_for_nobody() const noexcept { return is_paused || phase == RequestState::ended; }
   // Returns whether the request is computed further only when the reader reads or resumes it.
   [[nodiscard]] bool holds_back() const noexcept { return is_paused || unread.size() >= max_unread; }

@@ -1,9 +1,10 @@
 // All requests that the steps know, each in one list. Used by the driving thread, under the scheduler's step_mutex_.
 //
-//   waiting    fresh, starved, suspended, given_up    in no order
-//   admitted   on the way from waiting to running, within a step
-//   running    running                                in order of submission
-//   held back  held_back; and requests of `waiting` that their reader holds back
+//   list       Active::standing of its requests                                      order
+//   waiting    fresh, starved, suspended or given_up                                 none
+//   admitted   on the way from waiting to running, within a step: as either          of admission
+//   running    running                                                               of submission
+//   held back  held_back; without pages as in `waiting`                              of submission
 //
 // make_room_for_step() and make_room_to_run() allocate room in the lists beforehand, so no move fails and no request is lost
 // between two lists. A request that is lifted leaves a gap (nullptr) until close_gaps().
@@ -63,8 +64,9 @@ class Requests {
   void run_admitted();
   void close_gaps() noexcept;
 
-  // Moves requests as their wishes say: takes out the ones to stop and calls `stop` for each, holds back, and takes back the ones
-  // that go on. If no wish has changed, as in most steps, no request is looked at. Throws bad_alloc; then all are in their lists.
+  // Moves requests as their wishes say. Takes requests that are to stop out of their lists, and calls `stop` for each. Moves other requests
+  // to the held-back list or out of it. If no wish has changed, as in most steps, no request is looked at. Throws bad_alloc; then no
+  // request is lost.
   void apply_wishes(const Inbox& inbox, const std::function<void(Active&)>& stop);
   void clear() noexcept;
 

@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-constexpr int kLooks = 4;  // idle tenants looked at when a tenant comes or goes: more than one, so that each gets its turn
+constexpr int kLooks = 4;  // idle tenants that forget() looks at: more than one, so that it gets through them all
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Tenants::put_in(std::vector<Entry*>& list, Entry& entry) noexcept {
   list.push_back(&entry);  // there is room
 }
 
-// Raises the floor to the least service of tenants that have requests; if there are none, to `without`.
+// Raises floor_ to the least service of the tenants that have requests. If no tenant has any, raises it to `without`.
 void Tenants::raise_floor(double without) noexcept {
   const auto least = std::ranges::min_element(active_, {}, &Entry::service);
   floor_ = std::max(floor_, least != active_.end() ? (*least)->service : without);

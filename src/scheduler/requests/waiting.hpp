@@ -1,5 +1,5 @@
-// The waiting requests, and beside them what plans read of each, close together in memory: a plan may look at a thousand
-// requests in the microseconds that a scheduler has. In no order.
+// The waiting requests, in no order. The numbers that plans read of them (PlannedRequest) lie close together in memory, because a plan may
+// look at a thousand requests in the microseconds that a scheduler has.
 #pragma once
 
 #include <algorithm>
@@ -76,14 +76,14 @@ class Waiting {
   [[nodiscard]] std::span<const ActivePtr> requests() const noexcept { return requests_; }
   [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
-  // Returns the rows still to compute before each waiting request can draw, without the rows that the prefix index is known to have.
+  // Returns the rows to compute until every waiting request can draw, without the rows that the prefix index is known to have.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
  private:
   [[nodiscard]] static std::uint64_t rows_of(const PlannedRequest& request) noexcept { return request.needed() - request.saved; }
 
   std::vector<ActivePtr> requests_;
-  std::vector<PlannedRequest> plans_;         // from add(); set_known() and plans() update some fields
+  std::vector<PlannedRequest> plans_;         // copied by add(); set_known() and plans() update some fields
   std::vector<const Tenants::Tenant*> tenants_;
   std::uint64_t rows_ = 0;
   bool has_gaps_ = false;

@@ -1,4 +1,5 @@
-// Gives requests their sessions, or their pages back, and forks samples and beams behind the prompt. Used by the driving thread.
+// Admits requests: gives them their sessions, or their pages back. Forks samples and beams when the prompt is computed. Used by the driving
+// thread.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ void Computation::make_room() {
   requests_.make_room_for_step(plan.shares.size(), plan.preempted.size());
 }
 
-// Preempts and admits requests as planned, and puts the rows of all into the run. Returns whether a request failed.
+// Preempts and admits requests as planned, and puts the rows of all planned requests into the run. Returns whether a request failed.
 bool Computation::offer_rows(Run& run, double begin) noexcept {
   for (const std::size_t index : planning_.plan().preempted) {
     preemption_.give_way(*requests_.running()[index]);
@@ -116,8 +116,8 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Share& shar
   });
 }
 
-// Returns the load of the run's rows. Counts also the tokens that requests took from the prefix index during their prompts: these
-// are no rows of the run.
+// Returns the load of the rows that the run has computed. Rows whose pages the run has taken from the prefix index instead (Part::adopted)
+// are no load; they are added to their requests' reused_tokens.
 Computation::Load Computation::load_of(const Run& run) const noexcept {
   Load load;
   for (const Member& member : members_) {
@@ -171,7 +171,8 @@ void Computation::note_drafts(const Run& run, const Load& load, double seconds) 
   learnt_.drafts.observe({.seconds = took + load.drafting, .without = tokens / plain_tokens * (without + plain_drafting)});
 }
 
-// Draws all pieces that are known, so that no request has rows ahead between two steps and pages can be taken from any request.
+// Draws all tokens of a member that this step's results give, accepted drafts included. So between two steps no request has computed rows
+// that are not yet in its sequence, and pages can be taken from any request.
 void Computation::draw(Run& run, Member& member) noexcept {
   member.first_piece = pieces_.size();
   member.status = guard([&]() -> Status {

@@ -1,5 +1,5 @@
-// Computes a step: puts the rows of the plan's requests into one run, and hands out the results. Used by the driving thread. The
-// lists are members so that no step allocates them.
+// Computes a step: puts the rows of the plan's requests into one run (engine/run/run.hpp), computes the run, and hands out the results.
+// Used by the driving thread. The lists are members so that no step allocates them.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,12 @@ class Computation {
   // Makes room for all requests that the planned step moves and all pieces that it draws, so that none can be lost. Throws
   // bad_alloc; then no request has moved.
   void make_room();
-  // Computes the planned step, after make_room(). An error ends one member alone. Returns whether rows were computed or a request
-  // gave way or failed.
+  // Computes the planned step, after make_room(). An error of one request ends that request alone. Returns whether something has changed:
+  // rows were computed, or a request gave its pages up or failed.
   bool compute(double begin) noexcept;
 
  private:
+  // A request that takes part in the step.
   struct Member {
     Active* active;
     std::size_t first_part = 0, parts = 0;  // parts of the run: several for beams, none if the logits are known

@@ -159,7 +159,7 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   }
   if (!is_over && error) inbox_.look_again();  // the request's other samples are to end too
   if (!is_over) return;
-  if (active.tenant != nullptr) {  // nullptr: no step has seen it
+  if (active.tenant != nullptr) {  // nullptr: no step has taken the request from the inbox
     accounts_.tenants.with([&](Tenants& tenants) { tenants.ended(*std::exchange(active.tenant, nullptr)); });
   }
   tell(Kind::finished, active, time);
@@ -177,7 +177,7 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   });
 }
 
-// Wakes a reader that waits in next(), and has a reader that waits for on_ready told after the step. The caller holds the request's
+// Wakes a reader that waits in next(). Notes a reader that waits for on_ready, to be told after the step. The caller holds the request's
 // mutex.
 void Delivery::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
   const bool tells = request->on_ready && std::exchange(request->awaits_news, false);

@@ -1,5 +1,5 @@
-// Tells hosts and readers of pieces, progress, events and ends of requests. A step notes them under step_mutex_ and then takes them
-// out (Told); callbacks run after the step, when its thread holds no lock.
+// Tells hosts and readers about pieces, progress, events and ends of requests. A step notes this news under step_mutex_, and takes it out
+// (Told) at its end. Callbacks run after the step, when its thread holds no lock.
 #pragma once
 
 #include <atomic>
@@ -30,11 +30,11 @@ class Delivery {
   void tell(RequestEvent::Kind kind, const Active& active, double time) noexcept;
   // Gives a piece to the request's reader. Returns whether the piece ends the sample.
   [[nodiscard]] bool deliver(Active& active, Piece piece, double time);
-  // Counts a step of a request's search. Returns whether the search has ended; then the request has the beams. Error: the beams
-  // could not be made, and the search has ended.
+  // Counts a step of a request's beam search. Returns whether the search has ended; if so, the request's state has the beams. Error: the
+  // search has ended, and its beams could not be made.
   [[nodiscard]] Result<bool> deliver_search(Active& active, double time);
   void count_drafts(Active& active) noexcept;
-  // Notes that `computed` tokens of the request are computed, the tokens that its session had before included.
+  // Notes that `computed` tokens of the request are computed. `computed` includes tokens that the session had before the request.
   void note_progress(Active& active, std::uint64_t computed, double time) noexcept;
   // Ends a sample that is in no list any more. With an error, the request ends too.
   void end(Active& active, std::optional<Error> error) noexcept;

@@ -2,13 +2,13 @@
 // give the same keys and values, because the remaining tokens have seen the dropped ones. So without a kv_file the request keeps
 // its pages until its end, and before its first drop it makes sure that it can:
 //
-//   budget 148, 129 tokens are left by a drop, pages of 32 tokens, two samples of a prompt of 185 tokens
-//   before the drop    6 pages, shared by both; each sample can give way and be computed again
-//   the drop needs     5 pages: copies of the shared ones that stay; and one set aside, to grow from 129 to 148 tokens
-//   after the drop     5 pages of its own, which it keeps
+//   example            a budget of 168 tokens, of which a drop leaves 147; pages of 32 tokens; two samples of a prompt of 185 tokens
+//   before the drop    6 pages, which both samples share; each sample can give its pages up and be computed again
+//   the drop needs     5 pages for copies of the shared pages that stay, and 1 page set aside, to grow from 147 to 168 tokens
+//   after the drop     each sample has 5 pages of its own, and keeps them
 //
-// If these pages are not free, the request gives way before the drop, while it still can. No other request gets pages that are
-// set aside, so a request that keeps its pages always reaches its end. Used by the driving thread.
+// If the pages that the drop needs are not free, the request gives its pages up before the drop, while that is still possible. No other
+// request gets pages that are set aside, so a request that keeps its pages always reaches its end. Used by the driving thread.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace tessera::detail {
 
-// Notes at which length a new request drops tokens, and the bytes that a drop takes beside copies. `most`: the most tokens that one
-// of the request's sequences draws.
+// Notes at which length a new request drops tokens, and the bytes of pages that a drop takes beside copies of shared pages. `most`: the
+// most tokens that one of the request's sequences draws.
 void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, Active& active);
 
 class Drops {
@@ -31,9 +31,9 @@ class Drops {
   void begin_step() noexcept { taken_ = 0; }
   // Updates the bytes that the next row and the next drop of a request with pages take.
   void count(Active& active) const;
-  // Checks that the pages are free that the request keeps from its first drop on. Call it before `rows` rows. If no first drop
-  // follows the rows, nothing is checked. The plan cannot check this: it assumes that a request that gives way frees all of its
-  // pages, also the pages that other requests share. Error: cache_full.
+  // Checks that the pages are free which the request's first drop needs. Call it before the request's next `rows` rows; if no first drop
+  // follows them, nothing is checked. (The plan cannot check this. It counts all pages of a preempted request as free, also pages that
+  // other requests share.) Error: cache_full.
   Status check(Active& active, std::uint64_t rows);
 
  private:

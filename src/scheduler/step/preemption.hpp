@@ -1,4 +1,5 @@
-// Takes pages from requests: moves them to the KV file, or frees them, so that they are computed again. Used by the driving thread.
+// Takes pages from requests: moves the pages to the KV file, or frees them, so that they are computed again later. A request whose pages
+// are taken gives way. Used by the driving thread.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class Preemption {
   // Returns whether in this step a request that keeps its pages found no page to grow.
   [[nodiscard]] bool is_stuck() const noexcept { return is_stuck_; }
 
-  // Returns whether the request's pages can be taken and restored with the same bits. Without a KV file they have to be computed
-  // again: impossible after a drop, if the session's next act is a drop, and for embeddings.
+  // Returns whether the request's pages can be taken and later restored with the same bits. Without a KV file they have to be computed
+  // again. That is impossible once tokens were dropped, if a drop comes before the next row, and for embeddings.
   [[nodiscard]] bool can_give_way(const Active& active) const noexcept;
   // Takes the request's pages, in the way that costs less time.
   void give_way(Active& active) noexcept;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kLookUpsInTurn = 4;  // waiting requests that look_up_some() looks up in a step
 constexpr std::size_t kManyProbes = 256;
 
-// The known inputs of a request: the session's, and the rest of the prompt, which is not in the session yet.
+// The inputs of a request: the inputs in its session, and the rest of the prompt, which is not in the session yet.
 struct Sequence {
   std::span<const Token> session, prompt;
   std::span<const Hash128> contents = {};  // of the session's embeddings; a prompt has none

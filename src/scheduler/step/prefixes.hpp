@@ -15,7 +15,7 @@
 
 namespace tessera::detail {
 
-// The requests that a step may admit, in order.
+// The waiting requests that a step may admit, in the policy's order.
 struct Candidates {
   std::vector<std::size_t> places;    // indices into the waiting requests
   std::vector<PlannedRequest> plans;  // [places]
@@ -32,7 +32,7 @@ class Prefixes {
 
   // Returns the probe by which a new request asks the index; nullptr if the request shares nothing. May throw bad_alloc.
   [[nodiscard]] std::shared_ptr<const PrefixProbe> probe_of(const Active& active);
-  // Asks the index for the i-th waiting request, and notes the tokens that the index has. Without memory to look: none.
+  // Asks the index for the i-th waiting request, and notes how many of its tokens the index has (0 if there is no memory to ask).
   void look_up(std::size_t i) noexcept;
   // Asks for a few of the waiting requests, in turn, so that ranks follow the changes of the index.
   void look_up_some() noexcept;

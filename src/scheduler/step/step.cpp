@@ -19,7 +19,7 @@ using Lock = std::unique_lock<std::mutex>;
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRetry = 0.01;  // seconds until the scheduler looks again for pages that others have
+constexpr double kRetry = 0.01;  // seconds until a step looks again for pages that sessions of the host have
 
 }  // namespace
 
@@ -76,7 +76,7 @@ Result<bool> Scheduler::State::step_alone() {
   return computed || have_arrived || (!nothing && !is_stuck && !(running.empty() && waiting.empty()));
 }
 
-// Keeps Scheduler::idle() right: every request is counted, also after a step that failed.
+// Tells the inbox how many requests there are, for Scheduler::idle(). Called also after a step that failed.
 void Scheduler::State::note_counts() noexcept {
   inbox.set_counts(requests_.waiting().size() + requests_.held_back().size(), requests_.running().size());
 }
