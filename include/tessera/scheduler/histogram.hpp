@@ -1,5 +1,5 @@
-// How values are distributed, in fixed memory: buckets whose borders are a factor of 2^(1/8) apart, from a millionth to
-// ten thousand (of seconds: a microsecond to three hours). A percentile is right within 5 %; mean, sum and maximum are exact.
+// Counts how values are distributed, in fixed memory: in buckets whose borders are a factor of 2^(1/8) apart, from 0.000001 to about
+// 16,000 (in seconds: from a microsecond to four hours). A percentile is right within 5 %; mean, sum and maximum are exact.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace tessera {
 
 class Histogram {
  public:
-  // Values that are not finite are ignored, those outside of the buckets count in the nearest.
+  // Counts `value` as often as `times` says. Ignores a value that is not finite. A value outside of the buckets counts in the nearest one.
   void add(double value, std::uint64_t times = 1) noexcept;
   void merge(const Histogram& other) noexcept;
 
@@ -18,9 +18,9 @@ class Histogram {
   [[nodiscard]] double sum() const noexcept { return sum_; }
   [[nodiscard]] double mean() const noexcept { return count_ == 0 ? 0.0 : sum_ / static_cast<double>(count_); }
   [[nodiscard]] double max() const noexcept { return max_; }
-  // The value that a share of `p` in [0, 1] of all do not exceed; 0 of none.
+  // Returns the value that a share `p` of all values does not exceed (0.99: 99 of 100 values); 0 if there are no values. p: 0 to 1.
   [[nodiscard]] double percentile(double p) const noexcept;
-  // How many are at most `value`, a bucket's border: for metrics that count so.
+  // Returns how many values are at most `value`, which should be a bucket's border: for metrics with cumulative buckets (Prometheus).
   [[nodiscard]] std::uint64_t at_most(double value) const noexcept;
 
  private:
@@ -28,7 +28,7 @@ class Histogram {
   static constexpr double kLeast = 1e-6;
   static constexpr std::size_t kBuckets = kPerOctave * kOctaves;
   static std::size_t bucket_of(double value) noexcept;
-  static double border(std::size_t bucket) noexcept;  // its upper one
+  static double border(std::size_t bucket) noexcept;  // upper border of the bucket
 
   std::array<std::uint64_t, kBuckets> counts_{};
   std::uint64_t count_ = 0;

@@ -36,7 +36,7 @@ enum class IfLate : std::int32_t {
 };
 
 struct Request {
-  std::vector<Token> prompt;              // tokens behind those of `session`; may be empty if `session` has tokens
+  std::vector<Token> prompt;              // tokens that follow the tokens of `session`; may be empty if `session` has tokens
   // The session to go on from (a fork with a system prompt, a conversation's). None: a new session with `session_options`.
   std::optional<Session> session = {};
   SessionOptions session_options = {};
@@ -44,8 +44,9 @@ struct Request {
   GenerateOptions generate = {};          // its `stop` ends the request
   // Number of answers to the prompt, which is computed once. Sample i draws with the sampler's stream plus i.
   std::uint32_t samples = 1;
-  // Searches instead of drawing: there are no pieces, and RequestHandle::take_beams() has the result of beam_search(). Limits, ends
-  // and `stop` are those of these options; a sampler, several samples and generate options are refused.
+  // If set, the request is a beam search and draws nothing: there are no pieces, and RequestHandle::take_beams() has the result of
+  // beam_search() with these options. Limits, end tokens and `stop` come from these options; a sampler, several samples and `generate` are
+  // refused.
   std::optional<BeamOptions> beams = {};
   std::string adapter = {};               // the name of an adapter; none exist yet, so any name is refused (unsupported)
   std::int32_t priority = 0;              // lower is served first (by_priority)
@@ -61,7 +62,8 @@ struct Request {
   // the scheduler or the handle, only wake the reader. If it throws, step() returns the error. It may be called once more after the
   // handle is gone.
   std::function<void()> on_ready = {};
-  // on_ready is also told after each step that has computed some of the prompt (RequestFigures::computed_tokens), under the same rule.
+  // true: on_ready is also called after a step that has computed some of the prompt (RequestFigures::computed_tokens). Here too it is not
+  // called again until try_next() has returned nothing.
   bool tells_progress = false;
 };
 
@@ -75,7 +77,7 @@ struct RequestFigures {
   double ended = -1.0;
   std::uint64_t prompt_tokens = 0;
   std::uint64_t reused_tokens = 0;     // tokens of the prompt taken from the prefix index
-  // Tokens of the prompt that a step has computed, or that were reused. Never less than before, also while a preempted request
+  // Tokens of the prompt that a step has computed, or that were reused. This number never falls, not even while a preempted request
   // computes its prompt again.
   std::uint64_t computed_tokens = 0;
   double progressed = -1.0;            // the time at which a step last added to computed_tokens
@@ -104,8 +106,8 @@ class RequestHandle {
   // Returns the next piece, and waits for it. If no Driver drives the scheduler, this call drives it.
   // nullopt: there is no piece, and state() says why:
   //   ended    all pieces have been given. status() says whether the request failed.
-  //   paused   no piece comes before resume(), and the call does not wait for that.
-  //   else     `timeout` has passed; or there is no Driver, and the scheduler waits for the reader, or the resume(), of another request.
+  //   paused   no piece comes before resume(), and the call does not wait for resume().
+  //   else     `timeout` has passed; or there is no Driver, and the scheduler cannot go on until another request is read or resumed.
   // Without a timeout, and with a Driver, the call waits as long as other requests or sessions of the host keep the pages or the
   // place that this request needs.
   [[nodiscard]] std::optional<RequestPiece> next(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;

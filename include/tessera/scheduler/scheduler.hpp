@@ -1,16 +1,17 @@
 // Runs many requests on one engine. A Scheduler is a deterministic object without threads: the submitted requests, the clock and the
-// policy decide what a step computes. A request's tokens are the ones that its session would give alone, whatever its neighbours,
-// the policy, the chunks of its prompt, and whether it was preempted. A request that has dropped tokens (a budget of tokens, a
-// stream) could not be computed again with the same bits, so without a kv_file it is not preempted after its first drop. Before its
-// first drop the pages that it needs until its end are set aside, or it gives way.
+// policy decide what a step computes. A request's tokens are the ones that its session would give alone. They depend neither on other
+// requests, nor on the policy, nor on the chunks in which the prompt is computed, nor on preemption (a preempted request gives its KV pages
+// up and gets them back later). A request that has dropped tokens (by a budget of tokens, or as a stream) could not be computed again with
+// the same bits. So without a kv_file it is not preempted after its first drop: before that drop, the pages that it needs until its end are
+// set aside; if they are not free, the request gives its pages up before the drop.
 //
 //   auto scheduler = Scheduler::create(engine, {.policy = fair_by_tenant()});
 //   auto request = scheduler->submit({.prompt = tokens, .tenant = "acme"});
 //   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
 //   if (auto status = request->status(); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 //
-// Threads: any thread may call submit(). One of these calls step(): the host's own loop, a Driver's thread, or, where there is
-// neither, the next() of a handle.
+// Threads: any thread may call submit(). step() is called by the host's own loop, by a Driver's thread, or, if there is neither, by
+// RequestHandle::next().
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ struct SchedulerOptions {
   std::function<void(const KvEvent&)> on_kv_event = {};
 };
 
-// Since the scheduler was made. Times in seconds.
+// Figures since the scheduler was made. Times are in seconds.
 struct SchedulerFigures {
   Histogram queue, time_to_first_token, inter_token, per_output_token, end_to_end;
   Histogram step, planning, rows;          // of steps: the time, the scheduler's own part of the time, the rows
@@ -65,10 +66,10 @@ struct SchedulerFigures {
   std::uint64_t finished = 0, cancelled = 0, failed = 0, late = 0;
   std::uint64_t steps = 0, prompt_tokens = 0, reused_tokens = 0, tokens = 0, recomputed_tokens = 0;
   std::uint64_t drafted = 0, accepted = 0;  // drafts that were in a step, and drafts that the samplers drew
-  std::uint64_t suspended = 0, recomputed = 0;  // preemptions whose pages went to the file, and whose pages were given up
-  std::uint64_t out_of_room = 0;           // requests of a step that found no pages although the plan had counted on them
+  std::uint64_t suspended = 0, recomputed = 0;  // preemptions that wrote the pages to the kv_file; preemptions that freed the pages
+  std::uint64_t out_of_room = 0;           // times that a request of a step found no pages, although the plan had counted on them
   std::size_t running = 0, waiting = 0;    // requests now; paused and unread requests count as waiting
-  // Tenants that have requests, tenants with a weight of their own, and others that are not forgotten yet. Empty if there was no
+  // Tenants that have requests, tenants with a weight of their own, and other tenants that are not forgotten yet. Empty if there was no
   // memory for the list.
   std::map<std::string, TenantFigures, std::less<>> tenants;
   CostModel::Costs costs;
@@ -89,19 +90,19 @@ class Scheduler {
   [[nodiscard]] Result<RequestHandle> submit(Request request) noexcept;
 
   // Computes one step. Returns false if there is nothing to do until a request is submitted, read or resumed, or until wake_time().
-  // Errors: an error of the whole step (a device's), with which the requests of the step have ended. Exception: callback_failed,
-  // a callback of the host (clock, on_event, on_kv_event, on_ready) threw, in this step or since the last one. The error names the
-  // callback; the step is done, and the requests go on.
+  // Errors: an error of the whole step (a device's): the requests of the step have ended with it. Exception: callback_failed, a callback
+  // of the host (clock, on_event, on_kv_event, on_ready) threw, in this step or since the last step. The error names the callback; the
+  // step is done, and the requests go on.
   Result<bool> step() noexcept;
-  // Returns the time at which step() has something to do again although nothing happens; infinity: never.
+  // Returns the time of the scheduler's clock at which step() has something to do again, even if nobody calls anything; infinity: never.
   [[nodiscard]] double wake_time() const noexcept;
 
-  // Calls `work` on the caller's thread, from any thread, while no step runs: after the step that runs, and before the next one. Callers
-  // and steps take turns in the order in which they come. For what a host computes beside the scheduler with Engine::forward():
-  // requests wait as long as `work` takes, so keep it as short as StepLimits::seconds, and the times from which the scheduler learns are those
-  // of its steps alone. Precondition: `work` waits for nothing that a step brings: it calls no next() or wait of a handle, and neither
-  // stops nor waits for a driver. Errors: callback_failed, `work` is empty or threw; invalid_state, called within a step or within
-  // another `work` (step() within `work` likewise).
+  // Calls `work` on the caller's thread while no step runs: waits for the step that runs, and holds back the next one. May be called from
+  // any thread; callers and steps run in the order in which they come. Use it for what a host computes beside the scheduler with
+  // Engine::forward(), so that the times from which the scheduler learns are the times of its steps alone. Requests wait as long as `work`
+  // takes, so keep it as short as StepLimits::seconds. Precondition: `work` waits for nothing that needs a step: it calls no
+  // RequestHandle::next(), and neither stops a driver nor waits for one. Errors: callback_failed, `work` is empty or threw;
+  // invalid_state, called within a step or within another `work` (step() called within `work` gives the same error).
   [[nodiscard]] Status between_steps(const std::function<void()>& work) noexcept;
 
   // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. An id that has ended or never existed is no error.
@@ -135,7 +136,7 @@ class Driver {
   Driver& operator=(Driver&&) noexcept;
   ~Driver();  // stop(); requests that have not ended stay in the scheduler
 
-  // Waits until all submitted requests have ended, or nothing goes on by itself any more. Call Scheduler::drain() first if other
+  // Waits until all submitted requests have ended, or until no request can go on by itself. Call Scheduler::drain() first if other
   // threads go on submitting. Errors: busy, all requests that are left are paused or have max_unread unread pieces: read or resume
   // them, and call again; invalid_state, the driver was stopped with requests left, or the caller is a callback of the driver.
   // Waits without end while requests need pages that sessions of the host keep, and while every step fails.

@@ -1,4 +1,4 @@
-// Limits of a scheduler's steps: how long one takes, how many rows it has, how many requests run at once.
+// Limits of a scheduler's steps: how long a step takes, how many rows (tokens) it computes, how many requests run at once.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,23 @@ namespace tessera {
 
 enum class Batching : std::int32_t {
   continuous = 0,  // requests come and go at every step
-  dynamic = 1,     // a batch begins when max_running requests wait or one has waited max_wait; none joins until all have ended
-  fixed = 2,       // a batch begins when the one before has ended, with the requests that wait
+  dynamic = 1,     // a batch begins when max_running requests wait, or one request has waited max_wait; no request joins a batch later
+  fixed = 2,       // a batch begins when the batch before has ended, with the requests that wait then
 };
 
 struct StepLimits {
-  double seconds = 0.05;             // the time of a step in which requests decode
+  double seconds = 0.05;             // seconds that a step in which requests decode may take
   std::uint32_t rows = 512;          // rows of a step at most
   std::uint32_t max_running = 64;    // requests at once; samples and beams count
   Batching batching = Batching::continuous;
   double max_wait = 0.1;             // seconds; dynamic batching
-  // A request is admitted if there is also room for this share of the tokens that running requests are still expected to draw. 0:
-  // only for the page that each takes next. 1: no request is ever preempted if the expected lengths are right.
+  // Share of the tokens still to be drawn for which admission leaves room, 0 to 1. A request is admitted if there are pages for its prompt
+  // and for this share of the tokens that it and the running requests are still expected to draw. 0: only for the page that each request
+  // takes next. 1: no request is ever preempted if the expected lengths are right.
   double headroom = 0.25;
-  // Among prompts of equal rank, later prompts that would still finish earlier are served before the rest of the first one. The first
-  // one keeps this share of the rows that the step has for prompts. So it takes at most 1 / first_share times as many steps as without
-  // them. 1: no later prompt is served before it.
+  // Share of a step's rows for prompts that the first prompt keeps, 0 to 1. Prompts of the same rank that come after the first prompt, but
+  // are so short that they still finish earlier, are served before the rest of the first prompt. Because it keeps its share, the first
+  // prompt takes at most 1 / first_share times as many steps as without shorter prompts. 1: no later prompt is served before the first.
   double first_share = 0.25;
 };
 

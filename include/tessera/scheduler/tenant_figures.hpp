@@ -1,4 +1,4 @@
-// A tenant's share of a scheduler: what its tokens are counted at, and what it has been served.
+// The service of a scheduler's tenants (users), for fair_by_tenant(): how much a token counts, and how much a tenant has been served.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 namespace tessera {
 
 struct TokenPrices {
-  double prompt = 1.0;  // of a computed token of a prompt
-  double output = 2.0;  // of a drawn token
+  double prompt = 1.0;  // price of a computed token of a prompt
+  double output = 2.0;  // price of a drawn token
 };
 
 struct TenantFigures {
-  double weight = 1.0;         // a tenant of weight 2 may have twice the service of one of weight 1
-  double service = 0.0;        // tokens times their prices over the weight (fair_by_tenant)
+  double weight = 1.0;         // a tenant of weight 2 gets twice as many tokens as a tenant of weight 1
+  double service = 0.0;        // (sum of tokens times their prices) / weight; the tenant with the least service is served first
   std::uint64_t requests = 0;  // requests that have been submitted and have not ended
 };
 

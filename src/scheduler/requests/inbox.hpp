@@ -1,7 +1,7 @@
 // Passes requests, cancellations and wishes from any thread to the driving thread, which runs the steps. A wish is that a request stop, be
 // held back, or go on. A step takes all of this out, and leaves its outlook in the inbox: the times that it expects. By the outlook put()
-// refuses requests without a step. News is anything for which a sleeping driver has to wake up. `mutex_` guards all members. Exception: `wishes_`
-// is atomic.
+// refuses requests without a step. News is anything for which a sleeping driver has to wake up. `mutex_` guards all members. Exception:
+// `wishes_` is atomic.
 #pragma once
 
 #include <atomic>

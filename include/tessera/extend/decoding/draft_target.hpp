@@ -1,5 +1,5 @@
-// The target of a drafter: the model and the sequence that drafts are for. A drafter may have a part of the target guess, over the
-// target's own keys and values: its draft heads, or its first layers alone. Example, in a Drafter's propose():
+// The target of a drafter: the model and the sequence for which tokens are drafted. A drafter may let a part of the target model guess,
+// over the target's own keys and values: its draft heads, or its first layers alone. Example, in a Drafter's propose():
 //
 //   const tessera::DraftTarget& target = context.target;
 //   if (context.target.hidden().empty()) return 0;
@@ -25,8 +25,8 @@
 
 namespace tessera {
 
-// Guesses that follow each other. They end when one fails, and when others of the target begin. Use them only within the call of
-// Drafter::propose() in which they began.
+// A series of guesses, each for the token after the last one. The series ends when a guess fails, and when another series of the same
+// target begins. Use a series only within the call of Drafter::propose() in which it began.
 class TargetGuesses {
  public:
   TargetGuesses() noexcept = default;  // an empty handle (docs/headers.md)
@@ -47,8 +47,8 @@ class TargetGuesses {
   std::span<float> hidden_;   // the hidden state that the heads read next
 };
 
-// The library makes it for each call of Drafter::propose() (DraftContext::target), and it is valid until the call returns. Guesses
-// change neither the sequence nor its tokens: their keys and values lie behind its end, where the next step writes its own.
+// The target of one call of Drafter::propose() (DraftContext::target). The library makes a DraftTarget for each call, and it is valid until
+// the call returns. Guesses do not change the sequence: their keys and values lie behind its end, where the next step overwrites them.
 class DraftTarget {
  public:
   DraftTarget() noexcept = default;  // an empty handle (docs/headers.md)
@@ -61,14 +61,15 @@ class DraftTarget {
   // norm  [d_model]. Empty: nothing is computed, or the engine has no draft heads (EngineOptions::mtp).
   [[nodiscard]] std::span<const float> hidden() const noexcept;
 
-  // Begins up to `most` guesses by the model's draft heads. They go on from hidden(), which is written to `hidden`, a span of the same
-  // size that must outlive the guesses. Errors: invalid_state, the engine has no draft heads, or other than one token is pending behind
-  // computed ones; invalid_argument, `hidden` has another size; cache_full and out_of_memory, no room for `most` rows.
+  // Begins up to `most` guesses by the model's draft heads. They begin with the hidden state hidden(), and keep their own hidden state in
+  // the span `hidden`, which must have the same size and outlive the guesses. Errors: invalid_state, the engine has no draft heads, or not
+  // exactly one token is pending behind computed tokens; invalid_argument, `hidden` has another size; cache_full and out_of_memory, no
+  // room for `most` rows.
   [[nodiscard]] Result<TargetGuesses> guess_by_heads(std::size_t most, std::span<float> hidden) const noexcept;
   // Begins guesses by the model's first `layers` layers and its output. Errors: those of check_layers(); invalid_state, no token is
   // pending.
   [[nodiscard]] Result<TargetGuesses> guess_by_layers(std::uint32_t layers) const noexcept;
-  // Returns whether the model's first `layers` layers can guess. Errors: invalid_argument, unless 1 <= `layers` < the model's layers;
+  // Checks that the model's first `layers` layers can guess. Errors: invalid_argument, unless 1 <= `layers` < the model's layers;
   // unsupported, the model has recurrent layers.
   [[nodiscard]] static Status check_layers(const Engine& engine, std::uint32_t layers) noexcept;
 

@@ -51,11 +51,11 @@ struct TreeDraft {
 // The changes of a sequence since the last call.
 struct DraftOutcome {
   std::span<const Token> history = {};
-  // Number of new tokens at the history's end. If it is the whole history, this is the first call, or a stream was cut: forget the
-  // sequence as it was.
+  // Number of new tokens at the history's end. If all tokens of the history are new, this is the first call, or a stream was cut: forget
+  // what you know of the sequence.
   std::size_t added = 0;
   std::size_t drafted = 0;   // drafts that were in the step
-  std::size_t accepted = 0;  // first drafts that the sampler drew; of a tree, drafts along one path
+  std::size_t accepted = 0;  // drafts that the sampler drew: the first ones of a chain, or along one path of a tree
   // If wants_guesses(): the token that the model finds likeliest after each draft, whether the draft was right or wrong  [drafted]. If a
   // backend draws tokens: the tokens that it drew. Empty for trees.
   std::span<const Token> guesses = {};
@@ -70,13 +70,13 @@ class Drafter {
   // Makes a drafter for a request on this engine. An error ends the generation before it begins.
   [[nodiscard]] virtual Result<std::unique_ptr<Drafter>> start(const Engine& target) const = 0;
 
-  // Writes drafts to the beginning of `out`, the next token first, and returns how many. `out` is not empty. 0 is a fine answer.
-  // A token that is not in the vocabulary ends the drafts.
+  // Writes drafts to the beginning of `out`, the next token first, and returns their number. `out` is not empty. To draft nothing, return
+  // 0. A token that is not in the vocabulary ends the drafts.
   virtual Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) = 0;
 
-  // Writes a tree of drafts, where the request allows trees (SpeculateOptions::branches): at most context.branches chains, which share
-  // their beginnings. Parents come before their children, and a parent's likeliest child comes first; a step may use only the
-  // first drafts. Default: the chain of propose().
+  // Writes a tree of drafts, and returns their number; called if the request allows trees (SpeculateOptions::branches). The tree has at
+  // most context.branches chains, which share their beginnings. Parents come before their children, and a parent's likeliest child comes
+  // before its other children; a step may use only the first drafts. Default: the chain of propose().
   virtual Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) {
     std::vector<Token> chain(out.size());
     Result<std::size_t> n = propose(context, chain);
@@ -84,8 +84,8 @@ class Drafter {
     return n;
   }
 
-  // Tells what has happened. Called before each propose(), and when the generation ends or is left. After a step that failed
-  // nothing is added and nothing accepted.
+  // Tells the drafter what has happened. Called before each propose(), and when the generation ends or its caller stops early. After a step
+  // that failed, nothing is added and nothing accepted.
   virtual void observe(const DraftOutcome&) {}
 
   // Returns whether observe() wants DraftOutcome::guesses.

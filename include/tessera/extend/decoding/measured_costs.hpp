@@ -1,4 +1,4 @@
-// Measured seconds by width: of steps of n rows, or of n drafts. Width 0 takes no time.
+// Measured seconds by width. A width is the number of rows of a step, or the number of drafts that are made. Width 0 takes no time.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-// The costs. Take one for each kind of work that is measured.
+// The costs of one kind of work.
 //
 //   MeasuredCosts costs(64);
 //   costs.observe(1, 0.010);
@@ -15,13 +15,13 @@ namespace tessera {
 //   const double seconds = costs.at(4);  // 0.013
 class MeasuredCosts {
  public:
-  // Learns widths 1 to `most`; a wider one is not learnt, and takes the time of the widest known. A width is known after `sure`
-  // measurements, of which the shortest counts, because the first of its kind often takes longer.
+  // Makes costs of the widths 1 to `most`. Wider widths are not learnt, and count as the widest known width. A width is known after
+  // `sure` measurements. The shortest of these counts, because the first run of a width often takes longer.
   explicit MeasuredCosts(std::size_t most, std::uint32_t sure = 1) : costs_(most + 1), sure_(sure) {}
 
   void observe(std::size_t width, double seconds) noexcept;
-  // Returns the seconds of a width. Between two known widths: on the line through them. Beyond the widest known: its seconds. Never more
-  // than a wider one took. 0 if none is known.
+  // Returns the seconds of a width. Between two known widths: the point on the straight line through them. Beyond the widest known width:
+  // the seconds of that width. Never returns more than a wider width took. Returns 0 if no width is known.
   [[nodiscard]] double at(std::size_t width) const noexcept;
   [[nodiscard]] bool measured() const noexcept { return widest_ > 0; }
   [[nodiscard]] bool measured(std::size_t width) const noexcept { return width < costs_.size() && known(width); }
@@ -35,7 +35,7 @@ class MeasuredCosts {
 
   std::vector<Cost> costs_;  // [most + 1]
   std::uint32_t sure_;
-  std::size_t widest_ = 0;   // the widest known
+  std::size_t widest_ = 0;   // the widest known width
 };
 
 }  // namespace tessera

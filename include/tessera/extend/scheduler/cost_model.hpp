@@ -1,12 +1,14 @@
 // Predicts how long a step takes, learning while steps run. A step's time is a sum of costs that are not negative:
 //
-//   seconds = fixed + outputs * head + rows up to 16 * few + rows beyond 16 * many + keys * attention
+//   seconds = fixed + output * outputs + few_rows * min(rows, 16) + many_rows * max(rows - 16, 0) + key * keys
 //
-// Up to 16 rows reading the weights takes most of the time, beyond 16 rows the arithmetic does. `keys` is the number of keys that all
-// rows attend to. The costs are fitted by least squares of the relative error; older steps count less.
+// fixed, output, few_rows, many_rows and key are the costs (CostModel::Costs); outputs, rows and keys describe the step (StepLoad). Up to
+// 16 rows, reading the weights takes most of the time; beyond 16 rows, the arithmetic does. The costs are fitted by least squares of the
+// relative error; older steps count less.
 //
-// The sum above is too coarse to decide if a draft pays: that depends on the time of a few more rows, and kernels change with the
-// number of rows. So the times of steps in which every row draws are also kept by number of rows (drawing(), more()).
+// This sum is too coarse to decide whether a draft pays, because that depends on the time of a few more rows, and other kernels run for
+// other numbers of rows. So the times of drawing steps (steps in which every row draws a token) are also kept by number of rows: drawing(),
+// more().
 //
 //   tessera::CostModel model;
 //   model.observe({.rows = 1, .outputs = 1, .keys = 500}, 0.021);
@@ -31,7 +33,8 @@ struct StepLoad {
 
 class CostModel {
  public:
-  // Seconds. The defaults are a guess for a model that was not measured; observe() improves them.
+  // Seconds of a step, an output, one of the first 16 rows, a further row, and a key. The defaults are a guess for a model that was not
+  // measured; observe() improves the guess.
   struct Costs {
     double fixed = 2e-3, output = 1e-4, few_rows = 1e-4, many_rows = 2e-3, key = 1e-8;
   };
@@ -39,10 +42,11 @@ class CostModel {
   explicit CostModel(const Costs& guess);
 
   [[nodiscard]] double predict(const StepLoad& load) const noexcept;
-  // Returns the measured seconds of a step of this load, if each of its rows draws and steps of this number of rows were measured.
+  // Returns the measured seconds of a step of this load; nullopt unless each of its rows draws and steps of its number of rows were
+  // measured.
   [[nodiscard]] std::optional<double> drawing(const StepLoad& load) const noexcept;
-  // Returns the seconds by which `after` takes longer than `before`: from measured times, if every row draws in both and steps of
-  // before.rows rows were measured. A step wider than every measured one then counts as free, so that it is tried.
+  // Returns the seconds by which `after` takes longer than `before`. Uses measured times if every row draws in both steps and steps of
+  // before.rows rows were measured. In this case rows beyond the widest measured step cost nothing, so that wider steps are tried.
   [[nodiscard]] double more(const StepLoad& before, const StepLoad& after) const noexcept;
   // Learns that a step of this load took `seconds`. Ignores times that are not positive and finite.
   void observe(const StepLoad& load, double seconds) noexcept;

@@ -1,5 +1,5 @@
-// Counts the pages and bytes that a sequence's keys, values and states take. Plans, batches, the scheduler and tools ask here, so that they
-// count alike.
+// Counts the pages and bytes that a sequence's keys, values and states (of recurrent layers) take. Plans, batches, the scheduler and tools
+// all count by this class, so that their numbers agree.
 //
 //   const tessera::PageCost cost{.page_tokens = 32, .groups = {{.page_bytes = 65536}}};
 //   cost.bytes(100);  // 4 pages: 262,144
@@ -20,28 +20,28 @@ struct PageCost {
     KvGroupKind kind = KvGroupKind::keys_values;
   };
   struct Growth {
-    std::uint64_t pages = 0;  // pages of every group with keys and values count as one; each state counts
+    std::uint64_t pages = 0;  // the i-th pages of all groups with keys and values count as one page; each state counts as a page
     std::uint64_t bytes = 0;
   };
 
   std::uint32_t page_tokens = 32;
   std::vector<Group> groups;
   std::uint32_t checkpoints = kDefaultCheckpoints;  // states of recurrent layers that a sequence keeps (KvCacheOptions)
-  std::uint32_t state_pages = 0;                    // pages between two states for other sequences; 0: they get none
+  std::uint32_t state_pages = 0;                    // pages between two states that other sequences may find; 0: they find none
 
-  // `offers`: other sequences get states of recurrent layers. May throw bad_alloc.
+  // Makes the cost of a layout's groups. `offers`: other sequences may find states of recurrent layers. May throw bad_alloc.
   [[nodiscard]] static PageCost of(const KvLayout& layout, std::uint32_t checkpoints, bool offers);
 
-  // Returns the pages of each group that `tokens` tokens fill.
+  // Returns how many pages of a group `tokens` tokens take, if no window gives pages back.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept { return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0); }
-  // Returns the pages of a group that a sequence of `tokens` tokens holds at most, with the token of the next step. A window begins within a
-  // page, and the cache keeps one page more behind it.
+  // Returns how many pages of a group a sequence of `tokens` tokens holds at most, including the page of the next step's token. A window
+  // may begin within a page, and the cache keeps one page more in front of the window.
   [[nodiscard]] std::uint64_t pages(const Group& group, std::uint64_t tokens) const noexcept;
-  // Returns the pages of a group that a sequence of `tokens` tokens holds at most, if a call may append any number of them: a window gives
-  // pages back only at the end of a call, and a call offers states.
+  // Returns how many pages of a group a sequence of `tokens` tokens holds at most, if one call may append any number of the tokens. That is
+  // more than pages(): a window gives pages back only at the end of a call, and a call offers states to other sequences.
   [[nodiscard]] std::uint64_t pages_at_once(const Group& group, std::uint64_t tokens) const noexcept;
 
-  // Returns the bytes of a sequence of `tokens` tokens: pages() of all groups.
+  // Returns the bytes that a sequence of `tokens` tokens holds at most: pages() of all groups.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t tokens) const noexcept;
   // Returns the bytes of a sequence whose windows give no pages back.
   [[nodiscard]] std::uint64_t bytes_of_all(std::uint64_t tokens) const noexcept { return pages(tokens) * next_bytes(); }
@@ -49,8 +49,8 @@ struct PageCost {
   [[nodiscard]] std::uint64_t window_bytes(std::uint64_t tokens) const noexcept;
   // Returns the bytes of one page in each group: the most that a sequence takes next.
   [[nodiscard]] std::uint64_t next_bytes() const noexcept;
-  // Returns what a sequence of `length` tokens takes at most to become `end` tokens long. `copies`: pages of each group that it copies
-  // before it writes.
+  // Returns the pages and bytes that a sequence of `length` tokens takes at most to become `end` tokens long. `copies`: pages of each group
+  // that are shared and have to be copied first.
   [[nodiscard]] Growth growth(std::uint64_t length, std::uint64_t end, std::uint64_t copies) const noexcept;
 };
 

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// Returns how models of this general.architecture use a sliding window, if they have one. n: every n-th layer sees all tokens; 0: all
-// layers have the window. nullopt: tessera does not know the architecture.
+// Returns which layers see all tokens, in models of this general.architecture that have a sliding window. n: every n-th layer sees all
+// tokens, and the other layers have the window; 0: all layers have the window. nullopt: tessera does not know the architecture.
 [[nodiscard]] std::optional<std::uint32_t> full_attention_period(std::string_view architecture) noexcept;
 
 }  // namespace tessera

@@ -1,12 +1,12 @@
-// Plans the next step: a pure function of numbers, which a scheduler calls with its requests and a simulator without a model. An
-// example, with a budget of 20 ms that 100 rows fill and three requests that decode:
+// Plans the next step: a pure function of numbers. A scheduler calls it with its requests; a simulator can call it without a model. Example
+// with a budget of 20 ms, in which a step can compute 100 rows:
 //
-//   running    a b c decode (a row each), d has 300 of its prompt's 900 tokens
-//   waiting    e (a prompt of 40), f (a prompt of 5,000)
-//   the step   a b c 1 row each, d 57 rows, e 40: it is shorter than d     nothing is left for f
+//   running    a, b and c decode (1 row each); d has computed 300 of its prompt's 900 tokens
+//   waiting    e (a prompt of 40 tokens), f (a prompt of 5,000 tokens)
+//   the step   a, b and c: 1 row each. e: all 40 rows, because it is shorter than d. d: the remaining 57 rows. f: no rows
 //
-// Requests that decode always go on. A prompt gets the rows that the budget has left, so no decoding request waits for a prompt
-// longer than the budget.
+// Requests that decode always go on. Prompts get the rows that the budget has left, so no decoding request waits longer than the budget for
+// somebody's prompt.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,15 @@
 
 namespace tessera {
 
-// The KV pages that requests can get.
+// The KV pages that requests can get. cost: the pages and bytes that a sequence of some length takes.
 struct PageRoom {
   PageCost cost;
   std::uint64_t free = 0;  // bytes that are free without taking pages from a running request
 };
 
 struct StepPlan {
-  struct Share {
-    std::size_t request;     // index into `running`, behind its end into `waiting`: running.size() + i
+  struct Share {             // the rows of one request
+    std::size_t request;     // index into `running`; running.size() + i is waiting[i]
     std::uint32_t rows;      // rows, drafts and beams included
     std::uint32_t branches = 0;  // branches of the request's drafts for which there are pages
   };
@@ -43,21 +43,22 @@ struct StepPlan {
 };
 
 // Fills `plan`. Rules, in this order:
-//   1. Requests that decode get a row each, in order of rank. A request that needs a page when none is free takes the pages of a
-//      request behind it (the one that Policy::loss() gives), or gives way itself. Exception: for a request that never gives its
-//      pages up (PlannedRequest::keeps_pages) the pages that it needs are set aside, and no other request may have them.
-//   2. The rows that the budget and `rows` leave are for prompts: prompts that have begun, and, unless a request was preempted,
-//      waiting requests for which there is a place, and room for the whole prompt and the headroom of all. The first waiting
-//      request without room ends this rule: no request behind it is admitted.
-//   3. Prompts get rows in order of rank, then of arrival. Exception: the first prompt keeps `first_share` of the rows; a later
-//      prompt of the same rank that would still finish earlier is served before the rest of the first one, shortest first. A
-//      prompt that awaits another, which computes its beginning in this step, is passed over; its place and pages are kept.
-//   4. Unless a request was preempted, decoding requests get rows for drafts while one more draft is expected to give more tokens
-//      a second than the step does without the draft, within the budget, `rows` and the pages that are left. Where more than one
-//      draft of a request pays, drafts may branch as far as there are pages.
+//   1. Requests that decode get a row each, in order of rank. If a request needs a page and none is free, a request behind it is preempted:
+//      the one with the lowest Policy::loss() gives its pages up. If there is none behind it, the request itself is preempted. Exception:
+//      a request that never gives its pages up (PlannedRequest::keeps_pages) has its pages set aside, and no other request may have them.
+//   2. The rows that are left (StepLimits::seconds, StepLimits::rows) are for prompts. Prompts that have begun go on. Unless a request was
+//      preempted in this step, waiting requests are admitted in order of rank, if there is a place (max_running), and room for the whole
+//      prompt and for the headroom of all requests. The first waiting request without room ends this rule: no request behind it is
+//      admitted.
+//   3. Prompts get rows in order of rank, then of arrival. Exception: the first prompt keeps `first_share` of the rows; later prompts of
+//      the same rank that would still finish earlier are served before the rest of the first prompt, the shortest first. A prompt gets no
+//      rows if another request computes its beginning in this step (PlannedRequest::awaits); its place and pages are kept.
+//   4. Unless a request was preempted, decoding requests get rows for drafts, as long as one more draft is expected to give more tokens
+//      a second than the step gives without it, and as far as budget, rows and free pages allow. From a request's second draft on, its
+//      drafts may branch, as far as there are pages.
 class StepPlanner {
  public:
-  // Allocates nothing once its own lists and the plan's have grown.
+  // Fills `plan` for `running` and `waiting` requests at the time `now`. Allocates nothing once its own lists and the plan's have grown.
   void plan(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, const PageRoom& room,
             const CostModel& costs, const Policy& policy, const StepLimits& limits, double now, StepPlan& plan);
 
@@ -96,7 +97,7 @@ class StepPlanner {
   std::vector<Prompt*> shorter_;  // prompts that are served before the rest of a longer one
 };
 
-// Returns how many more requests may run beside `running`, by max_running.
+// Returns how many more requests may run beside `running` without exceeding max_running. Each beam of a request counts.
 [[nodiscard]] std::uint32_t free_places(std::span<const PlannedRequest> running, const StepLimits& limits) noexcept;
 
 // Returns the bytes of pages of one of the request's sequences, if it has `tokens` tokens.
@@ -114,8 +115,8 @@ class StepPlanner {
 // the drop, and for the drop. A request that needs more bytes than the pools can have can never be admitted.
 [[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
 
-// Returns the rows of a prompt that a step of `load` has room for within `seconds`, at most `most`. The first row sees
-// `position` + 1 keys.
+// Returns how many rows of a prompt can be added to a step of `load` so that it takes at most `seconds`; at most `most`. The first of these
+// rows sees `position` + 1 keys.
 [[nodiscard]] std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double seconds, std::uint64_t position,
                                         std::uint32_t most) noexcept;
 

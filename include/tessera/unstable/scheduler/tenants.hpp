@@ -1,11 +1,11 @@
 // Counts the service of each tenant, for fair_by_tenant(). Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024),
-// algorithm 2: a tenant's counter is its tokens times prices over its weight. The counter of a tenant that comes back after a pause
-// is lifted to the least counter of the tenants that have requests, or of the last tenant that had any, so that no tenant saves up
-// service.
+// algorithm 2: a tenant's counter (`service`) is the sum of its tokens times their prices, divided by its weight. When a tenant comes back
+// after a pause, its counter is lifted to the floor: the least counter of the tenants that have requests (if none has, the counter of the
+// last tenant that had some). So no tenant saves up service while it is away.
 //
-// A tenant without requests whose counter is below that least counter is forgotten: its counter would be lifted anyway. So memory and
-// the time of each call follow the tenants that have requests, not all tenants that were ever named. Exception: a tenant with a weight
-// of its own is never forgotten.
+// A tenant without requests whose counter is not above the floor is forgotten: its counter would be lifted to the floor anyway. So memory
+// and the time of each call grow with the tenants that have requests, not with all tenants that were ever named. Exception: a tenant with a
+// weight of its own is never forgotten.
 //
 //   tessera::Tenants tenants;
 //   auto& tenant = tenants.named("a");
@@ -34,7 +34,7 @@ class Tenants {
 
   using Tenant = TenantFigures;
 
-  // Returns the tenant of this name, and makes it when it is first named. The reference is valid until the last of the tenant's
+  // Returns the tenant of this name; the first call for a name makes the tenant. The reference is valid until the last of the tenant's
   // requests has ended. Throws bad_alloc; then nothing has changed.
   Tenant& named(std::string_view name);
   // Throws bad_alloc.
@@ -57,8 +57,8 @@ class Tenants {
   [[nodiscard]] std::size_t size() const noexcept { return tenants_.size(); }
 
  private:
-  // Invariant: a tenant with requests is in active_. A tenant that had some, and has no weight of its own, is in idle_. Both lists
-  // have room for all tenants.
+  // Invariant: a tenant with requests is in active_. A tenant that had requests and has none now is in idle_, unless it has a weight of its
+  // own. Both lists have room for all tenants.
   struct Entry : Tenant {
     const std::string* name = nullptr;
     bool has_weight = false;       // set_weight() was called for the tenant
@@ -73,8 +73,8 @@ class Tenants {
   TokenPrices prices_;
   std::map<std::string, Entry, std::less<>> tenants_;
   std::vector<Entry*> active_, idle_;
-  std::size_t next_look_ = 0;  // place in idle_
-  double floor_ = 0.0;         // least service of a tenant that comes back; never falls
+  std::size_t next_look_ = 0;  // index in idle_ from which forget() goes on
+  double floor_ = 0.0;         // service to which a tenant that comes back is lifted; never falls
 };
 
 }  // namespace tessera
