@@ -46,21 +46,21 @@ enum class DraftLength : std::int32_t {
 // Speculation: tokens that a drafter proposes (extend/decoding/drafter.hpp) are computed in one step with the token before them, and
 // each draft is kept if the sampler draws the same token there. Only the time changes: tokens, log-probabilities, text, keys and
 // values are the same bits as without speculation. (Exception: a backend whose bits depend on the batch, which
-// Numerics::invariant forbids.) The logits of max_drafts rows are held meanwhile.
+// Numerics::invariant forbids.) Takes memory for the logits of max_drafts rows.
 struct SpeculateOptions {
   std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
   std::uint32_t max_drafts = 8;                 // drafts in a step at most, 1 to 64
   DraftLength length = DraftLength::by_goodput;
-  // Chains of a tree of drafts at most, 1 to 16, for drafters that make trees: chains branch where it is uncertain what follows, and
-  // the longest right chain is kept. Each chain but the first takes a page of each group of layers during its step. Drafts are one
-  // chain where there is no page, where pages cannot be forked (contiguous sessions, recurrent layers, a loaded MTP head, a budget
-  // of tokens), and on CUDA.
+  // The most chains of a tree of drafts, 1 to 16, for drafters that make trees. Chains branch off where several tokens may follow, and the
+  // longest chain of right drafts is kept. Each chain but the first takes a page of each group of layers (layers with the same window)
+  // during its step. Drafts do not branch if there is no page, if pages cannot be forked (contiguous sessions, recurrent layers, a loaded
+  // MTP head, a budget of tokens), and on CUDA.
   std::uint32_t branches = 1;
 };
 
 // Stretches of the text in which stop strings are not looked for.
 struct StopFree {
-  std::vector<MarkedText> stretches{};  // the markers belong to them
+  std::vector<MarkedText> stretches{};  // their markers belong to them too
   bool starts_inside = false;           // the text begins within the first of the stretches
 };
 

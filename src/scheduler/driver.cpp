@@ -88,7 +88,7 @@ Result<Driver> Driver::start(Scheduler& scheduler) noexcept {
   return detail::guard([&]() -> Result<Driver> {
     if (scheduler.state_ == nullptr) return detail::empty_handle("Scheduler");
     auto state = std::make_shared<State>(scheduler.state_);
-    const Lock lock(state->mutex);  // the thread waits for this until add_driver() has counted it
+    const Lock lock(state->mutex);  // work() waits for this mutex until add_driver() has counted the driver
     state->thread = std::thread([state] { state->work(); });
     scheduler.state_->inbox.add_driver();
     return Driver(state);

@@ -109,7 +109,7 @@ Scheduler::~Scheduler() {
 Result<RequestHandle> Scheduler::submit(Request request) noexcept {
   return guard([&]() -> Result<RequestHandle> {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");
-    const std::shared_ptr<State> state = state_;  // also if a callback lets go of the scheduler
+    const std::shared_ptr<State> state = state_;  // keeps the state alive if a callback destroys the scheduler
     auto handle = state->submit(std::move(request));
     if (const auto& on_event = state->setup.options.on_event) {
       const RequestEvent event{.kind = handle ? RequestEvent::Kind::queued : RequestEvent::Kind::refused,
@@ -125,7 +125,7 @@ Result<RequestHandle> Scheduler::submit(Request request) noexcept {
 Result<bool> Scheduler::step() noexcept {
   return guard([&]() -> Result<bool> {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");
-    const std::shared_ptr<State> state = state_;  // also if a callback lets go of the scheduler
+    const std::shared_ptr<State> state = state_;  // keeps the state alive if a callback destroys the scheduler
     return state->step();
   });
 }
@@ -137,7 +137,7 @@ double Scheduler::wake_time() const noexcept {
 Status Scheduler::between_steps(const std::function<void()>& work) noexcept {
   return guard([&]() -> Status {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");
-    const std::shared_ptr<State> state = state_;  // also if `work` lets go of the scheduler
+    const std::shared_ptr<State> state = state_;  // keeps the state alive if `work` destroys the scheduler
     return state->turns.take("Scheduler::between_steps", [&]() -> Status {
       detail::call_host("Scheduler::between_steps: work", [&] { work(); });
       return {};

@@ -21,7 +21,7 @@ enum class CallSyntax : std::int32_t {
   parameters = 2,  // NAME, then key_open KEY key_close ... value_open VALUE value_close, repeated
   pythonic = 3,    // [name(key=value, ...), ...]
   braces = 4,      // NAME{key:value,...}, strings between <|"|>
-  elements = 5,    // NAME, then mark<KEY>VALUE mark</KEY>, repeated; a VALUE may be elements again; those of a list are called item
+  elements = 5,    // NAME, then mark<KEY>VALUE mark</KEY>, repeated; a VALUE may be elements again; KEY is "item" in a list
 };
 
 // The way in which several calls of one region are written. A separator may have white space around it.

@@ -38,11 +38,13 @@ struct ToolGrammarOptions {
   [[nodiscard]] std::string key() const;
 };
 
-// Returns the grammar of an output that calls tools. `tools` are ChatRequest::tools.
-// Arguments that the format writes as JSON may be any that the schema accepts. If the format writes parameters one by one, or as Python
-// or Gemma do, the arguments are those of `properties`, in their order. A parameter between markers that may be a string stands as it
-// is, without the format's markers; its enum, const, minLength, maxLength, pattern and format are held. In strings of Python and Gemma
-// enum and const are held. JsonSchemaOptions::unsupported says what happens with other keywords.
+// Returns the grammar of an output that calls tools. `tools` are ChatRequest::tools. A keyword of a schema is *held* if the grammar allows
+// only values that the keyword accepts.
+// If the format writes arguments as JSON, the whole schema is held. If the format writes parameters one by one, or as Python or Gemma do,
+// the arguments are the ones that `properties` names, in their order. If a parameter stands between markers and may be a string, the string
+// is written as it is (without quotes and escapes) and cannot contain the format's markers; its enum, const, minLength, maxLength, pattern
+// and format are held. In strings as Python and Gemma write them, enum and const are held. JsonSchemaOptions::unsupported says what happens
+// with other keywords.
 // Errors: invalid_argument, no tools; not_found, no tool of that name; unsupported, a format without calls, or a keyword that cannot be
 // held, by its path.
 [[nodiscard]] Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools,

@@ -4,8 +4,8 @@
 //   auto beams = tessera::beam_search(session, {.beams = 4, .max_tokens = 64});
 //   if (beams) std::puts(beams->front().text.c_str());
 //
-// Beams are forks of the session and share the pages of their common beginning. Beside the pages that a beam filled alone, it has at
-// most one page of each group of layers to itself.
+// Beams are forks of the session and share the KV pages of their common beginning. A beam has to itself only the pages that it filled
+// alone, and at most one more page of each group of layers (layers with the same window).
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct BeamOptions {
   float length_penalty = 1.0f;
   EarlyStopping early_stopping = EarlyStopping::likely;
   std::vector<Token> stop_tokens = {};  // tokens that end a sequence
-  EndOfGeneration end_of_generation = EndOfGeneration::stop;  // do the model's own end tokens end a sequence too?
+  EndOfGeneration end_of_generation = EndOfGeneration::stop;  // stop: the model's own end tokens end a sequence too
   std::stop_token stop = {};            // looked at before every layer
 };
 
@@ -51,7 +51,8 @@ struct Beam {
   FinishReason finish = FinishReason::none;
 };
 
-// A beam search that goes on a token at a step. After an error the search has ended; the session that it began with is as it was.
+// A beam search that adds one token to each beam in each step. After an error the search has ended, and the session with which it began is
+// as it was.
 class BeamSearch {
  public:
   // Begins a search. The session stays as it is and may be used meanwhile. Errors: cache_full, no room for max_tokens.

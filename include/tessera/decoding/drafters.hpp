@@ -17,18 +17,18 @@ struct NgramOptions {
   std::size_t shortest = 2;  // tokens at the history's end that must have occurred before
   std::size_t longest = 8;   // tokens at the history's end that are looked for at most
 };
-// Drafts the tokens that followed when the history's last tokens occurred before (prompt lookup; Saxena 2023). The longest match
-// counts, and of equally long ones the latest. Costs next to nothing, and pays where text repeats its input: summaries, code.
+// Drafts the tokens that followed when the history's last tokens occurred before (prompt lookup; Saxena 2023). Takes the longest match;
+// among equally long matches, the latest. Costs next to nothing, and pays where text repeats its input: summaries, code.
 // Errors: invalid_argument, `shortest` is 0 or above `longest`, or `longest` is above 64.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> ngram_drafter(const NgramOptions& options = {}) noexcept;
 
 struct SuffixOptions {
   std::size_t shortest = 1;   // tokens at the history's end that must have occurred before
-  float least = 0.1f;         // drafts end where their probability, counted in the history, falls below this
+  float least = 0.1f;         // drafts end where the product of their probabilities, counted in the history, falls below this
 };
-// Drafts the tokens that most often followed the longest end of the history that occurred before, at any length: a suffix
-// automaton (Blumer et al. 1985) with counts, as in suffix decoding (Oliaro et al. 2024). Takes a few hundred bytes a token of
-// the history. Errors: invalid_argument, `shortest` is 0 or `least` is not in [0, 1].
+// Drafts the tokens that most often followed the longest suffix of the history that occurred before. Uses a suffix automaton (Blumer et
+// al. 1985) with counts, as suffix decoding does (Oliaro et al. 2024). Takes a few hundred bytes for each token of the history. Errors:
+// invalid_argument, `shortest` is 0 or `least` is not in [0, 1].
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> suffix_drafter(const SuffixOptions& options = {}) noexcept;
 
 struct LookaheadOptions {

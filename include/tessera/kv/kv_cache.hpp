@@ -63,7 +63,7 @@ enum class PassedPages : std::int32_t {
 // Checkpoints that a sequence keeps by default: enough to go back by more than a page.
 inline constexpr std::uint32_t kDefaultCheckpoints = 2;
 inline constexpr std::uint32_t kAllCheckpoints = ~std::uint32_t{0};
-// States at most that one append leaves for other sequences to find.
+// The most states of recurrent layers that one append leaves for other sequences to find.
 inline constexpr std::uint32_t kMostOffered = 8;
 
 struct KvCacheOptions {
@@ -91,16 +91,16 @@ struct KvInputs {
   KvInputs(const Tokens& of, std::span<const Hash128> with = {}) noexcept : tokens(of), contents(with) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return tokens.size(); }
-  // Returns the first `n` inputs. Precondition: there are as many. Cost: a look at each of them if there are contents, else none.
+  // Returns the first `n` inputs. Precondition: n <= size(). Cost: linear in `n` if there are contents, otherwise constant.
   [[nodiscard]] KvInputs first(std::size_t n) const noexcept {
     return {tokens.first(n), contents.first(std::min(contents.size(), contents.empty() ? 0 : embeddings_in(tokens.first(n))))};
   }
-  // Returns the inputs behind `beginning`, which is a first() of these.
+  // Returns the inputs that follow `beginning`, which must be a result of this object's first().
   [[nodiscard]] KvInputs behind(const KvInputs& beginning) const noexcept {
     return {tokens.subspan(beginning.tokens.size()), contents.subspan(beginning.contents.size())};
   }
   [[nodiscard]] KvInputs subspan(std::size_t from, std::size_t n) const noexcept { return behind(first(from)).first(n); }
-  // Returns whether each embedding has its content.
+  // Returns whether `contents` has the content of every embedding.
   [[nodiscard]] bool are_known() const noexcept { return contents.size() == embeddings_in(tokens); }
 
  private:
@@ -138,18 +138,18 @@ class KvCache {
   // Returns the first position that all layers still hold: the largest first_of_group(). It is above 0 once a sliding window
   // has passed tokens.
   [[nodiscard]] std::uint64_t first() const noexcept;
-  // The first position that the group's layers still hold.
+  // Returns the first position that the group's layers still hold.
   [[nodiscard]] std::uint64_t first_of_group(std::size_t group) const noexcept;
   // Returns first_of_group() of the layer's group.
   [[nodiscard]] std::uint64_t first_of_layer(std::size_t layer) const noexcept;
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions
-  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // of all layers. Exception: wide layers (KvLayout)
-  [[nodiscard]] std::uint64_t bytes() const noexcept;     // held now, shared pages included
+  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // type of all layers. Exception: wide layers (wide_layers.hpp)
+  [[nodiscard]] std::uint64_t bytes() const noexcept;     // bytes that the cache holds now, shared pages included
   [[nodiscard]] bool edited() const noexcept;             // see edit()
   [[nodiscard]] KvView view() const noexcept;             // its addresses lie in memory()
-  // The memory that holds the pages. If the processor cannot address it, read the records through extend/kv/layer_on_host.hpp.
+  // Returns the memory that holds the pages. If the processor cannot address it, read the records through extend/kv/layer_on_host.hpp.
   [[nodiscard]] Memory& memory() const noexcept;
 
   // Makes positions [length, tokens) writable: takes memory for them, and copies the last page if it is shared. Positions from
@@ -161,9 +161,9 @@ class KvCache {
   // `first` lies inside a page, that page is copied, and the pass that writes the positions before `first` writes them to the copy
   // too. Errors: unsupported, with recurrent layers or positions that neither cache has. After an error destroy the fork.
   [[nodiscard]] Status reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept;
-  // Makes the sequence `tokens` tokens long, at most as many as were reserved. Pages that reserve() took beyond `tokens` go back,
-  // unless `beyond` keeps them; so do pages that a group's window has passed. `sequence` has the inputs of all positions: pass it
-  // if other sequences may find the full pages. An embedding without its content ends what others may find.
+  // Makes the sequence `tokens` tokens long, at most as many as were reserved. Pages that reserve() took beyond `tokens` go back, unless
+  // `beyond` keeps them. Pages that a group's window has passed go back too. `sequence` has the inputs of all positions: pass it if other
+  // sequences may find the full pages. Pages from the first embedding without a content on cannot be found.
   // Recurrent layers have a state behind the last reserved position, behind each draft, behind the last position before the
   // drafts, and at some borders of pages. If no state was kept at `tokens`, length() becomes the last position before `tokens`
   // that has a state, or stays as it was.
@@ -220,10 +220,10 @@ class KvCache {
   // as edited. After an error `to` is empty.
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
-  // Returns the XXH3-64 of a layer's records (extend/kv/records.hpp) from first_of_layer() on: keys head by head, position by
-  // position, then values; of a recurrent layer that of its state. Page size, layout and Memory do not matter, and layers that
-  // share a place have the same checksum. Returns 0 if there is no such layer, if the cache is suspended, and if the records
-  // cannot be read (LayerOnHost::read()).
+  // Returns the XXH3-64 of a layer's records (extend/kv/records.hpp) from first_of_layer() on: keys head by head, position by position,
+  // then values. For a recurrent layer: the hash of its state. Page size, layout and Memory do not matter, and layers that share a place
+  // have the same checksum. Returns 0 if `layer` does not exist, if the cache is suspended, and if the records cannot be read
+  // (LayerOnHost::read()).
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:

@@ -1,8 +1,10 @@
-// The layers at a model's two ends in a KV type of their own. What the first layers keep is read by all others, and the last
-// ones are next to the logits: a type that costs little more of a few layers can take much of a narrow type's error.
+// A wider KV type for the first and the last layers of a model than for the layers between. Errors of the first layers' keys and values
+// spread to all later layers, and errors of the last layers act on the logits directly. So a wider type in these few layers costs little
+// memory and can remove much of the error of a narrow type.
 //
-// Counted are layers that keep keys and values: not recurrent ones, not layers that share another one's (these have its type),
-// and not MTP heads. So of a model whose layers 0 and 2 are recurrent, {int8, 1, 1} are layer 1 and the last that attends.
+// Only layers that keep keys and values count: no recurrent layers, no layers that read an earlier layer's keys and values (they have that
+// layer's type), and no MTP heads. Example: in a model whose layers 0 and 2 are recurrent, {.dtype = DType::int8, .first = 1, .last = 1}
+// stands for layer 1 and the last attention layer.
 #pragma once
 
 #include <compare>
@@ -13,8 +15,8 @@
 namespace tessera {
 
 struct WideLayers {
-  DType dtype = DType::automatic;  // automatic: none are
-  std::uint32_t first = 1, last = 1;
+  DType dtype = DType::automatic;     // KV type of the wide layers; automatic: there are no wide layers
+  std::uint32_t first = 1, last = 1;  // number of wide layers at the model's beginning, and at its end
 
   friend bool operator==(const WideLayers&, const WideLayers&) noexcept = default;
   friend auto operator<=>(const WideLayers&, const WideLayers&) noexcept = default;

@@ -40,7 +40,7 @@ class Memory {
   [[nodiscard]] virtual void* claim(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept;
 
-  // Address space whose parts are committed when they are needed (a contiguous KV cache). Offsets and sizes are multiples of
+  // Reserve address space, and commit parts of it when they are needed (for a contiguous KV cache). Offsets and sizes are multiples of
   // granularity(). commit() makes a range that is not committed zeroed and populated, or returns false and leaves the range as it
   // was. decommit() gives a committed range back; its content is lost. The defaults are for allocators without address space:
   // reserve() takes everything at once, commit() cannot fail, and decommit() zeroes the range, so that the next commit() of it
@@ -51,13 +51,13 @@ class Memory {
   virtual void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept;
   virtual void unreserve(void* base, std::size_t bytes) noexcept { release(base, bytes); }
 
-  // Memory that the processor cannot address (a device's): addresses are numbers to compute with, and bytes go in and out by these
-  // calls alone, several ranges at once, no two of which overlap. On return the copies are done. false: the device failed, and
-  // the content of the targets is unknown. The defaults are for memory that the processor can address, and cannot fail.
+  // Access memory that the processor cannot address (a device's). Its addresses are only numbers to compute with, and bytes go in and out
+  // by these calls alone. A call takes several ranges, no two of which overlap. On return the copies are done. false: the device failed,
+  // and the content of the targets is unknown. The defaults are for memory that the processor can address, and cannot fail.
   [[nodiscard]] virtual bool addressable() const noexcept { return true; }
   [[nodiscard]] virtual bool read(std::span<const Transfer> parts) noexcept;   // to the host
   [[nodiscard]] virtual bool write(std::span<const Transfer> parts) noexcept;  // from the host
-  [[nodiscard]] virtual bool copy(std::span<const Transfer> parts) noexcept;   // within it
+  [[nodiscard]] virtual bool copy(std::span<const Transfer> parts) noexcept;   // within this memory
   [[nodiscard]] virtual bool fill(void* at, unsigned char byte, std::size_t bytes) noexcept;
 };
 

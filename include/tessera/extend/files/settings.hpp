@@ -38,15 +38,15 @@ enum class Setting : std::uint16_t {
   n_kv_heads,                  // heads of keys and values; a list: a number a layer
   key_dim,                     // values of a head's key
   value_dim,                   // values of a head's value
-  windowed_key_dim,            // key_dim of layers with a window, where it differs
+  windowed_key_dim,            // key_dim of layers with a sliding window, where it differs
   windowed_value_dim,          // value_dim of layers with a window, where it differs
-  score_scale,                 // factor of scores
-  score_softcap,               // bound of scores
+  score_scale,                 // factor of attention scores
+  score_softcap,               // bound of attention scores
   window,                      // positions that a row sees; a list: a number a layer
   window_pattern,              // N: every Nth layer has no window; a list of booleans: the layers with one
   global_tokens,               // first positions that every row sees beside its window; may be a list
   temperature_scale,           // growth of queries with their position
-  temperature_length,          // positions after which they grow
+  temperature_length,          // positions after which queries grow
   shared_kv_layers,            // last layers that read an earlier layer's keys and values
   max_alibi_bias,              // not implemented: 0
   clamp_kqv,                   // not implemented: 0
@@ -67,8 +67,8 @@ enum class Setting : std::uint16_t {
   original_context,            // positions of the first training
   rope_magnitude,              // factor of rotated elements
   yarn_magnitude,              // factor of rotated elements, with YaRN
-  yarn_beta_fast,              // turns from which on a pair keeps its frequency
-  yarn_beta_slow,              // turns up to which a pair is slowed in full
+  yarn_beta_fast,              // rotations within the original context from which on a pair keeps its frequency
+  yarn_beta_slow,              // rotations within the original context up to which a pair is slowed in full
   yarn_share,                  // only 1 is implemented
   yarn_log_multiplier,         // YaRN's magnitude is divided by 0.1 * this * ln(factor) + 1
   ffn_dim,                     // values inside the feed-forward part; a list: a number a layer
@@ -76,7 +76,7 @@ enum class Setting : std::uint16_t {
   n_used_experts,              // experts that a row takes; may be a list
   n_dense_layers,              // first layers without experts
   expert_dim,                  // values inside an expert; may be a list
-  expert_width,                // values that experts read and give, where not d_model
+  expert_width,                // width of the experts' inputs and outputs, where it is not d_model
   n_shared_experts,            // experts that every row takes
   shared_expert_dim,           // values inside all shared experts together
   expert_routing,              // 1 softmax, 2 sigmoid, 3 softmax of the chosen
@@ -91,7 +91,7 @@ enum class Setting : std::uint16_t {
   state_keys,                  // keys of a head's state
   state_heads,                 // heads of the state
   state_groups,                // groups of heads that share keys
-  state_columns,               // values of all heads
+  state_columns,               // values of all heads of the state together
   tokenizer_model,             // llama, gpt2, t5 or gemma4; none or no_vocab: there is none
   pre_tokenizer,               // name of the rule that cuts a text into words
   tokens,                      // a list of the tokens' texts

@@ -109,7 +109,7 @@ struct KvPlace {
 };
 
 struct KvLayout {
-  DType dtype = DType::f32;  // type of layers that asked for none; layer() has each layer's own
+  DType dtype = DType::f32;  // type of layers without a type of their own; layer() has each layer's type
   std::uint32_t page_tokens = 0;
   std::vector<KvGroup> groups;
   std::vector<KvPlace> layers;  // the places of the model's layers
@@ -149,7 +149,7 @@ struct KvLayout {
     while (group < groups.size() && !groups[group].is_recurrent()) ++group;
     return group;
   }
-  // Returns the pages of a group that `tokens` tokens take.
+  // Returns how many pages of a group `tokens` tokens take.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept {
     return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0);
   }

@@ -1,6 +1,6 @@
-// One layer's keys and values where the processor can read and write them (records.hpp). If the processor can address the cache's
-// memory, that is the cache itself: nothing is copied and nothing allocated. Otherwise it is a copy of the layer's part of each
-// page, and write_back() brings changes to the cache.
+// Brings one layer's keys and values to where the processor can read and write them (with the functions of records.hpp). If the processor
+// can address the cache's memory, a LayerOnHost refers to the cache itself: nothing is copied and nothing allocated. Otherwise it holds a
+// copy of the layer's part of each page, and write_back() brings changes to the cache.
 #pragma once
 
 #include <cstddef>

@@ -24,11 +24,11 @@ struct HeadPart {
 // Returns the bytes of one record: one token's key or value of the head.
 [[nodiscard]] std::uint64_t record_bytes(const KvLayout& layout, const HeadPart& of) noexcept;
 
-// Copy the records of positions [first, last), one after another  [last - first][record_bytes].
+// Copy the records of positions [first, last) out of the cache and into it. Records lie one after another  [last - first][record_bytes].
 void read_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, std::byte* out) noexcept;
 void write_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last,
                    const std::byte* records) noexcept;
-// Convert one position's elements to f32 and back  [dim].
+// Convert the elements of one position's record to f32 and back  [dim].
 void decode(const KvView& kv, const HeadPart& of, std::uint64_t position, float* out) noexcept;
 void encode(const KvView& kv, const HeadPart& of, std::uint64_t position, const float* values) noexcept;
 

@@ -123,7 +123,7 @@ struct LayerSpec {
   Renormalise renormalise = Renormalise::no;
   float expert_scale = 1.0f;    // factor of the experts' weights
   std::uint32_t shared_dim = 0;  // inner width of the expert that all tokens take (dense_and_experts: of the dense FFN); 0: none
-  std::uint32_t expert_width = 0;  // columns that experts read and give, if products lead to them and back; 0: d_model
+  std::uint32_t expert_width = 0;  // width of the experts' inputs and outputs, if matrices lead from d_model to it and back; 0: d_model
 
   float residual_scale = 1.0f;  // factor of the outputs that attention and the FFN add to the residual stream
 
@@ -134,7 +134,7 @@ struct LayerSpec {
   }
 };
 
-// The draft heads: what a model has behind its last layer to guess the tokens after the next.
+// The draft heads: layers behind a model's last layer that guess the tokens after the next one.
 struct DraftHeadSpec {
   DraftHeadKind kind = DraftHeadKind::none;
   std::vector<LayerSpec> layers;  // the heads' own layers, numbered behind the model's; each keeps keys and values as a layer of the model
@@ -158,7 +158,8 @@ struct ModelSpec {
   double temperature_rate = 0.0;
   std::uint32_t temperature_length = 0;
 
-  // Elements of the vector that each layer gets for each token, made of a per-layer embedding and of the token's own; 0: no vectors.
+  // Elements of the vector that each layer gets for each token. It is made of the token's embedding for that layer and of the token's
+  // ordinary embedding. 0: layers get no vectors.
   std::uint32_t per_layer_dim = 0;
 
   // Layers of the file that are not loaded: layers behind the last one, which guess further tokens. With EngineOptions::mtp the first

@@ -123,13 +123,13 @@ class Candidates {
   // uniform * their sum. Preconditions: softmax() has succeeded; uniform is in [0, 1).
   [[nodiscard]] Token draw(double uniform) const noexcept;
 
-  // Returns how many rows, from the first, may differ from those that the workspace came with.
+  // Returns how many rows, from the first, may differ from the rows with which the workspace came.
   [[nodiscard]] std::size_t rows_moved() const noexcept { return rows_moved_; }
 
  private:
   struct Edge {
     std::uint64_t threshold;  // key of the last candidate that is kept
-    bool certain;             // true: the target is further than `doubt` from every sum that decided
+    bool certain;             // true: every sum that was compared with the target differs from it by more than `doubt`
   };
 
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept;
@@ -163,7 +163,7 @@ class Candidates {
 
   Workspace workspace_;
   std::size_t size_;
-  mutable std::size_t rows_;           // size_; more while a removal is put off
+  mutable std::size_t rows_;           // number of rows: size_, or more while a removal is put off
   mutable std::size_t rows_moved_ = 0;
   mutable bool put_off_ = false;       // true: rows whose key is below put_off_threshold_ are no candidates any more
   std::uint64_t put_off_threshold_ = 0;
