@@ -54,7 +54,7 @@ class Batch {
   // Adds a row for each token of a prompt; `want` is for the last row alone. Without tokens it adds one row, which stands for the
   // session's last pending token.
   Status add(Session& session, std::span<const Token> tokens, Want want = Want::logits) noexcept;
-  // The same; the sampler draws the token that follows the last one.
+  // Adds a row for each token of a prompt, as above; `sampler` draws the token that follows the last token.
   Status add(Session& session, std::span<const Token> tokens, Sampler& sampler) noexcept;
   // Gives this session a stop of its own, looked at before every step. Other sessions of the batch go on.
   Status set_stop(Session& session, std::stop_token stop) noexcept;

@@ -50,7 +50,7 @@ enum class Fallback : std::int32_t {
   refuse = 1,  // an operation without its best kernel is an error of load()
 };
 
-// Called with bytes done and bytes in all while weights are read. Return false to cancel.
+// A callback that is called while weights are read: with the bytes that are read, and with all bytes. Return false to cancel.
 using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 struct EngineOptions {

@@ -49,7 +49,8 @@ enum class PrefixReuse : std::int32_t {
   automatic = 2,
 };
 
-// An option that is `automatic` or 0 in a session is taken from the engine's options; if it is so there too, the default applies.
+// An option that is `automatic` or 0 in a session is taken from the engine's options. If the engine's option is `automatic` or 0 too, the
+// default applies.
 struct KvOptions {
   DType dtype = DType::automatic;    // one of kv_types(); default: F32 for models of F32 weights, else F16
   KvKind kind = KvKind::automatic;   // default: paged
@@ -133,8 +134,8 @@ class Session {
   // outlive the Generation, which has the session to itself until its end or destruction. After leaving the loop early the
   // delivered tokens stay. If the logits after the last token are not known, that token is computed again first.
   [[nodiscard]] Generation generate(Sampler& sampler, const GenerateOptions& options = {}) noexcept;
-  // The same with a callback, which returns false to stop. If the callback throws, the error is callback_failed, and the delivered
-  // tokens stay.
+  // Draws tokens as above, and passes each piece to `callback`, which returns false to stop. If the callback throws, the error is
+  // callback_failed, and the delivered tokens stay.
   Result<GenerationSummary> generate(Sampler& sampler, const GenerateOptions& options,
                                      const std::function<bool(const Piece&)>& callback) noexcept;
 

@@ -50,8 +50,8 @@ class Samples {
   Samples& operator=(Samples&&) noexcept;
   ~Samples();
 
-  // Returns the next piece; within a step the pieces of sample 0 come first. nullopt: all samples have finished, or an error has
-  // ended all of them, which status() tells. Pieces given before the error stay valid.
+  // Returns the next piece; within a step the pieces of sample 0 come first. nullopt: all samples have finished, or an error has ended all
+  // samples (status() returns the error). Pieces given before the error stay valid.
   [[nodiscard]] std::optional<SamplePiece> next() noexcept;
   // Returns the error that has ended the samples; success while they go on and after they have finished. An error stays.
   [[nodiscard]] Status status() const noexcept;

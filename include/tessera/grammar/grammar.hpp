@@ -25,8 +25,9 @@ enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
 // The spelling of numbers. any: as JSON allows. plain: as a model should write them, so that it cannot write digits for ever. Plain
 // integers are digits alone. Other plain numbers have at most 16 digits on each side of the point and two in an exponent. Exceptions:
-// more digits where a bound has more; multipleOf sets the digits behind the point, and those in front have no limit if it is above 64
-// units of its last digit; `enum` and `const` are as the schema writes them; numbers in dates and durations have at most nine digits.
+// there may be more digits where a bound has more; multipleOf sets the number of digits behind the point, and if multipleOf is above 64
+// units of its last digit (0.65 is 65 units), digits in front of the point have no limit; `enum` and `const` are as the schema writes them;
+// numbers in dates and durations have at most nine digits.
 enum class JsonNumbers : std::int32_t { any = 0, plain = 1 };
 
 // The effect of `format`. assertion: it is checked in every draft. annotation: it is checked in none. by_draft: it is checked unless

@@ -1,4 +1,4 @@
-// A Matcher is one text's place in a grammar. A copy is a fork: both go on by themselves.
+// A Matcher is one text's place in a grammar. A copy is a fork: it starts at the same place, and the two then go on independently.
 #pragma once
 
 #include <cstddef>

@@ -71,10 +71,10 @@ class Policy {
  public:
   virtual ~Policy() = default;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  // Returns the request's rank. The lowest rank is served first; equal ranks in order of submission.
+  // Returns the request's rank. Requests of a lower rank are served first; requests of equal rank, in order of submission.
   [[nodiscard]] virtual double rank(const PlannedRequest& request, double now) const noexcept = 0;
-  // Returns what is lost if the request gives its pages up. When a request needs pages, the running request behind it with the
-  // lowest loss gives way. Default: the work that is lost for each byte that becomes free.
+  // Returns how much is lost if the request gives its pages up. When a request needs pages and none are free, the running request behind it
+  // with the lowest loss gives its pages up. Default: computed tokens that are lost for each byte that becomes free.
   [[nodiscard]] virtual double loss(const PlannedRequest& request, double now) const noexcept;
 };
 using PolicyPtr = std::shared_ptr<const Policy>;

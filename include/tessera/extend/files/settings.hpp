@@ -212,7 +212,8 @@ class Settings {
   // Returns a setting's value, or nullopt. Strings and lists view the source's memory and live as long as the source.
   [[nodiscard]] virtual std::optional<SettingValue> find(Setting setting) const noexcept = 0;
 
-  // Returns the file's name of a setting, for errors ("llama.context_length"), whether the file has it or not. Default: our own name.
+  // Returns the name that the file uses for a setting ("llama.context_length"), for errors. The file need not have the setting. Default:
+  // to_string(setting).
   [[nodiscard]] virtual std::string called(Setting setting) const;
   // Returns the place of a setting in the file, for errors: "key llama.context_length (offset 24)".
   [[nodiscard]] virtual std::string place(Setting setting) const;

@@ -1,5 +1,5 @@
-// Weight formats, and whole rows of values to and from a format that is known at run time. The encoders' bits are those of the library's
-// own flags (-ffp-contract=off), whatever the host is compiled with.
+// Lists the weight formats, and encodes and decodes whole rows of values in a format that is known at run time. The encoded bits do not
+// depend on the host's compiler flags, because the encoders are compiled with the library's own flags (-ffp-contract=off).
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,8 @@ enum class FreedPages : std::int32_t {
   fill_nan = 1,  // NaN in every type, for tests: reading a free page spoils the logits, so the mistake is seen
 };
 
-// Hashes `bytes` after `parent`. Equality is always confirmed on the inputs themselves, so a weak hash costs time only.
+// Returns the hash of `bytes` that follow the bytes whose hash is `parent`. Pages with equal hashes are always compared by their inputs
+// too, so a weak hash costs time only.
 using PrefixHash = Hash128 (*)(const Hash128& parent, std::span<const std::byte> bytes) noexcept;
 
 struct KvPoolOptions {
@@ -50,7 +51,7 @@ struct KvPoolOptions {
   PrefixHash hash = nullptr;               // nullptr: XXH3-128. Tests pass a hash that collides
 };
 
-// Counted since the pools were made; bytes are as they are now.
+// Figures of the pools. Bytes are as they are now; everything else is counted since the pools were made.
 struct KvFigures {
   std::uint64_t held_bytes = 0;    // bytes taken from Memory: used, cached and free pages
   std::uint64_t used_bytes = 0;    // bytes of pages that sequences hold; a shared page counts once

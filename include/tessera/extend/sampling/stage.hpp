@@ -52,7 +52,7 @@ struct Context {
   }
 };
 
-// A stage as a virtual interface. StageOf makes one of any StageFunction.
+// A stage as a virtual interface. StageOf makes a Stage of any StageFunction.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -64,7 +64,7 @@ class Stage {
   // (the token was forced, or could not have been drawn). rollback(n) undoes the last n accept() calls.
   virtual Status accept(Token, float /*probability*/) { return {}; }
   virtual void rollback(std::size_t) noexcept {}
-  // Returns whether accept() does anything. If no stage's does, the token's probability is not looked up.
+  // Returns whether accept() does anything. If no stage of a chain remembers, the sampler does not look up the token's probability.
   [[nodiscard]] virtual bool remembers() const noexcept { return true; }
 
   // Returns a copy. Without memory it returns nullptr or throws.
