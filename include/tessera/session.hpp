@@ -172,8 +172,8 @@ class Session {
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
 
   // Moves keys and values to the engine's kv_file, and back (see KvCache::suspend()). A suspended session keeps its tokens and
-  // logits. Calls that need keys and values resume the session by themselves. Exception: copies, verify() and save() are
-  // invalid_state.
+  // logits. Calls that need keys and values resume the session by themselves. Exception: copies, verify() and save()
+  // return invalid_state.
   Status suspend() noexcept;
   Status prefetch() noexcept;
   Status resume() noexcept;

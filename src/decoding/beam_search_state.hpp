@@ -95,7 +95,8 @@ struct [[gnu::visibility("hidden")]] BeamSearch::State {
   std::uint64_t rows_ = 0;
   std::vector<Running> running_;       // the likeliest first
   std::vector<Hypothesis> finished_;   // the best first, at most as many as beams
-  // The likeliest continuations of each running beam, as the log-probabilities of a draw. The drawn token is not used.
+  // Draws, one for each running beam. A draw reports the log-probabilities of the likeliest tokens: the beam's continuations. The token
+  // that is drawn is not used.
   std::vector<detail::Draw> draws_;    // [beams]
   std::vector<Sampler> samplers_;      // [beams]; one for each, so that threads can draw at the same time
   std::size_t first_part_ = 0, parts_ = 0;

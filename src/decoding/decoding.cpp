@@ -167,7 +167,7 @@ void Decoding::drop_drafts() noexcept {
 
 void Decoding::leave() noexcept {
   if (!speculation_) return;
-  commit_left(session_, view_of(session_).kv.length(), Reserved::give_back);  // also for rows of a drafter that works in the session's pages
+  commit_left(session_, view_of(session_).kv.length(), Reserved::give_back);  // drops also rows that a drafter has computed there
   drop_drafts();
   speculation_->tell();
 }

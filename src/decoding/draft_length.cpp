@@ -10,7 +10,7 @@ constexpr double kTried = 2.0, kRight = 1.4;  // drafts tried and accepted that 
 constexpr double kAlike = 4.0;            // tries as which the acceptance rate of all positions counts in the rate of one position
 constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginning, which speculation is compared with
 constexpr std::uint64_t kPlainAgain = 48; // later, one step in 48 has no drafts
-constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps without drafts until drafts are tried again
+constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps until drafts are tried again: at first, and at most
 constexpr std::size_t kProbed = 4;        // drafts that are then tried
 constexpr std::size_t kTrusted = 1;       // drafts of the first step with drafts
 constexpr double kMayLose = 0.01;         // share of the time that drafts may lose, beside the first step with drafts
@@ -24,7 +24,7 @@ void DraftLengths::observe_step(std::size_t rows, double seconds) noexcept {
   steps_.observe(rows, seconds);
   cycle_ += steps_.at(rows);
   spent_ += cycle_;
-  if (rows > 1) return;  // observe_accepted() counts its tokens
+  if (rows > 1) return;  // observe_accepted() counts a step with drafts, when the accepted drafts are known
   lost_ += cycle_ - steps_.at(1);  // if drafts were made, the step had none of them
   cycle_ = 0.0;
 }

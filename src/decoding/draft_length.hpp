@@ -20,8 +20,8 @@ class DraftLengths {
  public:
   explicit DraftLengths(std::size_t most);
 
-  // Returns how many drafts to ask for, at most `room`. `guess(n)`: the drafter's own estimate of its seconds, used until they have
-  // been measured.
+  // Returns how many drafts to ask for, at most `room`. `guess(n)`: the drafter's own estimate of the seconds that n drafts take,
+  // used until these seconds have been measured.
   template <class Guess>
   [[nodiscard]] std::size_t choose(std::size_t room, const Guess& guess) noexcept {
     return explored(room, best(room, [&](std::size_t n) { return drafting_.measured() ? drafting_.at(n) : guess(n); }));

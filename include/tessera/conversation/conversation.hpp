@@ -148,11 +148,11 @@ class Conversation {
 
   // Brings the session in step with prompt(), without answering: session().logits() are then the logits after the prompt. Errors: those
   // of prompt(); out_of_memory; cancelled; invalid_state, an Answer has not ended. After an error the session is as it was. Exception:
-  // a contiguous session has lost the tokens that had to go.
+  // a contiguous session has lost the tokens that were truncated.
   [[nodiscard]] Result<ReadSummary> read(const ReadOptions& options = {}) noexcept;
 
   // Reads the prompt as read() does, and begins an answer with the sampler, which must outlive the answer. Errors: those of read() and of
-  // the sampler. If an earlier Answer has not ended, it goes on.
+  // the sampler. After the error that an earlier Answer has not ended, that Answer goes on.
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
 
   // Begins an answer as a request of a scheduler of this engine, beside the scheduler's other requests. The answer is token for token

@@ -1,5 +1,5 @@
-// Finds shared beginnings: the tokens that the prefix index has for a waiting request, and the request whose pages a waiting one
-// awaits. Used by the driving thread.
+// Finds shared beginnings of prompts: tokens of a waiting request that the prefix index has, and other requests that will compute tokens
+// with which the waiting request begins too. Used by the driving thread.
 #pragma once
 
 #include <cstddef>
