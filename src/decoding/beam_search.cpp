@@ -84,9 +84,10 @@ Status BeamSearch::State::begin_with(Session first) {
     const bool is_end = options_.end_of_generation == EndOfGeneration::stop && engine_.tokenizer().is_end_of_generation(token);
     if (is_stop || is_end) end_tokens_.push_back(token);
   }
-  // A beam can give the step at most this many candidates: `beams` that do not end, all that end, and suppressed ones between them.
+  // The step may need this many of a beam's likeliest tokens: `beams` tokens that do not end the text. Likelier than these may be all
+  // tokens that end the text, and all suppressed tokens.
   const std::size_t likeliest = options_.beams + end_tokens_.size() + engine_.tokenizer().suppressed().size();
-  samplers_.reserve(options_.beams);  // they stay where they are
+  samplers_.reserve(options_.beams);  // so that they do not move: draws_ points to them
   for (std::uint32_t i = 0; i < options_.beams; ++i) {
     samplers_.push_back(sampling::chain().greedy().build());
     if (!samplers_.back().status()) return detail::out_of_memory_error();  // a greedy chain has no other error

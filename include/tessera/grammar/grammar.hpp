@@ -74,7 +74,7 @@ class Grammar {
   [[nodiscard]] static Result<Grammar> choice(std::span<const std::string> texts) noexcept;
   // Allows any JSON text (RFC 8259).
   [[nodiscard]] static Result<Grammar> json(JsonSpace space = JsonSpace::any) noexcept;
-  // Allows the JSON texts that a schema accepts. Drafts: 2020-12, 7, 6 and 4.
+  // Allows the JSON texts that a schema accepts. Supported drafts of JSON Schema: 2020-12, 7, 6 and 4.
   [[nodiscard]] static Result<Grammar> json_schema(std::string_view schema, const JsonSchemaOptions& options = {}) noexcept;
   // Allows the texts of rules in the EBNF of docs/grammar.md, which includes GBNF.
   [[nodiscard]] static Result<Grammar> ebnf(std::string_view text) noexcept;

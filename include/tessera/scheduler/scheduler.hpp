@@ -53,15 +53,15 @@ struct SchedulerOptions {
   std::function<double()> clock = {};
   // Called on the thread that drives or submits, outside of locks. It must not call the scheduler.
   std::function<void(const RequestEvent&)> on_event = {};
-  // Told of changes of the engine's prefix index, whoever made them: after each step, on the thread that drives, one event at a time
-  // in the order in which they happened, outside of locks. The first event is `cleared`. It must not call the scheduler.
+  // Called for each change of the engine's prefix index, whoever made the change. Called after a step, on the thread that drives, outside
+  // of locks, for one event at a time and in the order of the changes. The first event is `cleared`. It must not call the scheduler.
   std::function<void(const KvEvent&)> on_kv_event = {};
 };
 
 // Figures since the scheduler was made. Times are in seconds.
 struct SchedulerFigures {
   Histogram queue, time_to_first_token, inter_token, per_output_token, end_to_end;
-  Histogram step, planning, rows;          // of steps: the time, the scheduler's own part of the time, the rows
+  Histogram step, planning, rows;          // seconds of a step; seconds that the scheduler itself takes of them; rows of a step
   std::uint64_t submitted = 0, refused_busy = 0, refused_size = 0, refused_late = 0;
   std::uint64_t finished = 0, cancelled = 0, failed = 0, late = 0;
   std::uint64_t steps = 0, prompt_tokens = 0, reused_tokens = 0, tokens = 0, recomputed_tokens = 0;

@@ -72,9 +72,9 @@ class Tokenizer {
   // Makes an empty handle, for a model without a vocabulary, whose host brings its own. encode() returns an error that says so.
   Tokenizer() noexcept;
 
-  // Makes the tokenizer of a model's settings (ModelSource::settings()). Tolerates, because files with them work elsewhere: arrays longer
-  // than the token list (the rest is ignored), tokens with the same text (encoding gives the lowest id), empty tokens (never encoded),
-  // and merges whose parts or result are not tokens (never applied).
+  // Makes the tokenizer of a model's settings (ModelSource::settings()). Accepts faults with which files work elsewhere: arrays longer than
+  // the token list (the rest is ignored), tokens with the same text (encoding gives the lowest id), empty tokens (never encoded), and
+  // merges whose parts or result are not tokens (never applied).
   // Errors name the setting as its file calls it, and the index in it: corrupt_file; not_found; unsupported, an unknown model or
   // pre-tokenizer, or control and user-defined tokens of more than 2 MiB of text; out_of_memory; cancelled, by `stop`.
   [[nodiscard]] static Result<Tokenizer> from_settings(const Settings& settings, const std::stop_token& stop = {}) noexcept;

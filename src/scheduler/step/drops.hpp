@@ -29,7 +29,7 @@ class Drops {
       : setup_(setup), requests_(requests), preemption_(preemption) {}
 
   void begin_step() noexcept { taken_ = 0; }
-  // Updates the bytes that the next row and the next drop of a request with pages take.
+  // Updates copy_bytes, drop_bytes and keeps_pages of active.planned (PlannedRequest), for a request with pages.
   void count(Active& active) const;
   // Checks that the pages are free which the request's first drop needs. Call it before the request's next `rows` rows; if no first drop
   // follows them, nothing is checked. (The plan cannot check this. It counts all pages of a preempted request as free, also pages that

@@ -61,8 +61,8 @@ Sequence sequence_of(const Active& active) {
   return {.session = {}, .prompt = active.wanted.prompt};
 }
 
-// Returns whether `one`, which has `there` tokens computed or known, will compute the next page that `waiting`, which has `known`
-// tokens, lacks.
+// Returns whether `one` will compute the next page that `waiting` lacks. there: tokens of `one` that are computed, or that the prefix index
+// has. known: the same number of `waiting`. page: tokens of a page.
 bool is_awaited(const Sequence& one, std::uint64_t there, const Sequence& waiting, std::uint64_t known, std::uint64_t page) {
   const std::uint64_t end = known + page;  // end of the next page that `waiting` lacks
   if (one.is_edited || there >= end || one.size() < end) return false;

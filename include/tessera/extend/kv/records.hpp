@@ -1,5 +1,5 @@
-// Keys and values one token at a time, whatever the layout: for files, checksums, comparisons and conversions. The view must
-// hold the positions, in memory that the processor can address (layer_on_host.hpp brings them there).
+// Reads and writes keys and values one token at a time, whatever the layout: for files, checksums, comparisons and conversions. The view
+// must hold the positions, in memory that the processor can address (layer_on_host.hpp brings them there).
 //
 //   std::vector<float> key(kv::dim_of(*view.layout, {.layer = 0}));
 //   kv::decode(view, {.layer = 0, .part = kv::KeyOrValue::key, .head = 0}, position, key.data());
