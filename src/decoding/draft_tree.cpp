@@ -22,7 +22,8 @@ std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits
   return drafts_.size() - 1;
 }
 
-// Puts behind each chain the chains that branch off it, the deepest first, each followed by its own branches.
+// Sorts the chains. Behind each chain come the chains that branch off it, each followed by its own branches. Among chains that branch off
+// the same chain, the one that begins deepest comes first.
 void DraftTree::sort_chains() {
   if (chains_.size() < 2) return;
   std::vector<std::size_t> order, place(chains_.size()), to_place;

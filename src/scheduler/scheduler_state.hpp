@@ -3,7 +3,7 @@
 //   any thread       setup (never changes); host, inbox, accounts and turns (each has locks of its own)
 //   driving thread   the members behind `step_mutex_`. It is the thread that holds this mutex, in step() or close()
 //
-// Order of locks: a turn, then step_mutex_, then one of: a request's mutex, the locks of host, inbox and accounts.
+// Order of locks: a turn (of `turns`), then step_mutex_, then one of: a request's mutex, the locks of host, inbox and accounts.
 #pragma once
 
 #include <memory>

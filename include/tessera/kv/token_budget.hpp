@@ -28,7 +28,7 @@ struct TokenBudget {
   std::uint32_t tokens = 0;  // tokens of a sequence, at least kLeastTokenBudget; 0: no budget
   TokenChoice choice = TokenChoice::window;
   std::uint32_t sinks = 4;
-  std::uint32_t recent = 0;  // 0: half of tokens_left() for h2o, kAskingRows for snapkv. With window: all but the sinks
+  std::uint32_t recent = 0;  // last tokens that stay; 0: half of tokens_left() (h2o), kAskingRows (snapkv). window: all but the sinks
 };
 
 inline constexpr std::uint32_t kLeastTokenBudget = 128;

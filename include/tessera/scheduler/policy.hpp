@@ -91,8 +91,8 @@ using PolicyPtr = std::shared_ptr<const Policy>;
 // Serves first the requests of the tenant that has been served least (TenantFigures::service). Sheng et al., "Fairness in Serving Large
 // Language Models" (OSDI 2024): the virtual token counter.
 [[nodiscard]] PolicyPtr fair_by_tenant();
-// Serves first the request of whose tokens the greatest share is in the prefix index or computed already. Each second of waiting counts
-// like a share that is greater by `aging`.
+// Serves requests by the share of their tokens that is in the prefix index or computed already, the greatest share first. Each second of
+// waiting counts like a share that is greater by `aging`.
 [[nodiscard]] PolicyPtr prefix_first(double aging = 0.1);
 
 }  // namespace tessera

@@ -74,7 +74,8 @@ void Admission::branch() noexcept {
   }
 }
 
-// Forks the other samples of a request of whose prompt only the last token is left to compute, so that all samples share its pages.
+// Forks a request's other samples, so that all samples share the prompt's pages. Precondition: only the prompt's last token is left to
+// compute.
 void Admission::fork_samples(std::size_t index) noexcept {
   Active& first = *requests_.running()[index];
   const std::uint32_t n = std::exchange(first.forks, 0);

@@ -201,7 +201,7 @@ struct FileKey {
 };
 
 // The settings of one model. A source implements find(). The other virtual functions let errors use the file's own words, so that users
-// find there what an error names.
+// find in the file what an error names.
 //
 //   auto layers = settings.unsigned_integer(Setting::n_layers);
 //   auto scale = settings.number_or(Setting::logit_scale, 1.0);

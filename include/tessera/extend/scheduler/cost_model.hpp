@@ -63,8 +63,8 @@ class CostModel {
   void solve() noexcept;
 
   Terms costs_{};                      // seconds of a unit of each term (terms_of)
-  std::array<Terms, kTerms> products_{};  // sums of term times term, weighted
-  Terms targets_{};                    // sums of term times seconds, weighted
+  std::array<Terms, kTerms> products_{};  // [i][j]: weighted sum over the steps of term i times term j
+  Terms targets_{};                    // [i]: weighted sum over the steps of term i times seconds
   MeasuredCosts drawing_;              // seconds of steps in which every row draws, by rows
   std::uint64_t observed_ = 0;
   double mean_error_ = 0.0;
