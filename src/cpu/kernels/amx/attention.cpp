@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t kQueries = 128;
 
-// Tile registers: 0 to 3 sums; 4, 5 queries or weights; 6, 7 keys or values. In two parts: high, low.
+// The matrix product of Attention (kernels/attention/chunks.hpp), on the tile unit. Tile registers: 0 to 3 sums; 4 queries or weights; 6
+// keys or values. If a number is split into two bf16 (kParts 2), 4 and 6 have the high parts, 5 and 7 the low parts.
 template <std::size_t kParts>
 struct TileProduct {
   static constexpr bool kInterleaves = true;
@@ -38,7 +39,7 @@ struct TileProduct {
     if constexpr (kN > 2) tile_zero<2>();
     if constexpr (kN > 3) tile_zero<3>();
   }
-  // Of a step's tiles one after another.
+  // Multiplies by tile kC of a step. Call it for the tiles of a step in order, from 0 on.
   template <int kC>
   TESSERA_INLINE void step(const std::byte* a, const Tile& b) {
     if constexpr (kC == 0) {
@@ -68,7 +69,8 @@ struct TileProduct {
     store<kN>(c, stride);
   }
 
-  // All rows that the tiles are configured for: those past `rows` are whatever scratch holds.
+  // Computes all rows that the tile registers are configured for. Rows beyond those of the call are computed from whatever is in scratch;
+  // their results are not used.
   static void multiply(std::size_t, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n,
                        std::size_t, float* c, std::size_t stride) noexcept {
     switch (n) {

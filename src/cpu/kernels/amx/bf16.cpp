@@ -1,4 +1,4 @@
-// Family bf16, weights that are bf16: their panels are B tiles as they lie. Few rows stream them.
+// Family bf16 for weights in BF16, whose panels consist of B tiles already. With few rows the weights stream from memory.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 

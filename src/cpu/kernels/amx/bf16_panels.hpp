@@ -1,8 +1,9 @@
-// Products of bf16 tiles: activations as they lie, weights as tiles that lie in memory or are decoded into scratch, a
-// pair of panels at a time. Two row tiles by two panels of outputs are in registers.
+// Products of bf16 tiles. Tiles of activations are read from the prepared rows. Tiles of weights are read from the packed matrix, or
+// decoded into scratch. The sums of two row tiles by two panels are in registers.
 //
-// What is in which cache: the activations of a span of K in L2 (1 MB), the weights' chunk of it in L1 (32 KB), which
-// activations on their way through leave there. All panels of a task are multiplied by a span before the next.
+// K is cut into spans, and a span into chunks. The activations of all rows of the job for one span stay in L2 (1 MB). The weights of
+// two panels for one chunk stay in L1 (32 KB) while the activations pass by. All panels of a group are multiplied by the activations
+// of one span before the next span begins.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -12,42 +13,42 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 k that are multiplied at a time
-inline constexpr std::size_t kBf16Sums = 256;          // row tiles by pairs of panels that have sums at once: 512 KB
-inline constexpr std::size_t kBf16Activations = 1024;  // tiles; of a longer K half, as then all panels' sums are in L2
-inline constexpr std::size_t kAhead = 4096;            // bytes, of weights that are read once
+inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 k in a chunk
+inline constexpr std::size_t kBf16Sums = 256;          // row tiles times pairs of panels in a task, whose sums take 512 KB
+inline constexpr std::size_t kBf16Activations = 1024;  // tiles of activations in a span; half if K has several: sums are in L2 then
+inline constexpr std::size_t kAhead = 4096;            // distance of the prefetch in bytes, for weights that are read only once
 
 struct Bf16Task {
   std::size_t rows, panels;
 };
 
-// What is decoded is spread over more rows.
+// Returns the rows of a task and the panels of a group. Weights that must be decoded have larger tasks, which decode them less often.
 [[gnu::always_inline]] constexpr Bf16Task bf16_task(PackedForm form) noexcept {
   return form == PackedForm::bf16 ? Bf16Task{256, 32} : Bf16Task{512, 256 / panel_outputs(form)};
 }
 
-// One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
+// A task's scratch. kPlanes is 1, or 2 in family bf16x3: a plane of high parts and a plane of low parts.
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
-  float c[kBf16Sums][2][kTileRows][kPanel];  // [pair of panels, or wide panel][row tile]
-  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [16 outputs][k tile][plane]
+  float c[kBf16Sums][2][kTileRows][kPanel];  // sums: [pair of panels, row tile][panel of the pair][row][output]
+  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel of the pair][32 k, plane][tile]
 };
 
 // Activations of a row tile from some k on.
 struct RowRun {
   const std::byte* high;
-  std::size_t low;   // bytes from a plane to the next
-  std::size_t line;  // bytes from 32 k to the next
+  std::size_t low;   // bytes from the high plane to the low plane
+  std::size_t line;  // bytes from 32 k to the next 32 k
 };
 
 // Tiles of one panel's weights from some k on.
 struct TileRun {
   const std::byte* tiles;
-  std::size_t stride;  // bytes from k to k
+  std::size_t stride;  // bytes from 32 k to the next 32 k
 };
 
-// Of a chunk: kRowTiles by two panels of sums, taken from memory (or, fresh, zero) and put back. Registers: 0 to 3
-// sums, 4 and 5 activations, 6 and 7 weights.
+// Multiplies kRowTiles row tiles (a0, a1) by two panels (b0, b1) over one chunk. Loads the sums c0 and c1 of the row tiles from memory,
+// or starts from zero if `fresh`, and stores them back. Tile registers: 0 to 3 sums, 4 and 5 activations, 6 and 7 weights.
 template <int kPlanes, int kRowTiles>
 [[gnu::always_inline]] inline void multiply_bf16(const RowRun& a0, const RowRun& a1, TileRun b0, TileRun b1,
                                                  std::size_t count, float (*c0)[kTileRows][kPanel],
@@ -94,7 +95,7 @@ template <int kPlanes, int kRowTiles>
   }
 }
 
-// Two k of 16 outputs, rounded to nearest even (denormals to 0), side by side in the lanes.
+// Rounds two k of 16 outputs to bf16, to nearest even (denormals become 0). Lane n of the result has both k of output n, `even` first.
 [[gnu::always_inline]] inline __m512i round_pair(__m512 even, __m512 odd) noexcept {
   const __m512i order =
       _mm512_or_si512(_mm512_set1_epi32(16 << 16),
@@ -103,13 +104,13 @@ template <int kPlanes, int kRowTiles>
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even)));
 }
 
-// The whole task. `decode(from, count, to)` says where the tiles of `count` times 32 k are that are packed at `from`:
-// there already, or made in `to`.
+// Computes a job. decode(from, count, to) returns the bf16 tiles of the `count` times 32 k that are packed at `from`: either `from`
+// itself, or `to`, into which it has decoded them.
 template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
   static constexpr FormLayout kLayout = form_layout(kForm);
-  constexpr bool kStream = kForm == PackedForm::bf16;  // nothing to decode
-  constexpr std::size_t kPanels = 2 * kPanel / kLayout.outputs;  // at a time: two, or one twice as wide
+  constexpr bool kStream = kForm == PackedForm::bf16;  // true: weights need no decoding
+  constexpr std::size_t kPanels = 2 * kPanel / kLayout.outputs;  // panels at a time: two, or one of f16, which is twice as wide
   auto& scratch = *reinterpret_cast<Bf16Scratch<kPlanes>*>(job.scratch);
   const auto packed = [](std::size_t tiles) { return tiles * 32 / kLayout.block_values * kLayout.tile_bytes; };
   const RowTiles tiles(job);
@@ -118,7 +119,7 @@ template <int kPlanes, PackedForm kForm, class Decode>
   const std::size_t row_steps = (tiles.count + 1) / 2;
   const std::size_t chunk = kStream && row_steps == 1 ? all : kBf16Chunk / kPlanes;
   std::size_t most = kBf16Activations / kPlanes / tiles.count;
-  if (most < all) most = most >= 16 ? most / 16 * 8 : most;  // superblocks are eight tiles
+  if (most < all) most = most >= 16 ? most / 16 * 8 : most;  // whole superblocks: a superblock is eight tiles
 
   TileShapes shapes;
   for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, tiles.rows, 64);
@@ -143,14 +144,16 @@ template <int kPlanes, PackedForm kForm, class Decode>
     const std::size_t group_end = least(group + bf16_task(kForm).panels, job.panels);
     for (std::size_t panel = group; panel < group_end; panel += kPanels) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      // Bytes from the first 16 outputs to the second; twice the same are not written.
+      // Bytes from the first 16 outputs to the second 16. 0: there is no second panel, so the first is multiplied twice, and the second
+      // result is not stored.
       const std::size_t second = kPanels == 1 ? 2 * kPanel : panel + 1 < job.panels ? job.panel_bytes : 0;
       auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / kPanels * tiles.count);
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied the next comes: of these panels, of the next two, of the group's next span.
+        // While this chunk is multiplied, the next chunk is prefetched: that of these panels, or behind the span's end that of the next
+        // two panels, or behind the group's end that of the group's next span.
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)
@@ -181,8 +184,8 @@ template <int kPlanes, PackedForm kForm, class Decode>
   }
 }
 
-// Registers `run` (AMX tiles) as the kernel of `form` for steps of `many_from` rows and more. The kernel that was registered before
-// serves fewer rows; 0: none are left to it.
+// Registers `run` (AMX tiles) as the kernel of `form` for steps of `many_from` rows and more. Steps of fewer rows use LinearPair::few,
+// which is registered already.
 template <int kPlanes>
 void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name,
               std::size_t many_from = 0) noexcept {

@@ -1,5 +1,5 @@
 // Family bf16 for quantised weights: each chunk is decoded by its format's rule, rounded to bf16 and multiplied as bf16
-// panels are. What that costs is spread over the task's rows.
+// panels are. The cost of decoding is spread over the task's rows.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
@@ -8,8 +8,8 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// Four k of 16 outputs: q in the bytes of each lane, `value` the decoded weights of 16 integers as f32. Two rows of a
-// tile.
+// Decodes four k of 16 outputs into two rows of a bf16 tile. `q`: the integers, a lane an output, a byte a k. value(integers) returns
+// the weights that 16 integers stand for, as floats.
 template <class Value>
 [[gnu::always_inline]] inline void decode_group(__m512i q, std::byte* rows, Value value) noexcept {
   const __m512i low = _mm512_set1_epi32(255);
@@ -33,7 +33,7 @@ void decode_block32(const std::byte* tile, std::byte* to) noexcept {
   });
 }
 
-// Products of d and scale, and of dmin and min, are exact; so is theirs with q: one rounding, of the difference.
+// Decodes a superblock. The products d * scale * q and dmin * min are exact, so only their difference is rounded.
 template <FormLayout kLayout>
 void decode_block256(const std::byte* tile, std::byte* to) noexcept {
   constexpr std::size_t kSubBlocks = kLayout.bits == 6 ? 16 : 8;

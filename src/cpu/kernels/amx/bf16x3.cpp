@@ -1,4 +1,5 @@
-// Family bf16x3: weights of f16 as the sum of two bf16. Each chunk is split into tiles of high and of low halves.
+// Family bf16x3 for weights in F16: each weight is the sum of two bf16, high and low. Each chunk of weights is split into tiles of high
+// parts and tiles of low parts.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 
@@ -6,7 +7,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// Half of a panel's outputs by two k of f16: the tiles' rows.
+// Splits two k of 16 outputs, which are half of an f16 panel, into a row of the high tile and a row of the low tile.
 [[gnu::always_inline]] inline void split_row(const std::byte* from, std::byte* high, std::byte* low) noexcept {
   const auto half = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i); };
   const __m512 even = _mm512_cvtph_ps(half(0)), odd = _mm512_cvtph_ps(half(2));
@@ -32,7 +33,7 @@ void linear(const LinearJob& job) noexcept {
 }  // namespace
 
 void add_bf16x3(Kernels& kernels) noexcept {
-  add_bf16<2>(kernels, Family::bf16x3, PackedForm::f16, linear, "tiles of bf16, f16 as two", 3);  // not measured against vectors
+  add_bf16<2>(kernels, Family::bf16x3, PackedForm::f16, linear, "tiles of bf16, f16 as two", 3);  // 3 rows: not measured against vectors
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

@@ -1,7 +1,8 @@
-// Family int8 over superblocks of 256, many rows. A superblock of a panel (superblock.hpp) gives three tiles: exact dots with the
-// low and with the high bytes of its weights over all 256, and the sum of minima times sums of activations, as a product of bf16
-// (all numbers below 2^8 times a power of two, so exact as well). Two row tiles at a time share the weights; what a superblock gave
-// is stored, then added up as vectors, 16 rows x 16 outputs, while the next is multiplied.
+// Family int8 over superblocks of 256, for many rows. A row tile times a superblock of a panel (superblock.hpp) gives three tiles of
+// results: the dot products over 256 k with the low bytes of the weights, those with the high bytes, and the minima times the sums of
+// activations. All are exact: the third is a product of bf16, but its factors are integers below 2^8, times powers of two. Two row tiles
+// at a time are multiplied by the same weights. The results of a superblock are stored; vectors add them to the sums, 16 rows x 16
+// outputs, while the next superblock is multiplied.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -14,18 +15,18 @@ namespace {
 
 constexpr std::size_t kChunk = 2;             // superblocks unpacked at a time: 18 KB of B tiles, which stay in L1
 constexpr std::size_t kMaxRows = 512;
-constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' parts is spread over; their sums wait in L2
-constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
+constexpr std::size_t kTaskPanels = 16;       // panels of a group, for which RowParts are gathered once; their sums wait in L2
+constexpr std::size_t kSpanValues = 1 << 20;  // activations of a span, which all panels of a group multiply: they stay in L2
 constexpr std::size_t kSpanBlocks = 64;
 
 constexpr std::size_t span_blocks(std::size_t rows) {
   return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks);
 }
 
-// What a row tile has beside its q, a superblock.
+// The data of a row tile for one superblock, beside its q.
 struct alignas(64) RowParts {
   float scale[kTileRows];
-  std::byte sums[kTileRows][64];  // A tile: the low parts of eight or sixteen sums, then their high parts times 128, bf16; then zeros
+  std::byte sums[kTileRows][64];  // A tile, bf16: the low parts of 8 or 16 sums, then their high parts times 128, then zeros
 };
 
 struct alignas(64) Dots {
@@ -36,26 +37,26 @@ struct alignas(64) Dots {
 struct alignas(64) Scratch {
   Superblock weights[kChunk];
   Dots dots[2];
-  float sums[kTaskPanels][kMaxRows / kTileRows][kTileRows][kPanel];  // [panel][tile], between superblocks
+  float sums[kTaskPanels][kMaxRows / kTileRows][kTileRows][kPanel];  // sums between superblocks: [panel][tile][row][output]
   RowParts rows[(kSpanValues / 256 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][superblock]
 };
 
-// Some superblocks of a panel, on their way over all row tiles.
+// The multiplication of some superblocks of a panel with all row tiles.
 struct Pass {
   const RowTiles& tiles;
   const std::byte* a;    // q of the first row, at the first superblock
-  const RowParts* rows;  // likewise; those of the next tile are rows_a_tile on
+  const RowParts* rows;  // the first tile's, at the first superblock; the next tile's begin rows_a_tile later
   std::size_t rows_a_tile;
   std::size_t blocks;
-  bool first;                        // of these outputs
-  float (*sums)[kTileRows][kPanel];  // [tile], so far
-  const Output* output;              // where they go after the last superblock, else null
+  bool first;                        // true: these outputs have no sums yet
+  float (*sums)[kTileRows][kPanel];  // sums so far: [tile][row][output]
+  const Output* output;              // stores the outputs, if these superblocks are the last ones; else null
   float* out;
   std::size_t out_stride;
   __mmask16 outputs;
 };
 
-// A superblock of kTiles row tiles; next() goes over those of these tiles, then on to the next tiles.
+// A place in a pass: kTiles row tiles and a superblock. next() goes to the next superblock, and after the last one to the next tiles.
 template <std::size_t kTiles>
 struct At {
   std::size_t tile, block = 0;
@@ -70,9 +71,8 @@ struct At {
   }
 };
 
-// Tile registers: 0 to 3 dots (low, high) of two row tiles, 4 activations, 5 and 6 weights; 7 minima.
-//
-// A quarter of a superblock: 64 k.
+// Multiplies quarter i (64 k) of a superblock. Tile registers: 0 and 1 the low and the high dots of the first row tile, 2 and 3 those of
+// the second, 4 activations, 5 and 6 weights, 7 minima.
 template <std::size_t kTiles>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                             std::size_t i, Prefetch& next) noexcept {
@@ -115,14 +115,14 @@ template <std::size_t kTiles, bool kMin>
   }
 }
 
-// Adds up the dots of rows kFrom to kTo of a row tile.
+// Adds the dots of rows [kFrom, kTo) of a row tile to their sums; after the last superblock, stores the outputs.
 template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                          std::size_t of, const Dots& dots) noexcept {
   const std::size_t tile = at.tile + of;
   const float* scales = at.rows(pass, of).scale;
   float(*sums)[kPanel] = pass.sums[tile];
-  asm("" : "+r"(scales), "+r"(sums));  // a register for each: else there is address arithmetic row by row
+  asm("" : "+r"(scales), "+r"(sums));  // keeps each in a register; else g++ computes addresses for each row
   const __m512 d = _mm512_load_ps(weights.d);
   const __mmask16 take = pass.first && at.block == 0 ? 0 : 0xffff;
   const auto sum = [&](std::size_t r) {
@@ -143,7 +143,7 @@ template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
   }
 }
 
-// The i-th quarter of that: half a tile of two, or every other time half of one.
+// Does quarter i of this for kTiles row tiles. Two tiles: half of a tile each time. One tile: half of it at i = 1 and at i = 3.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, const At<kTiles>& at,
                                          std::size_t i) noexcept {
@@ -158,8 +158,9 @@ template <std::size_t kRows, std::size_t kTiles, bool kMin>
   }
 }
 
-// A superblock is multiplied while the one before is added up, by quarters: the core looks ahead only so far, and tiles
-// and vectors are to be busy at the same time. kRows: a tile's rows, rounded up to a number that there is code for.
+// Multiplies the row tiles [tile, end). Each superblock is multiplied in quarters, which alternate with the quarters of adding up the
+// superblock before: the core looks only so far ahead, and the tile unit and the vectors are to be busy at the same time. kRows: a
+// tile's rows, rounded up to a number that there is code for.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, std::size_t tile, std::size_t end, Scratch& scratch,
                                 Prefetch& next) noexcept {
@@ -195,12 +196,13 @@ template <bool kMin>
   run_pass<16, kMin>(pass, scratch, next);
 }
 
-// Parts of sums, integers that bf16 holds: the top halves of their f32.
+// Returns parts of sums as bf16, which holds these integers exactly: the upper halves of their floats.
 [[gnu::always_inline]] inline __m256i as_bf16(__m512i integers) noexcept {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
 }
 
-// A row of the A tile, from the row's sums of a superblock: of 32 k in two parts (prepared_rows.hpp), or of 16 k.
+// Returns a row of the A tile of RowParts, made of the row's sums in a superblock at `at`: eight sums of 32 k, which are stored in two
+// parts (prepared_rows.hpp), or sixteen of 16 k.
 template <std::size_t kSums>
 [[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
   if constexpr (kSums == 8) {
@@ -213,7 +215,7 @@ template <std::size_t kSums>
   }
 }
 
-// What the rows have beside their q: [tile][superblock].
+// Gathers RowParts of all tiles for superblocks [first, first + blocks), to scratch.rows [tile][superblock].
 template <std::size_t kSums>
 void gather_parts(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
                   Scratch& scratch) noexcept {
@@ -242,7 +244,8 @@ void linear(const LinearJob& job) noexcept {
   const Tiles configured(shapes);
   const Output output(job);
 
-  // Groups of panels over spans of the inputs: sums of a group wait in scratch, what its rows need is gathered anew.
+  // A group of panels is multiplied over one span of the inputs after another. If there are several spans, the group's sums wait in
+  // scratch in between, and the rows' data are gathered again for each span.
   const std::size_t all = job.inputs / 256, most = span_blocks(job.rows);
   for (std::size_t group = 0, span = 0; group < job.panels;) {
     const std::size_t group_end = least(group + kTaskPanels, job.panels);
@@ -269,7 +272,8 @@ void linear(const LinearJob& job) noexcept {
           if constexpr (kLayout.kept) unpack_kept<kForm>(points, from + block * kLayout.tile_bytes, scratch.weights[block]);
           else unpack<kForm>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
-        // While this chunk is multiplied the next comes: of this panel, of the next one, of the group's next span.
+        // While this chunk is multiplied, the next chunk is prefetched: that of this panel, or behind the span's end that of the next
+        // panel, or behind the group's end that of the group's next span.
         const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
                                  : panel + 1 < group_end || span_end == all
                                      ? weights + job.panel_bytes + span * kLayout.tile_bytes
@@ -287,7 +291,8 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
   pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kTileRows};
-  // Measured against VNNI (Q4_K to Q6_K: before that asked for what comes next). Planes of bytes cost more than opening a tile.
+  // Measured against VNNI; for Q4_K to Q6_K before the VNNI kernels prefetched. To make the planes of a Superblock costs more than
+  // to open a tile.
   pair.many_from = has_grid(kForm) ? 16 : form_layout(kForm).kept ? 9 : 7;
 }
 

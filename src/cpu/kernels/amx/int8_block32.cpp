@@ -1,11 +1,12 @@
-// Family int8 over blocks of 32, many rows. Two panels at a time: some blocks of them are unpacked into B tiles, then
-// every row tile goes over these. A block gives two tiles of exact integer dots, which are stored while the next block
-// is multiplied and added up after that: up to 14 rows x 32 outputs of sums, 28 of the 32 vector registers.
+// Family int8 over blocks of 32, for many rows, two panels at a time. Some blocks of the two panels are unpacked into B tiles, and then
+// every row tile is multiplied by these. A row tile times a block gives two tiles of exact dot products, one for each panel. They are
+// stored while the next block is multiplied, and then added to the sums: up to 14 rows x 32 outputs, in 28 of the 32 vector registers.
 //
-// What limits it, measured on Sapphire Rapids: while tiles are in use, the second unit for 512-bit products, fused ones
-// and conversions is off; sums and bit operations still have two. So a dot costs two products (its scale, and itself),
-// and its conversion had better be a sum: tiles start from the bits of 1.5 * 2^23, to which dots add up exactly. But to
-// load these costs as well: without minima, of two panels' tiles one starts from 0 and is converted.
+// Limits, measured on Sapphire Rapids: while the tile unit is in use, only one unit computes 512-bit products, fused products and
+// conversions; additions and bit operations still have two units. A dot needs two products: of its two scales, and of the dot and their
+// product. So its conversion to a float had better be an addition: a tile starts from the bits of 1.5 * 2^23, to which the integers of a
+// dot add up exactly. But to load this constant takes time too. So without minima only the first panel's tile starts from the constant;
+// the second panel's starts from 0, and its dots are converted.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -17,22 +18,22 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kPair = 2;    // panels
-// Blocks unpacked at a time: 24 KB of B tiles. Few row tiles do not make up for tiles that L1 has lost to the packed
-// weights by the time they are read: then fewer.
+constexpr std::size_t kPair = 2;    // panels that are multiplied at a time
+// Blocks unpacked at a time: 24, which are 24 KB of B tiles. With few row tiles only 8: by the time that B tiles are read, some have been
+// pushed out of L1 by packed weights, and few row tiles do not make up for this.
 constexpr std::size_t kChunk = 24, kFewChunk = 8;
-constexpr std::size_t kFewTiles = 7;  // of rows
-constexpr std::size_t kMaxTile = 14;          // rows
+constexpr std::size_t kFewTiles = 7;          // row tiles that count as few, at most
+constexpr std::size_t kMaxTile = 14;          // rows of a row tile, at most
 constexpr std::size_t kMaxRows = 37 * kMaxTile;
-constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' scales is spread over; their sums wait in L2
-constexpr float kZero = 0x1.8p23f;            // adding an integer to its bits adds that integer to it
-constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
+constexpr std::size_t kTaskPanels = 16;       // panels of a group, for which the rows' scales are gathered once; their sums wait in L2
+constexpr float kZero = 0x1.8p23f;            // an integer added to the bits of this float is added to its value
+constexpr std::size_t kSpanValues = 1 << 20;  // activations of a span, which all panels of a group multiply: they stay in L2
 constexpr std::size_t kSpanBlocks = 512;
 
-// Blocks that `rows` rows take in one go over the panels: whole lines of activations.
+// Returns the blocks of a span for `rows` rows: an even number, since a line of activations has two blocks.
 constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 32 / rows / 2 * 2, kSpanBlocks); }
 
-// What a row tile multiplies its dots by, a block: scales of 16 rows, then, of forms with minima, sums of their q.
+// Floats that a row tile needs for one block: the scales of 16 rows; in forms with minima then the sums of their q.
 template <bool kMin>
 inline constexpr std::size_t kBlockScales = kMin ? 2 * kTileRows : kTileRows;
 
@@ -42,30 +43,31 @@ struct alignas(64) Scratch {
   float m[kChunk][kPair][kPanel];
   float zeros[kTileRows][kPanel];
   float dots[2][kPair][kTileRows][kPanel];
-  float sums[kTaskPanels / kPair][kMaxRows][kPair][kPanel];  // between chunks
+  float sums[kTaskPanels / kPair][kMaxRows][kPair][kPanel];  // sums between chunks
   float rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2 * kBlockScales<true>];  // [tile][block][kBlockScales]
 };
 
-// A row tile on its way over the blocks of a chunk.
+// The multiplication of one row tile with the blocks of a chunk.
 struct Pass {
-  const std::byte* a;  // q of its first row, at the chunk's first block
+  const std::byte* a;  // q of the tile's first row, at the chunk's first block
   std::size_t a_line;  // bytes from two blocks to the next two
   const float* rows;   // [block][kBlockScales]
   std::size_t blocks;
-  std::size_t valid;  // rows
-  float* sums;  // so far, in scratch
-  const Output* output;  // where they go after the last chunk, else null
+  std::size_t valid;  // rows that the tile has
+  float* sums;  // sums so far, in scratch
+  const Output* output;  // stores the outputs, if the chunk is the last one; else null
   float* out;
   std::size_t out_stride;
   __mmask16 outputs[kPair];
-  bool first;  // chunk of these outputs
+  bool first;  // true: these outputs have no sums yet
 };
 
-// Are a panel's dots integers, or floats from kZero on?
+// true: the dots of panel kOf of a pair are integers. false: they are floats, kZero plus the dot.
 template <int kOf, bool kMin>
 inline constexpr bool kConverted = kOf == 1 && !kMin;
 
-// Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights. Even blocks are round 0.
+// Multiplies a block of panel kOf. Even blocks belong to round 0, odd blocks to round 1. Tile registers: 0 and 1 the dots of round 0, 2 and
+// 3 those of round 1; 4 activations; 6 and 7 weights.
 template <int kRound, int kOf, bool kMin>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
@@ -99,15 +101,15 @@ template <int kRound>
   store_dots<kRound, 1>(scratch);
 }
 
-// Loads are not moved over this: with more of them ahead the sums would not stay in registers.
+// Keeps the compiler from moving loads across this call. With more loads ahead of their use the sums would not stay in registers.
 [[gnu::always_inline]] inline void keep_order() noexcept { asm volatile("" ::: "memory"); }
 
-// Some rows of one panel.
+// Adds the dots of rows [kFrom, kTo) with a block of panel kOf to their sums.
 template <int kRound, int kOf, std::size_t kFrom, std::size_t kTo, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair]) noexcept {
   const float* scales = pass.rows + block * kBlockScales<kMin>;
-  asm("" : "+r"(scales));  // one register for it: else there is address arithmetic row by row
+  asm("" : "+r"(scales));  // keeps the pointer in a register; else g++ computes addresses for each row
   const __m512 zero = _mm512_set1_ps(kZero), d = _mm512_load_ps(scratch.d[block][kOf]);
 #pragma GCC unroll 16
   for (std::size_t r = kFrom; r < kTo; ++r) {
@@ -138,8 +140,8 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
 }
 
-// A round multiplies a block, stores the one before and adds up the one before that: by turns, as the core looks ahead
-// only so far, and tiles and vectors are to be busy at the same time.
+// Does a round: multiplies a block, stores the dots of the block before it, and adds up the dots of the block before that. The three
+// alternate, because the core looks only so far ahead, and the tile unit and the vectors are to be busy at the same time.
 template <int kRound, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void round(const Pass& pass, Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair], Prefetch (&next)[kPair]) noexcept {
@@ -154,7 +156,7 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
 }
 
-// kRows: the tile's rows, rounded up to a number that there is code for.
+// Does a pass. kRows: the tile's rows, rounded up to a number that there is code for.
 template <std::size_t kRows, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch, Prefetch (&next)[kPair]) noexcept {
   __m512 sums[kRows][kPair];
@@ -205,7 +207,7 @@ template <bool kMin>
       return run_pass<9, kMin>(pass, scratch, next);
     case 10:
       return run_pass<10, kMin>(pass, scratch, next);
-    case 11:  // 32 and 33 rows, and many others
+    case 11:  // among others, steps of 32 and 33 rows
       return run_pass<11, kMin>(pass, scratch, next);
     case 12:
       return run_pass<12, kMin>(pass, scratch, next);
@@ -216,7 +218,7 @@ template <bool kMin>
   }
 }
 
-// The B tiles and scales of one panel's blocks.
+// Unpacks the blocks of one panel into B tiles and scales.
 template <PackedForm kForm>
 void unpack_chunk(const std::byte* tile, std::size_t blocks, std::size_t panel, Scratch& scratch) noexcept {
   constexpr FormLayout kLayout = form_layout(kForm);
@@ -240,7 +242,7 @@ void unpack_chunk(const std::byte* tile, std::size_t blocks, std::size_t panel, 
   }
 }
 
-// [row][block] to [tile][block][row].
+// Gathers the rows' scales, and the sums of their q if there are minima: from [row][block] to scratch.rows [tile][block][row].
 template <bool kMin>
 void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
                    Scratch& scratch) noexcept {
@@ -273,7 +275,8 @@ void linear(const LinearJob& job) noexcept {
   const Output output(job);
   for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
 
-  // Groups of panels over spans of the inputs: sums of a group wait in scratch, what its rows need is gathered anew.
+  // A group of panels is multiplied over one span of the inputs after another. If there are several spans, the group's sums wait in
+  // scratch in between, and the rows' data are gathered again for each span.
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
   const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
   for (std::size_t group = 0, span = 0; group < job.panels;) {
@@ -284,7 +287,7 @@ void linear(const LinearJob& job) noexcept {
       const std::size_t outputs = job.outputs - panel * kPanel;
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const std::size_t second =
-          panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
+          panel + 1 < job.panels ? job.panel_bytes : 0;  // 0: the same panel twice, whose second result is not stored
       auto* sums = scratch.sums[most < all ? (panel - group) / kPair : 0];
       Pass pass{};
       pass.a_line = tiles.line;
@@ -298,7 +301,8 @@ void linear(const LinearJob& job) noexcept {
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kForm>(from, pass.blocks, 0, scratch);
         unpack_chunk<kForm>(from + second, pass.blocks, 1, scratch);
-        // While this chunk is multiplied the next comes: of these panels, of the next two, of the group's next span.
+        // While this chunk is multiplied, the next chunk is prefetched: that of these panels, or behind the span's end that of the next
+        // two panels, or behind the group's end that of the group's next span.
         const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < group_end || span_end == all
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes
@@ -325,7 +329,7 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
   pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kMaxTile};
-  pair.many_from = form_layout(kForm).kept ? 7 : 5;  // measured against VNNI, before that asked for what comes next
+  pair.many_from = form_layout(kForm).kept ? 7 : 5;  // measured against VNNI, before the VNNI kernels prefetched
 }
 
 }  // namespace

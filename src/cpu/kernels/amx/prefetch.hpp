@@ -1,5 +1,4 @@
-// Weights come from memory while others are multiplied: each step of a multiplication asks for some lines of what is to
-// be read next.
+// Prefetches the weights that are read next while other weights are multiplied: some cache lines at each step of a multiplication.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +8,11 @@ namespace tessera::cpu::TESSERA_ISA {
 class Prefetch {
  public:
   Prefetch() = default;
-  // `bytes` from `at` on, in `steps` steps; maybe some more.
+  // Prefetches `bytes` bytes from `at` on in `steps` steps. Each step prefetches whole lines, so they may be some more bytes.
   Prefetch(const std::byte* at, std::size_t bytes, std::size_t steps) noexcept
       : at_(at), end_(at + bytes), bytes_a_step_((bytes + 64 * steps - 1) / (64 * steps) * 64) {}
 
-  // Into L2, or (3) into L1.
+  // Does one step. kLocality 2 prefetches into L2, 3 into L1.
   template <int kLocality = 2>
   [[gnu::always_inline]] void step() noexcept {
     if (at_ >= end_) return;

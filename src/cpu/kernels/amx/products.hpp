@@ -1,4 +1,4 @@
-// What each file of this directory adds to the table.
+// The functions by which each file of this directory adds its kernels to the table.
 #pragma once
 
 #include "cpu/kernels.hpp"

@@ -1,5 +1,5 @@
-// A superblock of a panel as tiles multiply by it: sub-scale times integer, of up to 14 bits, as two planes of bytes, 256 h + l, h signed,
-// l not; and the minima in bf16.
+// A superblock of a panel, unpacked for the tile unit. A weight is its sub-block's scale times its integer, up to 14 bits, stored as two
+// bytes: 256 * high + low, where high is signed and low is not. High bytes and low bytes lie in separate planes. The minima are bf16.
 #pragma once
 
 #include "cpu/kernels/amx/tiles.hpp"
@@ -9,16 +9,17 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 struct alignas(64) Superblock {
-  std::byte low[4][kTileBytes], high[4][kTileBytes];  // B tiles of 64 k
-  std::byte min[kTileBytes];                          // B tile: the minima of eight sub-blocks twice, then zeros; or of sixteen twice
+  std::byte low[4][kTileBytes], high[4][kTileBytes];  // B tiles of 64 k each
+  std::byte min[kTileBytes];  // B tile: the minima of 8 sub-blocks, the same again, then zeros; or those of 16 and the same again
   float d[kPanel], dmin[kPanel];
 };
 
-// Makes those planes. Products of bytes are added in pairs, one of them 0: a scale at the even bytes, or at the odd ones.
+// Multiplies integers by the scales of their sub-blocks and writes the two planes of a Superblock. The instruction for products of bytes
+// adds neighbouring products, so the integers at even bytes and at odd bytes are multiplied separately, the others each time by 0.
 template <std::size_t kSubBlocks, unsigned kOffset>
 class Planes {
  public:
-  // scale_of(j): of sub-block j, a lane an output, -128 to 127.
+  // scale_of(j) returns the scales of sub-block j, -128 to 127, a lane an output.
   template <class ScaleOf>
   [[gnu::always_inline]] explicit Planes(ScaleOf scale_of) noexcept {
     const __m512i offset = _mm512_set1_epi16(static_cast<short>(kOffset));
@@ -31,7 +32,7 @@ class Planes {
     }
   }
 
-  // The integers of group g, as they are stored (not negative).
+  // Writes k group g. `q`: the group's integers as they are stored (not negative).
   [[gnu::always_inline]] void put(std::size_t g, __m512i q, Superblock& to) const noexcept {
     const __m512i low_byte = _mm512_set1_epi16(255);
     const std::size_t j = g / (64 / kSubBlocks);
@@ -47,7 +48,8 @@ class Planes {
   __m512i even_[kSubBlocks], odd_[kSubBlocks], minus_[kSubBlocks];
 };
 
-// Minima, integers below 64: their bf16 are the top halves of their f32. A row of the tile has two of them.
+// Writes the tile of minima; a row of the tile has two minima of each output. min_of(j) returns the minima of sub-block j, integers
+// below 64, whose bf16 are the upper halves of their floats.
 template <std::size_t kMins, class MinOf>
 [[gnu::always_inline]] inline void put_mins(MinOf min_of, Superblock& to) noexcept {
   for (std::size_t j = 0; j < kMins; j += 2) {
@@ -60,9 +62,11 @@ template <std::size_t kMins, class MinOf>
   for (std::size_t at = 64 * kMins; at < kTileBytes; at += 64) _mm512_store_si512(to.min + at, _mm512_setzero_si512());
 }
 
+// Sums of a row's activations in a superblock: one for each minimum, by which it is multiplied.
 template <PackedForm kForm>
-inline constexpr std::size_t kSums = !form_layout(kForm).has_min ? 0 : form_layout(kForm).kept ? 16 : 8;  // that minima are multiplied by
+inline constexpr std::size_t kSums = !form_layout(kForm).has_min ? 0 : form_layout(kForm).kept ? 16 : 8;
 
+// Unpacks a tile of a form that does not keep the file's blocks.
 template <PackedForm kForm>
 inline void unpack(const std::byte* tile, Superblock& to) noexcept {
   constexpr FormLayout kLayout = form_layout(kForm);
@@ -77,7 +81,7 @@ inline void unpack(const std::byte* tile, Superblock& to) noexcept {
   }
 }
 
-// Of a form that keeps the file's blocks.
+// Unpacks a tile of a form that keeps the file's blocks.
 template <PackedForm kForm>
 inline void unpack_kept(const Grids& grids, const std::byte* tile, Superblock& to) noexcept {
   constexpr OpenIntegers kIntegers = open_integers(kForm);

@@ -1,4 +1,4 @@
-// What tiles do better than the vectors of avx512_vnni, whose table this one is put over.
+// Replaces kernels in the table of avx512_vnni by kernels for the tile unit, where these are faster.
 #include "cpu/kernels/amx/products.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {

@@ -1,11 +1,11 @@
-// The tile unit: eight registers of up to 16 rows of 64 bytes. Thin functions over its instructions, as GCC 12's own
-// intrinsics do not tell the compiler which memory they read.
+// Functions for the instructions of the tile unit, which has eight registers of up to 16 rows of 64 bytes. They replace GCC 12's
+// intrinsics, because those do not tell the compiler which memory they read.
 //
 //   C [rows][16] += A [rows][k] * B [k][16]
 //
-// A's rows are k values in order; a row of B holds, for each of the 16 outputs, the 4 bytes of consecutive k (two bf16
-// or four int8) that meet the same 4 bytes of A. That is how packed panels lie. A product takes a cycle a row of A,
-// however few k it has.
+// A row of A has k values in order. A row of B has, for each of the 16 outputs, 4 bytes of consecutive k (two bf16 or four int8), which
+// are multiplied by the same 4 bytes of a row of A. Packed panels have this order already. A product takes one cycle for each row of A,
+// however few k the row has.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace tessera::cpu::TESSERA_ISA {
 inline constexpr std::size_t kTileRows = 16;
 inline constexpr std::size_t kTileBytes = 1024;
 
-// Rows and bytes a row of each register: what LDTILECFG reads.
+// The shape of each register, rows and bytes a row, in the form that LDTILECFG reads.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -33,8 +33,8 @@ struct alignas(64) TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-// The tiles of one job on its thread: configured at its start, released at its end, so that threads of the host never
-// see a configuration of ours, nor we theirs.
+// Configures the tile registers of this thread for one job, and releases them in the destructor. So the host's code never sees our
+// configuration, and a job never sees the host's.
 class Tiles {
  public:
   explicit Tiles(const TileShapes& shapes) noexcept { asm volatile("ldtilecfg %0" ::"m"(shapes)); }
@@ -53,7 +53,7 @@ template <int kTile>
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
-// The same, of what is read once: it does not push out of L1 what is read often.
+// Loads data that is read only once, so that it does not push out of L1 the data that is read often.
 template <int kTile>
 [[gnu::always_inline]] inline void tile_load_once(const void* from, std::size_t stride) noexcept {
   asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");

@@ -1,5 +1,5 @@
-// Packed integers taken apart with vectors. A vector of 64 bytes holds four consecutive k of each of 16 outputs: a row
-// of a B tile (k group g: k = 4 g to 4 g + 3).
+// Unpacks quantised weights into integers of a byte each. A vector of 64 bytes holds four consecutive k of each of 16 outputs, which
+// is a row of a B tile. K group g has k = 4 g to 4 g + 3.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,12 @@ namespace tessera::cpu::TESSERA_ISA {
   return _mm512_and_si512(_mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
 }
 
-// 16 numbers of f16.
+// Returns 16 numbers of f16 as floats.
 [[gnu::always_inline]] inline __m512 halves_at(const std::byte* at) noexcept {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
 }
 
-// The integers of a tile of 32 k as they are stored (not negative), for each k group: `to(g, q)`.
+// Calls to(g, q) for each k group g of a tile of 32 k. q: the group's integers as they are stored (not negative).
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block32(const std::byte* tile, To to) noexcept {
   if constexpr (kLayout.bits == 8) {
@@ -54,10 +54,11 @@ template <FormLayout kLayout, class To>
   }
 }
 
-// The same of a tile of 256 k: g from 0 to 63.
+// Calls to(g, q) for each k group g of a tile of 256 k: g from 0 to 63.
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block256(const std::byte* tile, To to) noexcept {
-  // The bits above the fourth of a quarter's group v, six-bit ones at bit kAt of the bytes.
+  // Adds the bits above the fourth to `q`, the integers of group v of a quarter (64 k). Integers of six bits have these bits in `bits`,
+  // from bit kAt of each byte on.
   const auto more = [&]<unsigned kAt>(const std::byte* fifth, std::size_t v, __m512i q, __m512i bits) {
     if constexpr (kLayout.bits == 5) {
       return _mm512_mask_add_epi8(q, load_u64(fifth + 8 * v), q, _mm512_set1_epi8(16));
@@ -86,7 +87,7 @@ template <FormLayout kLayout, class To>
   }
 }
 
-// Scales of the sub-blocks of a tile of 256 k, a lane an output: eight with minima, or (6 bits) sixteen.
+// The scales of the sub-blocks of a tile of 256 k, a lane an output: sixteen in forms of 6 bits, else eight, with eight minima.
 template <FormLayout kLayout>
 class SubScales {
  public:
@@ -104,7 +105,7 @@ class SubScales {
     }
   }
 
-  // The scale of sub-block j (of 32 k, or of 16) in each lane.
+  // Returns the scales of sub-block j, which has 32 k, or 16 in forms of 6 bits.
   [[gnu::always_inline]] [[nodiscard]] __m512i scale(std::size_t j) const noexcept {
     return byte(words_[j / 4], j % 4);
   }
