@@ -1,6 +1,6 @@
-// Attention with vectors: the lanes of a tile are keys or dimensions, each with its own chains (docs/numerics.md). Many
-// queries multiply by keys and values that are expanded in scratch once for all of them; few expand them in registers,
-// while they stream by.
+// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/numerics.md). For many
+// queries, keys and values are expanded in scratch, once for all queries. For few queries they are expanded in registers, as they are
+// read.
 #include "cpu/kernels/attention/chunks.hpp"
 #include "cpu/kernels/attention/rows.hpp"
 #include "cpu/kernels/bf16_pairs.hpp"
@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::size_t kQueries = 128;
 constexpr std::size_t kTileFloats = 16 * 32;
-// Sums at once: of some rows, each times one tile, or of fewer times more.
+// Sums that the registers hold at once: rows times tiles.
 constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
-constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // which read what is not expanded
+constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as they are held
 
-// Calls fn(Count<rows>, row, Count<tiles>, tile): as many tiles at a time as there are sums for.
+// Calls fn(Count<rows>, first row, Count<tiles>, first tile) for all rows and all `n` tiles. A call has at most kMostSums sums: rows times
+// tiles.
 template <std::size_t kMostRows, std::size_t kMostSums, class Fn>
 TESSERA_INLINE void by_sums(std::size_t rows, std::size_t n, Fn fn) {
   by_rows<kMostRows>(rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {
@@ -35,7 +36,7 @@ TESSERA_INLINE void put_floats(std::byte* tile, std::size_t row, F32x16 a, F32x1
   store(tile + row * 128 + 64, b);
 }
 
-// Family f32: one chain over all numbers.
+// The matrix product of family f32: each sum is one chain of fused multiply-adds over all numbers.
 template <class From>
 struct Chains {
   static constexpr bool kInterleaves = false;
@@ -52,7 +53,7 @@ struct Chains {
       const std::byte* at[kT];
       for (std::size_t t = 0; t < kT; ++t) at[t] = tiles[t].at;
       for (std::size_t k = 0; k < n; k += 2) {
-        const bool is_last = k + 1 == n;  // nothing lies behind it
+        const bool is_last = k + 1 == n;  // no second number lies behind it
         F32x16Pair b[kT];
         TESSERA_UNROLL
         for (std::size_t t = 0; t < kT; ++t) {
@@ -93,8 +94,9 @@ struct Chains {
   }
 };
 
-// Families bf16 and bf16x3: what tiles do, said with vectors. For each 32 numbers two chains, of the even and the odd
-// ones, and their sum is added; denormals are zeros. In two parts, three times: low high, high low, high high.
+// The matrix product of families bf16 and bf16x3: computes with vectors the same bits as the tile unit. Each 32 numbers have two chains,
+// of the even and of the odd numbers, whose sum is added to the result. Denormals are zeros. With two parts (bf16x3) each 32 numbers are
+// multiplied three times: low by high parts, high by low, high by high.
 template <std::size_t kParts, class From>
 struct PairChains {
   static constexpr bool kInterleaves = false;
@@ -131,7 +133,7 @@ struct PairChains {
     };
     if constexpr (kRegisters == 1) {
       chains(add_even, add_odd);
-    } else {  // registers for half of them
+    } else {  // the registers hold only half of the chains
       chains(add_even);
       chains(add_odd);
     }
@@ -167,7 +169,7 @@ struct PairChains {
 };
 
 #if defined(__AVX512BF16__)
-// Family bf16-pairs: one chain over pairs.
+// The matrix product of family bf16-pairs: each sum is one chain over pairs of numbers.
 template <class From>
 struct Pairs {
   static constexpr bool kInterleaves = false;
@@ -223,7 +225,7 @@ void attend(const AttendJob& job) noexcept {
   Attention<Product, Keys, Values>(job).run();
 }
 
-// Few queries with what is held as it lies, many with what is expanded.
+// Computes a job. Few queries read keys and values as they are held in the pages (FewHeld), many queries read them expanded (Held).
 template <class FewProduct, class FewHeld, class Product, class Held>
 void attend_as_suits(const AttendJob& job) noexcept {
   if (job.rows * job.query_group <= kFewQueries) attend<FewProduct, FewHeld>(job);

@@ -5,7 +5,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// To nearest even, as the high halves of floats; denormals are 0, NaN stays NaN.
+// Rounds to bf16, to nearest even. The results are in the upper halves of the lanes. Denormals become 0, NaN stays NaN.
 TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
   const U32x16 bits = as<U32x16>(x);
   const U32x16 size = bits & broadcast(0x7fffffffu);
@@ -16,7 +16,7 @@ TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
   return (kept | (bits & broadcast(0x80000000u))) & broadcast(0xffff0000u);
 }
 
-// 32 numbers as bf16, one after another; and what that lost, likewise.
+// Store 32 numbers rounded to bf16, one after another. store_both_parts() also stores what rounding lost, rounded to bf16 too.
 TESSERA_INLINE void store_high_parts(std::byte* to, F32x16 a, F32x16 b) {
 #if defined(__AVX512BF16__)
   const __m512bh both = _mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
@@ -42,11 +42,11 @@ TESSERA_INLINE void store_both_parts(std::byte* high, std::byte* low, F32x16 a, 
 #endif
 }
 
-// The two bf16 of each lane, which are of k and k + 1.
+// Return the first (k) and the second (k + 1) bf16 of each lane, as floats.
 TESSERA_INLINE F32x16 even_of(U32x16 pairs) { return as<F32x16>(pairs << 16); }
 TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast(0xffff0000u)); }
 
-// 16 pairs of signed bytes, which bf16 and f32 hold exactly.
+// Return 16 pairs of signed bytes as floats or as bf16, which hold bytes exactly.
 TESSERA_INLINE F32x16Pair floats_of_bytes(const std::byte* at) {
   const I32x16 pairs = load_i16(at);
   return {to_float((pairs << 24) >> 24), to_float(pairs >> 8)};
@@ -63,7 +63,7 @@ TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
 #endif
 }
 
-// 16 pairs of E4M3 (core/float8.hpp), of 1/256 of their size, which bf16 and f32 hold exactly. No operand is a denormal float.
+// Returns 1/256 of 16 pairs of E4M3 (core/float8.hpp) as bf16, which holds these exactly. No operand is a denormal float.
 TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
 #if defined(__AVX512BF16__)
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
@@ -83,7 +83,7 @@ TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
 #endif
 }
 
-// Four signed bytes, each in all lanes.
+// Reads four signed bytes as floats, each into all lanes: low.even, low.odd, high.even, high.odd.
 TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16Pair& high) {
 #if defined(__AVX512F__)
   const __m128i bytes = _mm_cvtsi32_si128(value_at<int>(at));
@@ -96,17 +96,17 @@ TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16P
   high = {lane(2), lane(3)};
 }
 
-// 16 pairs of bytes, each with two signed numbers of four bits, times multipliers: rows of the lower halves and of the upper
-// ones, as bf16, which holds such products of 8 bits exactly.
+// Expands 16 pairs of bytes into two rows of pairs of bf16. A byte has two signed numbers of four bits. The lower numbers times `of_low` go
+// to row `low`, the upper numbers times `of_high` to row `high`. The products have 8 bits, so bf16 holds them exactly.
 TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {
   const I32x16 pairs = load_i16(at);
-  // Of what nobody has written a product may have more than 8 bits: none of them may get into its neighbour.
+  // Memory that nobody has written may give products of more than 8 bits. The mask keeps such bits out of the other number of the pair.
   const auto put = [](std::byte* to, F32x16 even, F32x16 odd) TESSERA_LAMBDA {
     store(to, (as<U32x16>(even) >> 16) | (as<U32x16>(odd) & broadcast(0xffff0000u)));
   };
 #if defined(__AVX512F__)
   const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
-  const auto number = [&](I32x16 nibbles) TESSERA_LAMBDA {  // of the lowest four bits
+  const auto number = [&](I32x16 nibbles) TESSERA_LAMBDA {  // the number in the lowest four bits
     return F32x16{{(native::F)_mm512_permutexvar_ps((__m512i)nibbles.r[0], numbers)}};
   };
   put(low, number(pairs) * of_low.even, number(pairs >> 8) * of_low.odd);
@@ -119,8 +119,8 @@ TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x
 }
 
 #if defined(__AVX512BF16__)
-// Two rows of 16 pairs at once, by shifts: shuffles would take turns with products. `even` has the pairs of the even
-// lanes, of the first row and then of the second, `odd` the others.
+// Expands two rows of 16 pairs of bytes to bf16 at once, by shifts, because shuffles would take turns with products. `even` gets the pairs
+// of the even lanes, eight of the first row and then eight of the second; `odd` gets those of the odd lanes.
 TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte* second, U32x16& even, U32x16& odd) {
   const __m512i one = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)));
   const __m256i other = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second));
@@ -131,7 +131,7 @@ TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte*
   even = (float_of(bytes << 24) >> 16) | float_of(bytes << 16);  // floats of 8 bits are bf16 already
   odd = (float_of(bytes << 8) >> 16) | float_of(bytes);
 }
-// Sums of such pairs: in the place of `even` those of the first row, of `odd` those of the second.
+// Undoes this mixing in sums of these pairs: `even` becomes the sums of the first row, `odd` those of the second row.
 TESSERA_INLINE void unmix_rows(F32x16& even, F32x16& odd) {
   const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const __m512i second = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
@@ -140,7 +140,7 @@ TESSERA_INLINE void unmix_rows(F32x16& even, F32x16& odd) {
   even = of_first;
 }
 
-// 16 pairs of f16, rounded.
+// Returns 16 pairs of f16 rounded to bf16.
 TESSERA_INLINE U32x16 bf16_of_halves(const std::byte* at) {
   const auto* from = reinterpret_cast<const __m256i*>(at);
   const __m512 first = _mm512_cvtph_ps(_mm256_loadu_si256(from)), second = _mm512_cvtph_ps(_mm256_loadu_si256(from + 1));
@@ -148,16 +148,16 @@ TESSERA_INLINE U32x16 bf16_of_halves(const std::byte* at) {
 }
 #endif
 
-// What bf16 holds of numbers of f16, rounded as to_bf16() does; what is left of one has at most 3 bits, so bf16 holds it.
-// Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24, is 65536 times it, exact and even, plus its first 8
-// bits rounded. An infinity becomes NaN, as what is left of it is.
+// Returns numbers of f16 rounded to bf16, with the same bits as to_bf16(). The rest of a number has at most 3 bits, so bf16 holds the
+// rest exactly. By Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number, exact and
+// even, plus its first 8 bits rounded. An infinity becomes NaN, and so does its rest.
 TESSERA_INLINE F32x16 high_of_f16(F32x16 x) {
   const F32x16 scaled = x * broadcast(65537.0f);
   return scaled - (scaled - x);
 }
 
-// Denormal operands and results are zeros while this lives, as the tile instruction TDPBF16PS has it. Nothing that
-// reads or writes memory moves across its ends, and all work does.
+// While this object lives, denormal operands and results are zeros, as in the tile instruction TDPBF16PS. The compiler moves no access to
+// memory across the object's beginning or end, and so no work either, since all work accesses memory.
 class FlushDenormals {
  public:
   [[gnu::always_inline]] FlushDenormals() noexcept : state_(native::fp_state()) {

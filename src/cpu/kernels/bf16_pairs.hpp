@@ -1,6 +1,6 @@
-// Family bf16-pairs: one chain for each output over pairs of numbers, of the odd one and then of the even one, denormals as
-// zeros (docs/numerics.md). That is VDPBF16PS as Intel's manual (volume 2, its operation) has it and Zen 4 does it; only
-// sets with that instruction have the family.
+// Family bf16-pairs: an output is one chain over pairs of numbers, which adds the product of the odd numbers of a pair and then that of
+// the even ones; denormals are zeros (docs/numerics.md). The instruction VDPBF16PS does this according to Intel's manual (volume 2,
+// operation of VDPBF16PS), and on Zen 4. Only sets with this instruction have the family.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -9,13 +9,13 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Pairs of `w`, a lane each, times one pair.
+// Returns acc + the products of each lane's pair in `w` with the pair `x`.
 TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }
 
-// Whether this machine's instruction is the family's: two fused steps, the odd one first, denormals read and made as zeros,
-// tiny judged after rounding.
+// Returns whether this machine's instruction computes as the family is defined: two fused steps, the odd numbers first; denormal operands
+// and results are zeros; and a result counts as denormal if it is denormal after rounding.
 [[gnu::noinline]] static bool pairs_are_as_written() noexcept {
   struct Case {
     float acc;
@@ -25,13 +25,13 @@ TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   constexpr std::uint16_t kOne = 0x3f80, kMinusOne = 0xbf80, kHalfUnit = 0x3380, kTiny = 0x0d80;  // 1, -1, 2^-24, 2^-100
   constexpr std::uint16_t k2p28 = 0x3180, k2p30 = 0x3080, kMinus2p51 = 0xa600;                    // 2^-28, 2^-30, -2^-51
   constexpr Case kCases[] = {
-      {1.0f, {kMinusOne, kHalfUnit}, {kOne, kOne}, 0.0f},      // 1 + 2^-24 is 1, even; then 0
-      {1.0f, {kHalfUnit, kMinusOne}, {kOne, kOne}, 0x1p-24f},  // 1 - 1 is 0; then 2^-24
+      {1.0f, {kMinusOne, kHalfUnit}, {kOne, kOne}, 0.0f},      // 1 + 2^-24 rounds to 1 (ties to even); 1 - 1 is 0
+      {1.0f, {kHalfUnit, kMinusOne}, {kOne, kOne}, 0x1p-24f},  // 1 - 1 is 0; 0 + 2^-24
       {0.0f, {kTiny, 0}, {kHalfUnit, 0}, 0x1p-124f},
       {0.0f, {kTiny, 0}, {k2p28, 0}, 0.0f},                    // 2^-128, a denormal
       {0x1p-127f, {0, 0}, {kOne, kOne}, 0.0f},
       {0x1p-120f, {kTiny, 0}, {k2p30, 0}, 0x1p-120f + 0x1p-130f},  // a product that alone would be a denormal
-      {0x1p-126f, {kTiny, 0}, {kMinus2p51, 0}, 0x1p-126f},         // 2^-126 - 2^-151 rounds up to what is not tiny
+      {0x1p-126f, {kTiny, 0}, {kMinus2p51, 0}, 0x1p-126f},         // 2^-126 - 2^-151 rounds up to 2^-126, which is normal
   };
   for (const Case& one : kCases) {
     std::uint32_t x, w;

@@ -1,4 +1,4 @@
-// Access to the blocks of quantised forms as packed_layout.hpp lays them out, 16 outputs at a time.
+// Reads the blocks of quantised forms, which packed_layout.hpp lays out, 16 outputs at a time.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -6,7 +6,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// A block: eight groups of four k, each 64 bytes whose lane n has the four of output n.
+// A block of 32 k. group() returns one of its eight groups of four k: 64 bytes, whose lane n has the four integers of output n.
 template <PackedForm kForm>
 struct Packed32 {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -26,7 +26,7 @@ struct Packed32 {
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load_f16(block + kLayout.min_at); }
 };
 
-// A superblock: likewise 64 groups, group 16 p + v being v of the p-th 64 k.
+// A superblock of 256 k, in four quarters of 64 k. group() returns group v of quarter p, in the same order of bytes.
 template <PackedForm kForm>
 struct Packed256 {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -48,14 +48,14 @@ struct Packed256 {
     }
   }
 
-  // Scale j of each output.
+  // Returns scale j of each output.
   TESSERA_INLINE I32x16 scale(const std::byte* block, std::size_t j) {
     const std::byte* words = block + kLayout.scales_at;
     const int byte = 8 * static_cast<int>(j % 4);
     if constexpr (kLayout.bits == 6) return (load<I32x16>(words + j / 4 * 64) << (24 - byte)) >> 24;
     return as<I32x16>((four_scales(words, j / 4) >> byte) & broadcast(0xffu));
   }
-  // Minima 4 i to 4 i + 3 of each output, as bytes.
+  // Returns minima 4 i to 4 i + 3 of each output, as the four bytes of its lane.
   TESSERA_INLINE U32x16 four_mins(const std::byte* block, std::size_t i) {
     const std::byte* words = block + kLayout.scales_at;
     const auto second = load<U32x16>(words + 64);

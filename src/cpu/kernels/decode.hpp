@@ -1,5 +1,5 @@
-// Weights of a panel as floats that bf16 holds, [k][16]: what families bf16 and bf16x3 multiply. Of a panel of f16 first
-// those of half of its outputs, then those of the others.
+// Decodes the weights of a panel for families bf16 and bf16x3: to floats that bf16 holds exactly, [k][16 outputs]. A panel of f16 gives
+// the weights of its first 16 outputs, then those of the other 16.
 #pragma once
 
 #include "cpu/kernels/bf16.hpp"
@@ -7,8 +7,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kDecoded = 32;                  // k at a time
-inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // of 16 outputs
+inline constexpr std::size_t kDecoded = 32;                  // k that are decoded at a time
+inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // bytes of these k of 16 outputs
 
 TESSERA_INLINE void store_rounded(std::byte* to, F32x16 value) { store(to, as<F32x16>(to_bf16(value))); }
 
@@ -18,7 +18,7 @@ TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
   store(to + kPlaneBytes, f16 - high);
 }
 
-// The four integers of each lane of a group, less an offset, to fn(j, value).
+// Calls fn(j, value) for j from 0 to 3. value: integer j of each lane of a group, less an offset, as floats.
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   const auto words = as<U32x16>(group);
@@ -42,7 +42,7 @@ TESSERA_INLINE void decode_block32(const std::byte* block, std::byte* to) {
   }
 }
 
-// The 32 k of a superblock from 32 * j on.
+// Decodes the 32 k of a superblock from 32 * j on.
 template <PackedForm kForm>
 TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::byte* to) {
   using From = Packed256<kForm>;
@@ -63,7 +63,7 @@ TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::
   }
 }
 
-// Step `step` of 32 k of a panel; of F16 also what rounding lost, in a second plane.
+// Decodes step `step` (32 k) of a panel. For F16 also stores what rounding to bf16 lost, in a second plane.
 template <PackedForm kForm>
 TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* to) {
   constexpr FormLayout kLayout = form_layout(kForm);

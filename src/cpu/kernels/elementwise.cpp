@@ -1,5 +1,5 @@
-// What is neither a product nor attention, in the one order of docs/numerics.md: sums in 16 lanes (element mod 16) that a
-// fixed tree joins, products and sums rounded separately.
+// Operations that are neither products nor attention, in the order of arithmetic of docs/numerics.md: sums have 16 lanes (element mod 16),
+// which a fixed tree adds up; products and sums are rounded separately.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 
@@ -14,7 +14,7 @@ TESSERA_INLINE float tree_sum(float (&lanes)[16]) {
   return lanes[0];
 }
 
-// The sum of term(x[i]); `term` is of vectors.
+// Returns the sum of term(x[i]). `term` takes and returns vectors of 16 lanes.
 template <class Term>
 TESSERA_INLINE float lane_sum(const float* x, std::size_t n, Term term) {
   F32x16 sum = {};
@@ -27,7 +27,7 @@ TESSERA_INLINE float lane_sum(const float* x, std::size_t n, Term term) {
   return tree_sum(lanes);
 }
 
-// out[i] = fn(x[i], at), 16 at a time; at(y) gives the 16 of another array.
+// Computes out[i] = fn(x[i], at), 16 elements at a time. at(y) returns the 16 elements of another array `y` at the same place.
 template <class Fn>
 TESSERA_INLINE void map(const float* x, std::size_t n, float* out, Fn fn) {
   std::size_t i = 0;
@@ -74,7 +74,7 @@ void l2_norm(const float* x, float eps, float scale, std::size_t n, float* out) 
   map(x, n, out, [&](F32x16 v, auto) TESSERA_LAMBDA { return (v * by) * then; });
 }
 
-// Each element times its own factor, and its partner's times the other.
+// Computes each element as itself times its own factor plus its partner times the partner's factor (rope_factors()).
 void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept {
   const std::size_t n = 2 * n_pairs;
   const float *own = factors, *partners = factors + n;
@@ -91,7 +91,7 @@ void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* he
   }
 }
 
-// What a gate is multiplied by, in all activations but one: the other side as it is.
+// The other side of a gated activation, by which act(gate) is multiplied: as it is, in all activations but ClampedSwiglu.
 struct SideAsItIs {
   TESSERA_INLINE Wide side(Wide v) { return v; }
 };
@@ -125,7 +125,7 @@ struct SquaredRelu : SideAsItIs {  // So et al. 2021
   }
 };
 
-// out[i] = fn(x[i], y[i]).
+// Computes out[i] = fn(x[i], y[i]).
 template <class Fn>
 TESSERA_INLINE void map_wide(const float* x, const float* y, std::size_t n, float* out, Fn fn) {
   std::size_t i = 0;

@@ -1,5 +1,5 @@
-// Points of the IQ1, IQ2 and IQ3 formats' grids with AVX-512: eight or sixteen are gathered at a time, and signs of 64 values are
-// one mask. `block` is an output's block of 256 values, c one of its four parts of 64.
+// Looks up points of the grids of the IQ1, IQ2 and IQ3 formats with AVX-512: eight or sixteen points are gathered at a time, and the
+// signs of 64 values are one mask. `block` is an output's block of 256 values, `c` one of its four quarters of 64.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -7,7 +7,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Whether this set looks such points up.
+// Returns whether this set has these functions for the form.
 [[gnu::always_inline]] constexpr bool has_grid(PackedForm form) {
 #if defined(__AVX512F__)
   return form >= PackedForm::kept_iq3_s && form <= PackedForm::kept_iq1_s;
@@ -19,12 +19,12 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512F__)
 
-// ---- values without their signs; of IQ1, without what moves them ----
+// ---- values without their signs; in IQ1 before they are moved up or down ----
 
-// Eight bytes as indices.
+// Returns eight bytes as indices.
 TESSERA_INLINE __m512i eight_indices(const std::byte* at) { return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))); }
 
-// With the bits of `more` that a lane turns into the mask's place.
+// Adds higher bits to the indices: each lane rotates `more` left by its number in `turns` and takes the bits in `mask`.
 TESSERA_INLINE __m512i with_higher(__m512i indices, std::uint64_t more, __m512i turns, long long mask) {
   const __m512i higher = _mm512_rolv_epi64(_mm512_set1_epi64(static_cast<long long>(more)), turns);
   return _mm512_or_si512(indices, _mm512_and_si512(higher, _mm512_set1_epi64(mask)));
@@ -35,7 +35,7 @@ TESSERA_INLINE __m512i gather(const std::uint32_t* grid, __m512i indices) { retu
 
 template <PackedForm kForm>
 TESSERA_INLINE __m512i points_at(const Grids& grids, const std::byte* block, std::size_t c) {
-  if constexpr (kForm == PackedForm::kept_iq2_xxs) {  // of each eight bytes the first four
+  if constexpr (kForm == PackedForm::kept_iq2_xxs) {  // the first four of each eight bytes are indices
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 2 + 16 * c));
     return gather(grids.iq2_xxs, _mm512_cvtepu8_epi64(_mm_shuffle_epi32(bytes, 0x08)));
   } else if constexpr (kForm == PackedForm::kept_iq2_xs) {
@@ -58,16 +58,16 @@ TESSERA_INLINE __m512i points_at(const Grids& grids, const std::byte* block, std
   }
 }
 
-// ---- which values are negative; of IQ1, moved down ----
+// ---- which values are negative; in IQ1, which are moved down ----
 
-// Seven bits of sign in each byte become eight, an even number of them set.
+// Adds an eighth bit to the seven bits of sign in each byte, so that an even number of bits is set.
 TESSERA_INLINE std::uint64_t even_signs(std::uint64_t sevens) {
   std::uint64_t parity = sevens ^ (sevens >> 4);
   parity ^= parity >> 2;
   parity ^= parity >> 1;
   return sevens | (parity & 0x0101010101010101u) << 7;
 }
-// Of each half the lowest four times seven bits, a byte each.
+// Returns the lowest 28 bits of each 32-bit half as four times seven bits, a byte each.
 TESSERA_INLINE std::uint64_t sevens_of(std::uint64_t halves) {
   halves = (halves & 0x00003fff00003fffu) | (halves & 0x0fffc0000fffc000u) << 2;
   return (halves & 0x007f007f007f007fu) | (halves & 0x3f803f803f803f80u) << 1;
@@ -85,7 +85,7 @@ TESSERA_INLINE __mmask64 negative_at(const std::byte* block, std::size_t c) {
   } else if constexpr (kForm == PackedForm::kept_iq2_s || kForm == PackedForm::kept_iq3_s) {
     return value_at<std::uint64_t>(block + (kForm == PackedForm::kept_iq2_s ? 34 : 74) + 8 * c);
   } else if constexpr (kForm == PackedForm::kept_iq1_s) {
-    const std::uint64_t more = value_at<std::uint32_t>(block + 34 + 4 * c);  // of 32 values each the bits 15 and 31
+    const std::uint64_t more = value_at<std::uint32_t>(block + 34 + 4 * c);  // bit 15 is for the first 32 values, bit 31 for the other 32
     return ((more >> 15 & 1u) | (more >> 31) << 32) * 0xffffffffu;
   } else {
     const std::uint64_t more = value_at<std::uint32_t>(block + 32 + 4 * c);
@@ -98,11 +98,11 @@ TESSERA_INLINE __mmask64 negative_at(const std::byte* block, std::size_t c) {
 
 // ---- scales ----
 
-// Of each 16 values, as bytes.
+// Returns the scale of each 16 values, as bytes.
 template <PackedForm kForm>
 TESSERA_INLINE __m128i scales_of(const std::byte* block) {
   __m128i scales;
-  if constexpr (kForm == PackedForm::kept_iq1_m) {  // four words of four times three bits
+  if constexpr (kForm == PackedForm::kept_iq1_m) {  // four words, each with four scales of three bits
     const __m128i words = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + 48));
     const __m256i each = _mm256_permutexvar_epi16(_mm256_set_epi16(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0), _mm256_castsi128_si256(words));
     const __m256i threes = _mm256_srlv_epi16(each, _mm256_set1_epi64x(0x0009000600030000));
@@ -110,7 +110,7 @@ TESSERA_INLINE __m128i scales_of(const std::byte* block) {
   } else if constexpr (kForm == PackedForm::kept_iq2_xs || kForm == PackedForm::kept_iq2_s) {
     const __m128i pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + (kForm == PackedForm::kept_iq2_xs ? 66 : 74)));
     scales = _mm_and_si128(_mm_unpacklo_epi8(pairs, _mm_srli_epi16(pairs, 4)), _mm_set1_epi8(15));
-  } else {  // of each 32: twice
+  } else {  // a scale is for 32 values, so it is stored twice
     __m128i eight;
     if constexpr (kForm == PackedForm::kept_iq3_s) {
       const __m128i pairs = _mm_cvtsi32_si128(static_cast<int>(value_at<std::uint32_t>(block + 106)));
@@ -128,7 +128,7 @@ TESSERA_INLINE __m128i scales_of(const std::byte* block) {
   return _mm_or_si128(_mm_add_epi8(scales, scales), _mm_set1_epi8(1));  // 2 * scale + 1
 }
 
-// Times this, d is the scale of the grid's values.
+// Factor by which d is multiplied, so that it is the scale of the grid's values.
 template <PackedForm kForm>
 inline constexpr float kGridFactor = kForm == PackedForm::kept_iq3_s ? 1.0f : kForm == PackedForm::kept_iq3_xxs ? 0.25f : 0.125f;
 
@@ -140,7 +140,7 @@ TESSERA_INLINE std::uint16_t half_at(const std::byte* block) {
   return static_cast<std::uint16_t>(d);
 }
 
-// Of 16 outputs' blocks.
+// Returns d times kGridFactor for the blocks of 16 outputs.
 template <PackedForm kForm>
 TESSERA_INLINE F32x16 grid_d(const std::byte* tile) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes / kPanel;

@@ -1,5 +1,6 @@
-// One row by a tile of the IQ2 and IQ3 formats with AVX-512: an output's 64 values are multiplied where they were looked up, the
-// row's bytes with their signs, and not made lanes of 16 outputs. A superblock's sum is one of integers, whatever their order.
+// Multiplies one row by a tile of the IQ2 and IQ3 formats with AVX-512. 64 values of one output at a time are multiplied as they were
+// looked up, without transposing them into lanes of 16 outputs; the row's bytes take the values' signs. The sum over a superblock is one
+// of integers, so their order does not matter.
 #pragma once
 
 #include "cpu/kernels/grid_points.hpp"
@@ -11,7 +12,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512F__)
 
-// For _mm512_shuffle_epi8: of sixteen bytes, those of part c, each in both words of four lanes.
+// Indices for _mm512_shuffle_epi8: take the four scales of quarter c from sixteen bytes, each into both words of four lanes.
 struct ScaleWords {
   std::uint8_t at[64];
 
@@ -21,17 +22,17 @@ struct ScaleWords {
 };
 alignas(64) constexpr ScaleWords kScaleWords[4] = {ScaleWords(0), ScaleWords(1), ScaleWords(2), ScaleWords(3)};
 
-// Lane n of the result is the sum of lanes of sums[n].
+// Returns a vector whose lane n is the sum of the lanes of sums[n].
 TESSERA_INLINE I32x16 lane_sums(I32x16 (&sums)[16]) {
   const auto pair = [](__m512i a, __m512i b) TESSERA_LAMBDA { return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)); };
   const auto four = [](__m512i a, __m512i b) TESSERA_LAMBDA { return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)); };
-  __m512i fours[4];  // each quarter has sums of outputs 4 i to 4 i + 3
+  __m512i fours[4];  // each quarter of fours[i] has sums of outputs 4 i to 4 i + 3
   TESSERA_UNROLL
   for (std::size_t i = 0; i < 4; ++i) {
     const auto at = [&](std::size_t n) TESSERA_LAMBDA { return (__m512i)sums[4 * i + n].r[0]; };
     fours[i] = four(pair(at(0), at(1)), pair(at(2), at(3)));
   }
-  const auto halves = [](__m512i a, __m512i b) TESSERA_LAMBDA {  // quarters 0 + 1 and 2 + 3 of a, then of b
+  const auto halves = [](__m512i a, __m512i b) TESSERA_LAMBDA {  // adds quarters 0 + 1 and 2 + 3 of a, then of b
     return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
   };
   return {{(native::I)halves(halves(fours[0], fours[1]), halves(fours[2], fours[3]))}};
@@ -51,7 +52,7 @@ TESSERA_INLINE void multiply_grid_row(const LinearJob& job, const Grids& grids, 
     TESSERA_UNROLL
     for (std::size_t n = 0; n < kPanel; ++n) {
       const std::byte* block = tile + n * kBytes;
-      const __m512i points = points_at<kForm>(grids, block, c);  // at most 62: pairs of products are words
+      const __m512i points = points_at<kForm>(grids, block, c);  // at most 62, so that the sum of two products fits a word
       const __m512i with_signs = _mm512_mask_sub_epi8(x, negative_at<kForm>(block, c), _mm512_setzero_si512(), x);
       const __m512i four = _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(scales[n])));
       const I32x16 scale = {{(native::I)_mm512_shuffle_epi8(four, words)}};

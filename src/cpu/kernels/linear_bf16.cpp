@@ -1,5 +1,5 @@
-// Families bf16 and bf16x3: the chains that a tile instruction (TDPBF16PS) has, by fused multiply-adds. Every 32 k two
-// chains from 0, over the even and the odd k, are added to the output; denormals count as zeros (docs/numerics.md).
+// Families bf16 and bf16x3: computes with fused multiply-adds the same bits as the tile instruction TDPBF16PS. Every 32 k have two chains
+// that start from 0, over the even and over the odd k; their sum is added to the output. Denormals count as zeros (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/decode.hpp"
 #include "cpu/kernels/parts.hpp"
@@ -11,12 +11,12 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : 2;
-constexpr std::size_t kAskingRows = 2;  // from which products of bf16 take longer than memory
+constexpr std::size_t kAskingRows = 2;  // rows from which on products of bf16 take longer than reading the weights
 constexpr std::size_t kF16Rows = 2, kF16Vectors = panel_outputs(PackedForm::f16) / kPanel;
-constexpr std::size_t kF16Beside = kRegisters == 1 ? kF16Vectors : 1;  // that the registers hold
+constexpr std::size_t kF16Beside = kRegisters == 1 ? kF16Vectors : 1;  // vectors whose sums the registers hold at once
 constexpr std::size_t kManyRows = 3;
-constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // likewise
-constexpr std::size_t kMostRows = 96;  // of a task
+constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors whose sums the registers hold at once
+constexpr std::size_t kMostRows = 96;  // rows of a task, at most
 
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void add_chains(const F32x16 (&even)[kR][kP], const F32x16 (&odd)[kR][kP], F32x16 (&acc)[kR][kP]) {
@@ -26,7 +26,7 @@ TESSERA_INLINE void add_chains(const F32x16 (&even)[kR][kP], const F32x16 (&odd)
   }
 }
 
-// bf16 weights as they stream from memory, one panel after another.
+// Multiplies bf16 weights as they stream from memory, one panel after another.
 void few_rows(const LinearJob& job) noexcept {
   const FlushDenormals flush;
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
@@ -56,7 +56,7 @@ void few_rows(const LinearJob& job) noexcept {
   }
 }
 
-// acc[r][p] += one step of 32 k: x [r][32] floats, weights [vector p][32][16] floats.
+// Adds one step of 32 k to the sums acc[r][p] of rows r and vectors p. x: floats [row][k]. weights: floats [vector][k][output].
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* x,
                              std::size_t x_stride, F32x16 (&acc)[kR][kP]) {
@@ -79,18 +79,18 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
   add_chains(even, odd, acc);
 }
 
-// 32 bf16 as floats.
+// Stores 32 bf16 as floats.
 TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to, as<U32x16>(load_i16(from)) << 16);
   store(to + 64, as<U32x16>(load_i16(from + 32)) << 16);
 }
 
-// acc[r][v] += one step of 32 k: x [r][plane][32] floats, `weights` at vector 0's of an f16 panel's tile; ask() at each
-// two k.
+// Adds one step of 32 k to the sums acc[r][v] of rows r and vectors v. x: floats [row][plane][k]. `weights`: the first vector in the tile
+// of an f16 panel. Calls ask(weights) at each two k.
 template <std::size_t kR, std::size_t kV>
 TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], auto ask,
                                  F32x16 (&acc)[kR][kV]) {
-  F32x16 even[3][kR][kV] = {}, odd[3][kR][kV] = {};  // of the three products
+  F32x16 even[3][kR][kV] = {}, odd[3][kR][kV] = {};  // chains of the three products: low by high parts, high by low, high by high
 #pragma GCC unroll 2
   for (std::size_t k = 0; k < 32; k += 2, weights += 64 * kF16Vectors) {
     ask(weights);
@@ -99,7 +99,7 @@ TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[
     for (std::size_t v = 0; v < kV; ++v) {
       const F32x16Pair w = {load_f16(weights + 32 * v), load_f16(weights + 32 * (v + kF16Vectors))};
       w_high[v] = {high_of_f16(w.even), high_of_f16(w.odd)};
-      w_low[v] = {w.even - w_high[v].even, w.odd - w_high[v].odd};  // exact, and few enough bits
+      w_low[v] = {w.even - w_high[v].even, w.odd - w_high[v].odd};  // exact, and bf16 holds it
     }
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
@@ -121,8 +121,8 @@ TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[
   for (std::size_t product = 0; product < 3; ++product) add_chains(even[product], odd[product], acc);
 }
 
-// Panels of f16 as they stream from memory, for so few rows that it costs less to split the weights in registers than to
-// write both halves out.
+// Multiplies panels of f16 as they stream from memory. With few rows it costs less to split the weights in registers than to write both
+// parts to scratch.
 void few_rows_f16(const LinearJob& job) noexcept {
   constexpr std::size_t kTileBytes = form_layout(PackedForm::f16).tile_bytes;
   const FlushDenormals flush;
@@ -132,7 +132,7 @@ void few_rows_f16(const LinearJob& job) noexcept {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       F32x16 acc[kF16Vectors / kF16Beside][kR][kF16Beside] = {};
       for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step, weights += kTileBytes) {
-        if (!job.ahead.all_lines) prefetch(weights, kTileBytes, job.ahead);  // all are too many at once
+        if (!job.ahead.all_lines) prefetch(weights, kTileBytes, job.ahead);  // all lines at once would be too many
         alignas(64) std::byte x[kR][2][128];  // [row][plane][32] floats
         TESSERA_UNROLL
         for (std::size_t r = 0; r < kR; ++r) {
@@ -157,8 +157,8 @@ void few_rows_f16(const LinearJob& job) noexcept {
   }
 }
 
-// Of a form: vectors of 16 outputs of a panel, panels and vectors that are decoded at a time, planes (of F16 what bf16
-// holds of a number, and the rest).
+// Sizes for a form: vectors of 16 outputs in a panel, panels and vectors that are decoded at a time, and planes. F16 has two planes: the
+// numbers rounded to bf16, and the rest.
 template <PackedForm kForm>
 struct Decoded {
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
@@ -168,8 +168,8 @@ struct Decoded {
   static constexpr std::size_t kXAt = kMostRows * kManyVectors * 64, kXBytes = kPlanes * 128;
 };
 
-// In scratch: [rows][vectors][16] sums; [rows][planes][32] x; [vectors][planes][32][16] weights. A step of 32 k is
-// decoded, multiplied with all rows, then the next.
+// Multiplies kP panels: a step of 32 k is decoded and multiplied by all rows, then the next step. Scratch: sums [rows][vectors][16
+// outputs]; x [rows][planes][32 k]; weights [vectors][planes][32 k][16 outputs].
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Decoded<kForm>;

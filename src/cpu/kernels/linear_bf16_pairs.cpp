@@ -10,11 +10,11 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kRows = 8, kPanels = 2;   // of a tile
-constexpr std::size_t kAskingRows = 7;          // from which products take longer than memory
-constexpr std::size_t kMostRows = 256;          // of a task
+constexpr std::size_t kRows = 8, kPanels = 2;   // rows and panels of a tile, at most
+constexpr std::size_t kAskingRows = 7;          // rows from which on products take longer than reading the weights
+constexpr std::size_t kMostRows = 256;          // rows of a task, at most
 
-// acc[r][p] += rows r times panels p over `pairs` pairs of k; step() at each.
+// Adds `pairs` pairs of k to the sums acc[r][p] of rows r and panels p. Calls step(weights) at each pair.
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, const std::byte* x,
                              std::size_t x_stride, std::size_t pairs, auto step, F32x16 (&acc)[kR][kP]) {
@@ -32,9 +32,9 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
   }
 }
 
-// Panels as they stream from memory, or for many rows from L2 (of 14,336 inputs a pair is as large). Of one tile of rows one
-// after another: a core reads one stream so much faster than two that it makes up for a row's single chain. Of more in
-// pairs, which multiply twice by each pair of a row that is loaded.
+// Multiplies panels as they stream from memory, or for many rows from L2, which two panels of 14,336 inputs fill. If the rows fit one
+// tile, one panel after another: a core reads one stream so much faster than two that this makes up for having a single chain a row.
+// With more rows, two panels side by side, so that each pair of k that is loaded from a row is multiplied twice.
 void all_rows(const LinearJob& job) noexcept {
   const auto side_by_side = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::size_t pairs = (job.inputs + 1) / 2;

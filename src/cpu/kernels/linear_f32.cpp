@@ -1,5 +1,5 @@
-// Family f32: one chain of fused multiply-adds over k for each output (docs/numerics.md). Weights of 16 bits are floats as
-// soon as they are read.
+// Family f32: one chain of fused multiply-adds over k for each output (docs/numerics.md). Weights of 16 bits are converted to floats before
+// they are multiplied.
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
@@ -11,47 +11,48 @@ namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
-constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // of many rows: what the registers hold
-constexpr std::size_t kMostRows = 256;  // of a task: where halves become floats first, they do so once for all of them
-// k at a time with all rows: the weights of as many stay in L2, and sums wait in scratch seldom.
+constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
+constexpr std::size_t kMostRows = 256;  // rows of a task, at most. 16-bit weights that are stored as floats are converted once a task
+// k that are multiplied at a time by all rows: their weights stay in L2, and sums do not often go to scratch.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
-// Of a panel of a form: vectors of 16 outputs, bytes of two k, and what streaming takes. One vector's chain, of four
-// cycles a k, is no slower than memory in F32; of halves there are twice as many, so that two are faster than one.
+// Sizes for a form: vectors of 16 outputs in a panel, bytes of two k of a panel, and sizes for streaming. One vector's chain takes four
+// cycles a k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains are faster than one.
 template <PackedForm kForm>
 struct Streamed {
-  static constexpr bool kHalves = kForm != PackedForm::f32;  // of 32 bits
+  static constexpr bool kHalves = kForm != PackedForm::f32;  // true: weights of 16 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
-  // Rows of a task. Where a register holds 16 lanes, halves are converted beside the products, tile by tile.
+  // Rows of a task that streams, at most. Where a register holds 16 lanes, 16-bit weights always stream: each tile of rows converts them
+  // beside its products.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
-  // Rows up to which two panels of one vector are multiplied side by side.
+  // Rows up to which two panels of one vector each are multiplied side by side; 1: never.
   static constexpr std::size_t kPairedRows =
       kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kMostStreamed : 2;
   static constexpr std::size_t kRows = kVectors > 1 && kRegisters > 1 ? kFewRows / kVectors : kFewRows;
-  static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // from which products take longer than memory
-  static constexpr std::size_t kManyPanels = kHalves ? 1 : kTileVectors;  // halves have tiles of one vector
+  static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // rows from which on products take longer than reading the weights
+  static constexpr std::size_t kManyPanels = kHalves ? 1 : kTileVectors;  // with 16-bit weights, tiles have one vector
   static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
 
-  // Two k of a panel's vector v.
+  // Returns two k of a panel's vector v.
   TESSERA_INLINE F32x16Pair pair(const std::byte* at, std::size_t v) {
     if constexpr (kForm == PackedForm::f16) {
       return {load_f16(at + 32 * v), load_f16(at + 32 * v + 64)};
     } else if constexpr (kForm == PackedForm::bf16) {
       const auto pairs = kept(load<U32x16>(at));
-      return {kept(even_of(pairs)), kept(odd_of(pairs))};  // else g++ has too few registers in avx2
+      return {kept(even_of(pairs)), kept(odd_of(pairs))};  // without kept() g++ runs out of registers in avx2
     } else {
       return {load<F32x16>(at), load<F32x16>(at + 64)};
     }
   }
-  // The last of an odd number of them: F32 has nothing beyond it.
+  // Returns the last k, if the number of inputs is odd. In F32 no further k lies behind it.
   TESSERA_INLINE F32x16 one(const std::byte* at, std::size_t v) {
     if constexpr (kHalves) return pair(at, v).even;
     else return load<F32x16>(at);
   }
 };
 
-// Rows r times vectors v of some panels as they stream from memory: acc[r][v]; step() at each kPairs pairs of k.
+// Multiplies rows r by vectors v of some panels as they stream from memory, into acc[r][v]. Calls step(weights) at each kPairs pairs of k.
 template <PackedForm kForm, std::size_t kPairs, std::size_t kR, std::size_t kV>
 TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, const std::byte* x, std::size_t x_stride,
                            std::size_t inputs, auto step, F32x16 (&acc)[kR][kV]) {
@@ -59,7 +60,7 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
   const auto panel = [&](const std::byte* at, std::size_t v) TESSERA_LAMBDA {
     return at + v / From::kVectors * panel_bytes;
   };
-  constexpr std::size_t kBeside = kRegisters == 1 ? kV : 1;  // vectors that registers hold beside the sums
+  constexpr std::size_t kBeside = kRegisters == 1 ? kV : 1;  // vectors of weights that the registers hold beside the sums
   const auto add = [&](std::size_t first, const std::byte* values, const F32x16(&w)[kBeside]) TESSERA_LAMBDA {
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
@@ -101,8 +102,8 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
   }
 }
 
-// Panels one after another, or in pairs. Of one row always one after another: a core reads one stream so much faster
-// than two that it makes up for the chain.
+// Multiplies panels one after another, or two side by side. With one row, always one after another: a core reads one stream so much
+// faster than two that this makes up for having a single chain.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using From = Streamed<kForm>;
@@ -131,8 +132,9 @@ void few_rows(const LinearJob& job) noexcept {
   by_panels<1>(job.panels, multiply);
 }
 
-// sums[r][p], of kV vectors a row, += rows r times vectors p over k of `depth`: floats, [k][16] of each. A function of
-// its own: inlined into AVX-512, one of 24 sums was in memory, a chain that took 1.2 times as long as all products on Zen 5.
+// Adds `depth` k to the sums of rows r and vectors p in scratch, or starts them if `first`. weights: floats [vector][k][16 outputs],
+// `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined, because inlined with AVX-512 one of 24 sums was
+// in memory, and its chain alone took 1.2 times as long as all products on Zen 5.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
 [[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
                                 std::size_t depth, std::byte* sums, bool first) noexcept {
@@ -154,14 +156,15 @@ template <std::size_t kR, std::size_t kP, std::size_t kV>
 
 template <PackedForm kForm>
 constexpr std::size_t kAccBytes = kMostRows * Streamed<kForm>::kManyVectors * 64;
-constexpr std::size_t kChunkBytes = kChunk * 64;  // of 16 outputs, as floats
+constexpr std::size_t kChunkBytes = kChunk * 64;  // bytes of a chunk of 16 outputs, as floats
 
-// Some k of the panels with all rows, then the next: sums wait in scratch, halves become floats there.
+// Multiplies kP panels: a chunk of k by all rows, then the next chunk. Between chunks the sums wait in scratch. 16-bit weights are
+// converted to floats in scratch.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Streamed<kForm>;
   constexpr std::size_t kV = kP * From::kVectors, kBeside = kV < kTileVectors ? kV : kTileVectors, kTiles = kV / kBeside;
-  constexpr bool kAsks = kTileVectors == 1;  // F32 in four panels comes as fast unasked
+  constexpr bool kAsks = kTileVectors == 1;  // four panels of F32 arrive as fast without prefetching
   for (std::size_t k = 0; k < job.inputs; k += kChunk) {
     const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk;
     const std::size_t at = k / 2 * From::kPairBytes, chunk = kChunk / 2 * From::kPairBytes;
@@ -204,7 +207,8 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Rows from which it pays to have weights as floats in memory, measured; streamed, halves are converted tile by tile.
+// Returns the rows from which on it pays to have weights as floats in scratch (measured). When weights stream, each tile of rows converts
+// 16-bit weights anew.
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;

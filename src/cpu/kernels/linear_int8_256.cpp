@@ -1,5 +1,5 @@
-// Family int8 on superblocks of 256: sub-block scales and minima are integers and so is everything within a superblock;
-// one or two float steps each (docs/numerics.md).
+// Family int8 on superblocks of 256. The scales and minima of sub-blocks are integers, and so are all sums within a superblock. Each
+// superblock is added to the output in one float step, or in two if it has minima (docs/numerics.md).
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
@@ -9,15 +9,19 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// Rows of a tile over one panel, and rows x panels of a tile over unpacked weights: what the registers hold.
+// Rows of a tile that multiplies one panel as it streams, and panels and rows of a tile that multiplies unpacked weights. The registers
+// limit them.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 6 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
-constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums
-constexpr std::size_t kMostRows = 256;  // of a task
-constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // superblocks, from what is unpacked to what is asked for
+constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums each
+constexpr std::size_t kMostRows = 256;  // rows of a task, at most
+constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // superblocks from the one that is unpacked to the one that is prefetched
 
-// A superblock's scales, widened: [8 or 16][16] i32, or if kPairs [8 or 16][16][2] words, each twice; [2][16][4]
-// minima; [16] f32 d; [16] f32 dmin; if kPairs and of 6 bits [8][16][2] words, the scales of two sub-blocks each.
+// The head of an unpacked superblock, its scales and minima. "Outputs" are the 16 outputs of the panel.
+//   scales      [8 or 16 sub-blocks][outputs] i32; with kPairs each scale is a word, stored twice in its lane
+//   kMinsAt     [minima 0 to 3, minima 4 to 7][outputs][4] bytes
+//   kDAt        [outputs] f32; kDminAt: [outputs] f32
+//   kTwosAt     with kPairs and 6 bits only: [8 pairs of sub-blocks][outputs][2] words, the scales of both sub-blocks
 constexpr std::size_t kMinsAt = 1024, kDAt = 1152, kDminAt = 1216, kTwosAt = 1280;
 constexpr std::size_t kHeadBytes = kTwosAt + (kPairs ? 512 : 0);
 
@@ -47,7 +51,7 @@ TESSERA_INLINE void unpack_head(const std::byte* block, std::byte* to) {
   }
 }
 
-// A superblock unpacked: [64][64] q, and the head.
+// An unpacked superblock: q [64 groups of four k][16 outputs][4 k], then the head.
 template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -67,7 +71,7 @@ struct Unpacked {
   }
 };
 
-// Prepared rows (int8x256) from some superblock on.
+// The places of prepared rows (int8x256), from one row and one superblock on.
 struct Rows {
   const std::byte *q, *scales, *sums, *parts;
   std::size_t stride;
@@ -80,7 +84,8 @@ struct Rows {
   }
 };
 
-// What sums of pairs of 6 bits begin with: -offset * the sum over sub-blocks of scale * (sum of x).
+// Sets `sum` to the value with which sums of 6-bit integers begin under kPairs, whose products do not subtract the offset:
+// -offset * (the sum over sub-blocks of scale * (sum of x)).
 template <int kOffset, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
   static_assert(kOffset == 32);
@@ -100,7 +105,7 @@ TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride,
   for (std::size_t i = 0; i < kR * kP; ++i) sum[i / kP][i % kP] = broadcast(0) - (of_x[i / kP][i % kP] << 5);
 }
 
-// Sums over a sub-block of (q - offset) * x, times the sub-block's scale, over all sub-blocks; step() at each.
+// Adds to sum[r][p], for each sub-block: the sub-block's scale times the sum of (q - offset) * x. Calls step(sub-block) at each.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
                                       std::size_t head_stride, const Rows& x, auto step,
@@ -133,7 +138,7 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
           TESSERA_UNROLL
           for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
         }
-        // Groups are counted from the 64 k on, here and above: else g++ computes more addresses than it can hold.
+        // Groups are counted from the beginning of the 64 k, here and above; otherwise g++ computes more addresses than registers hold.
         TESSERA_UNROLL
         for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; ++v) {
           multiply_group<kBits>(
@@ -151,7 +156,7 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
   }
 }
 
-// One row's sum of minima times sums of x, over one panel.
+// Returns the sum of minima times sums of x, for one row and one panel's superblock.
 TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* parts) {
   const auto first = load<U8x64>(head + kMinsAt), second = load<U8x64>(head + kMinsAt + 64);
   const auto dot = [&](const std::byte* at) TESSERA_LAMBDA {
@@ -165,7 +170,7 @@ TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* part
   return dot(parts) + (dot(parts + 8) << 7);
 }
 
-// acc[r][p] += rows r times panels p over one superblock.
+// Adds one superblock to acc[r][p], the sums of rows r and panels p.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
                              std::size_t head_stride, const Rows& x, auto step, F32x16 (&acc)[kR][kP]) {
@@ -186,7 +191,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
   }
 }
 
-// Panels one after another, as they stream from memory.
+// Multiplies panels one after another, as they stream from memory.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using Weights = Packed256<kForm>;
@@ -195,7 +200,7 @@ void few_rows(const LinearJob& job) noexcept {
     const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const auto step = [&](std::size_t sub) TESSERA_LAMBDA {
-        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;  // a burst would stall what follows
+        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;  // bytes a step: a burst would stall what follows
         ask.step(weights + sub * kPart, 0, kPart);
       };
       F32x16 acc[kR][1] = {};
@@ -213,7 +218,7 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// A superblock of the panels is unpacked, multiplied with all rows, then the next: sums wait in scratch.
+// Multiplies kP panels: a superblock is unpacked and multiplied by all rows, then the next superblock. In between the sums wait in scratch.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Unpacked<kForm>;
@@ -245,7 +250,7 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Rows from which it pays to unpack the weights, measured (docs/kernels.md, "Unpacking or streaming").
+// Returns the rows from which on it pays to unpack the weights, measured (docs/kernels.md, "Unpacking or streaming").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;

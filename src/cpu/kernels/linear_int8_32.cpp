@@ -1,4 +1,5 @@
-// Family int8 on blocks of 32: exact integer dot products of a block, one float step a block (docs/numerics.md).
+// Family int8 on blocks of 32. The dot product over a block is an exact integer; each block is added to the output in one float step, or
+// in two if it has minima (docs/numerics.md).
 #include <type_traits>
 
 #include "cpu/kernels/blocks.hpp"
@@ -11,20 +12,20 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// Rows of a tile over one panel, and panels of a tile over unpacked weights: what the registers hold.
+// Rows of a tile that multiplies one panel as it streams, and panels of a tile that multiplies unpacked weights. The registers limit them.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCentredBytes ? 3 : 2;
 constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
-constexpr std::size_t kManyPanels = 4;  // of a task
-constexpr std::size_t kMostRows = 256;  // of a task
+constexpr std::size_t kManyPanels = 4;  // panels of a task that unpacks
+constexpr std::size_t kMostRows = 256;  // rows of a task, at most
 
-// The same unpacked: [8][64] q, [16] f32 d, [16] f32 m.
+// A block of 32 k, unpacked: q [8 groups of four k][16 outputs][4 k], then f32 d [16 outputs], then with minima f32 m [16 outputs].
 template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.has_min ? 640 : 576;
-  static constexpr std::size_t kRows = kRegisters == 1 || kPairs ? 3 : kFewRows;  // of a tile
-  static constexpr std::size_t kChunk = 8;        // blocks at once: they stay in L1
-  static constexpr std::size_t kBlockBytes = 32;  // of a row as it is multiplied
+  static constexpr std::size_t kRows = kRegisters == 1 || kPairs ? 3 : kFewRows;  // rows of a tile, at most
+  static constexpr std::size_t kChunk = 8;        // blocks that are unpacked at once: they stay in L1
+  static constexpr std::size_t kBlockBytes = 32;  // bytes of a row's block as it is multiplied
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t g) { return load<U8x64>(block + 64 * g); }
   TESSERA_INLINE F32x16 d(const std::byte* block) { return load<F32x16>(block + 512); }
@@ -44,7 +45,7 @@ struct Unpacked {
 template <PackedForm kForm>
 using Many = std::conditional_t<kWords && kForm == PackedForm::block32_8, Words, Unpacked<kForm>>;
 
-// Prepared rows (int8x32) from some block on.
+// The places of prepared rows (int8x32), from one row and one block on.
 struct Rows {
   const std::byte* q;
   std::size_t q_stride, q_block;  // bytes from row to row, from block to block
@@ -64,7 +65,7 @@ struct Rows {
   }
 };
 
-// dot[r][p] += a block of panels p times rows r.
+// Adds one block to dot[r][p], the dot products of rows r and panels p.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride, const std::byte* q, std::size_t stride,
                              I32x16 (&dot)[kR][kP]) {
@@ -77,7 +78,7 @@ TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride,
   }
 }
 
-// acc[r][p] += rows r times panels p over some blocks; step() at each.
+// Adds `blocks` blocks to acc[r][p], the sums of rows r and panels p. Calls step(weights) at each block.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const Rows& x, std::size_t blocks,
                              auto step, F32x16 (&acc)[kR][kP]) {
@@ -109,7 +110,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
   }
 }
 
-// Panels one after another, as they stream from memory.
+// Multiplies panels one after another, as they stream from memory.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   constexpr std::size_t kBlock = Packed32<kForm>::kStride;
@@ -128,8 +129,8 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Some blocks of the panels are unpacked, multiplied with all rows, then the next. In scratch: [rows][panels][16] sums,
-// unpacked panels, and where those are of words, the rows' numbers of these blocks as words.
+// Multiplies kP panels: some blocks are unpacked and multiplied by all rows, then the next blocks. Scratch: sums [rows][panels][16
+// outputs]; the unpacked blocks; and if these are words, the rows' numbers of these blocks as words.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Many<kForm>;
@@ -176,7 +177,7 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Rows from which it pays to unpack the weights, measured (docs/kernels.md, "Unpacking or streaming").
+// Returns the rows from which on it pays to unpack the weights, measured (docs/kernels.md, "Unpacking or streaming").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;

@@ -1,5 +1,5 @@
-// Products by weights that keep the file's blocks: a tile of 16 outputs is opened once, and all rows of the task multiply
-// by what came of it, in the order of their family (docs/numerics.md).
+// Products with weights that keep the file's blocks. A tile of 16 outputs is opened once (open_kept.hpp), into integers and scales, and
+// multiplied by all rows of the task, in the order of arithmetic of the family (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/grid_row.hpp"
 #include "cpu/kernels/kept_row.hpp"
@@ -13,12 +13,12 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kTileRows = kRegisters == 1 ? 6 : 2;  // what the registers hold
-constexpr std::size_t kMostRows = 256;                      // of a task
+constexpr std::size_t kTileRows = kRegisters == 1 ? 6 : 2;  // rows that are multiplied at once, limited by the registers
+constexpr std::size_t kMostRows = 256;                      // rows of a task, at most
 constexpr std::size_t kAccBytes = kMostRows * 64;
-constexpr std::size_t kMostK = 256;  // of a tile
+constexpr std::size_t kMostK = 256;  // k of a tile, at most
 
-// dot[r] += the k of kGroups groups from g on of rows r.
+// Adds kGroups groups of four k of an open tile, from group g on, to dot[r], the dot products of rows r.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR>
 TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byte* q, std::size_t stride,
                              I32x16 (&dot)[kR][1]) {
@@ -28,7 +28,7 @@ TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byt
 
 // ---- int8: small blocks ----
 
-// acc[r] += one step of float for as many k as share a scale, 16 or 32.
+// Adds a tile to acc[r], the sums of rows r, with one float step for each 16 or 32 k that share a scale.
 template <PackedForm kForm, std::size_t kR>
 TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
                                    F32x16 (&acc)[kR][1]) {
@@ -45,7 +45,7 @@ TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, s
       const auto sum = value_at<std::int32_t>(x + r * job.x_stride + layout.sums + 4 * block);
       dot[r][0] = kStep == 32 ? start<kIntegers.bits, kIntegers.offset>(sum) : broadcast(0);
     }
-    if constexpr (kStep == 16) {  // rows have no sums of half a block: they are multiplied by the offset
+    if constexpr (kStep == 16) {  // prepared rows have no sums of 16 k, so they are multiplied by the offset
       const auto offset = as<U8x64>(broadcast(static_cast<std::uint32_t>(kIntegers.offset) * 0x01010101u));
       multiply_groups<kIntegers.bits, 4>([&](std::size_t, std::size_t) TESSERA_LAMBDA { return offset; }, x + k + i,
                                          job.x_stride, dot);
@@ -102,8 +102,8 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
   }
 }
 
-// For what lies a little further on than a tile that is opened. Q3_K's third bits are read with each half of its others: such
-// an order no CPU's own prefetchers follow (half the speed on Zen 4).
+// Prefetches the data that lies a little further on than the tile that is opened. For Q3_K it prefetches all lines: its third bits are read
+// with each half of its other bits, an order that no CPU's own prefetchers follow (half the speed on Zen 4).
 template <PackedForm kForm>
 TESSERA_INLINE void ask(const std::byte* tile, Ahead ahead) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes;
@@ -137,7 +137,7 @@ void int8_row(const LinearJob& job) noexcept {
   }
 }
 
-// In scratch: [rows][16] sums.
+// Computes a job in family int8. Scratch: sums [rows][16 outputs].
 template <PackedForm kForm>
 void int8_rows(const LinearJob& job) noexcept {
   if constexpr (multiplies_as_it_comes(kForm) || has_grid_row(kForm)) {
@@ -170,14 +170,14 @@ void int8_rows(const LinearJob& job) noexcept {
 
 // ---- bf16 ----
 
-// Of rows in scratch behind the sums: a tile's weights rounded to bf16, [k][16] floats.
+// Computes a job in family bf16. Scratch: sums [rows][16 outputs], then the weights of a tile rounded to bf16, as floats [k][16 outputs].
 void bf16_rows(const LinearJob& job, PackedForm form) noexcept {
   const FormLayout layout = form_layout(form);
   auto* weights = reinterpret_cast<float*>(job.scratch + kAccBytes);
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
     const std::byte* tile = job.weights + panel * job.panel_bytes;
     for (std::size_t first = 0; first < job.inputs; first += layout.block_values, tile += layout.tile_bytes) {
-      decode_kept_tile(form, tile, weights);  // denormals and all: a scale may be one
+      decode_kept_tile(form, tile, weights);  // outside of FlushDenormals, since a scale may be a denormal
       const FlushDenormals flush;
       for (std::size_t k = 0; k < layout.block_values; ++k) {
         store(weights + 16 * k, as<F32x16>(to_bf16(load<F32x16>(weights + 16 * k))));

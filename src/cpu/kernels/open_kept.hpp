@@ -1,4 +1,4 @@
-// Tiles of all forms that keep the file's blocks, opened as this set does it fastest.
+// Opens tiles of all forms that keep the file's blocks, in the way that is fastest on this set.
 #pragma once
 
 #include "cpu/kernels/open_grids.hpp"

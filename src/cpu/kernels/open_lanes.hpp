@@ -1,4 +1,5 @@
-// Tiles whose bytes lie as lanes read them (lane_tiles.hpp), opened with vectors: what open_tile() makes of them.
+// Opens tiles whose bytes lie as lanes read them (lane_tiles.hpp), with vectors. The values are those of open_tile(); bits and offset of
+// the integers are those of open_integers().
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -7,14 +8,15 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// What kernels multiply by: bits of the integers of an open tile, what is subtracted from them, and how many k share a scale.
+// The integers of an open tile: their bits, the offset that is subtracted from them, and the number of k that share a scale.
 struct OpenIntegers {
   unsigned bits = 8;
   int offset = 128;
   std::size_t sub = 16;
 };
 
-// As few bits as hold them: sets without VNNI multiply those faster. Tiles that open_tile() opens have eight.
+// Returns the kind of integers that tiles of a form are opened into. They have the fewest bits that hold them, because sets without VNNI
+// multiply fewer bits faster. Tiles that open_tile() opens have eight bits.
 [[gnu::always_inline]] constexpr OpenIntegers open_integers(PackedForm form) {
   switch (form) {
     case PackedForm::kept_iq4_nl: return {.sub = 32};
@@ -33,7 +35,7 @@ struct OpenIntegers {
   }
 }
 
-// The bytes of a table of 16 that each byte below 16 stands for. `table` is repeated over 64 bytes.
+// Returns byte index[i] of a table of 16, for each byte i. Each index is below 16. `table` has the 16 bytes four times.
 TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {
     using B = native::B;
@@ -49,8 +51,8 @@ TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   });
 }
 
-// The bytes of such a table that the low, or the high, halves of bytes stand for. A permutation that reads six bits of an index
-// takes the table's repetitions for what lies beside a half.
+// Return the bytes of such a table for the low, or the high, halves of bytes as indices. The VBMI instruction reads six bits of an index;
+// the two bits beside the half choose one of the table's four equal repetitions.
 TESSERA_INLINE U8x64 of_low_halves(U8x64 table, U8x64 pair) {
 #if defined(__AVX512VBMI__)
   return {{(native::B)_mm512_permutexvar_epi8((__m512i)pair.r[0], (__m512i)table.r[0])}};
@@ -66,7 +68,7 @@ TESSERA_INLINE U8x64 of_high_halves(U8x64 table, U8x64 pair) {
 #endif
 }
 
-// IQ4's integers plus 128, and twice E2M1's numbers plus 12 (formats/open_blocks.hpp).
+// Tables: the integers of IQ4 plus 128, and twice the numbers of E2M1 plus 12 (formats/open_blocks.hpp).
 #define TESSERA_FOUR_TIMES(...) {__VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__}
 alignas(64) constexpr std::uint8_t kNonLinear[64] =
     TESSERA_FOUR_TIMES(1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241);
@@ -74,16 +76,16 @@ alignas(64) constexpr std::uint8_t kE2M1[64] =
     TESSERA_FOUR_TIMES(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
 #undef TESSERA_FOUR_TIMES
 
-// Of each byte the bits from `shift` on.
+// Returns kBits bits of each byte, from bit `shift` on.
 template <unsigned kBits>
 TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
   return (bytes >> shift) & broadcast(((1u << kBits) - 1) * 0x01010101u);
 }
 
-// What lies at bit `from` is at bit `to`.
+// Shifts the bits so that bit `from` comes to bit `to`.
 TESSERA_INLINE U32x16 moved(U32x16 bits, int from, int to) { return from < to ? bits << (to - from) : bits >> (from - to); }
 
-// Of the forms that one row multiplies as they come, the tile's group g of four k.
+// Returns group g of four k of a tile, in the forms that one row multiplies without opening (kept_row.hpp).
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   constexpr LaneParts kParts = lane_parts(kForm);
@@ -102,14 +104,14 @@ TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   }
 }
 
-// Low halves become group g, high halves group g + apart.
+// Looks up 64 bytes of two indices each: the low halves become group g, the high halves group g + apart.
 TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   const auto pair = load<U8x64>(at);
   store(to.q[g], of_low_halves(table, pair));
   store(to.q[g + apart], of_high_halves(table, pair));
 }
 
-// 16 bytes, without sign.
+// Returns 16 unsigned bytes, a lane each.
 TESSERA_INLINE U32x16 load_u8(const std::byte* at) {
   using Bytes [[gnu::vector_size(kLanes)]] = unsigned char;
   return each<U32x16>([&](std::size_t i) TESSERA_LAMBDA {
@@ -117,13 +119,13 @@ TESSERA_INLINE U32x16 load_u8(const std::byte* at) {
   });
 }
 
-// 2^(e - 128) (E8M0).
+// Returns 2^(e - 128) for 16 bytes e (E8M0).
 TESSERA_INLINE F32x16 powers(const std::byte* e) {
-  const U32x16 power = load_u8(e), tiny = (power + broadcast(1u)) << 21;  // of 0 and 1, denormals
+  const U32x16 power = load_u8(e), tiny = (power + broadcast(1u)) << 21;  // results for e = 0 and 1, which are denormals
   return as<F32x16>(select(greater(power, broadcast(1u)), (power - broadcast(1u)) << 23, tiny));
 }
 
-// Half of a float of four bits of exponent and three of fraction (UE4M3).
+// Stores half of each of 16 floats that have four bits of exponent and three of fraction (UE4M3).
 TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   const U32x16 bits = load_u8(from);
   const U32x16 exponent = (bits >> 3) & broadcast(15u), fraction = bits & broadcast(7u);
@@ -135,13 +137,13 @@ TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   store(to, select(is_zero, broadcast(0u), as<U32x16>(value)));
 }
 
-// The digits to base three of fractions in bytes become groups g, g + apart, ...
+// Takes 64 bytes as fractions to base three: their first digits become group g, their second digits group g + apart, and so on.
 template <std::size_t kDigits>
 TESSERA_INLINE void open_digits(const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   auto rest = load<U8x64>(at);
   TESSERA_UNROLL
   for (std::size_t p = 0; p < kDigits; ++p) {
-    store(to.q[g + p * apart], each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {  // rest * 3 / 256
+    store(to.q[g + p * apart], each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {  // the digit is rest * 3 / 256
       const native::B digit = (native::B)(rest.r[i] > 85) + (native::B)(rest.r[i] > 170);
       return (native::B)(native::B{} - digit);
     }));
@@ -191,7 +193,7 @@ TESSERA_INLINE void open_lanes(const std::byte* tile, OpenTile& to) {
   } else {
     store(to.d[0], load_f16(tile));
     if constexpr (kForm == PackedForm::kept_q2_k) store(to.dmin, load_f16(tile + kParts.begin(1)));
-    constexpr std::size_t kScales = kForm == PackedForm::kept_q2_k ? 2 : 1;  // which part
+    constexpr std::size_t kScales = kForm == PackedForm::kept_q2_k ? 2 : 1;  // index of the part with the scales
     TESSERA_UNROLL
     for (std::size_t j = 0; j < 16; ++j) {
       const auto word = [&](std::size_t w) TESSERA_LAMBDA { return load<U32x16>(tile + kParts.begin(kScales) + 64 * w); };

@@ -1,4 +1,4 @@
-// What each source of this directory puts into its instruction set's table.
+// The functions by which each source of this directory adds its kernels to the table of the instruction set.
 #pragma once
 
 #include "cpu/kernels.hpp"

@@ -1,4 +1,4 @@
-// Activations into the forms that products read (cpu/products/prepared_rows.hpp).
+// Turns activations into the forms that products read (cpu/products/prepared_rows.hpp).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;
 
-// The rest of a line, from byte `at` of the row on.
+// Fills the rest of a line with zeros, from byte `at` of the row on.
 TESSERA_INLINE void fill_line(std::byte* row, std::size_t at, std::size_t group) {
   for (std::byte* to = row + in_group(at, group); at % 64 != 0; ++at, ++to) *to = std::byte{};
 }
@@ -30,8 +30,8 @@ TESSERA_INLINE I4 tops_of(const I32x16 (&v)[4]) {
   return reduce4(v, [](native::I a, native::I b) TESSERA_LAMBDA { return native::max(a, b); });
 }
 
-// Of four blocks: all ones where any value counts; what they are multiplied by to become integers, and divided by to
-// become themselves again.
+// The scales of four blocks. `counts`: all ones for a block that is not rounded to zeros. `inverse`: the factor that turns values into
+// integers. `scale`: the factor that turns integers back into values.
 struct Grids {
   I4 counts;
   F4 inverse, scale;
@@ -44,13 +44,13 @@ TESSERA_INLINE Grids grids_of(I4 top_bits) {
   return {counts, 127.0f / top, counts ? top / 127.0f : finite ? zero : zero + kNan};
 }
 
-// 16 values of block i to integers; no conversion sees a NaN.
+// Returns 16 values of block i as integers. NaN and infinities are masked out before the conversion.
 TESSERA_INLINE I32x16 quantised(const float* x, const Grids& grids, std::size_t i) {
   const auto zero_or_self = as<I32x16>(load<F32x16>(x) * broadcast(grids.inverse[i])) & broadcast(grids.counts[i]);
   return round(as<F32x16>(zero_or_self));
 }
 
-// kBlocks blocks of 32, up to four, from b on.
+// Prepares kBlocks blocks of 32, at most four, from block b on.
 template <std::size_t kBlocks>
 TESSERA_INLINE void prepare_blocks32(const float* x, std::size_t b, const RowLayout& row, std::byte* out,
                                      std::size_t group) {

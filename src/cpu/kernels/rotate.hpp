@@ -1,4 +1,4 @@
-// kv::rotate() with vectors: the same sums and differences.
+// kv::rotate() with vectors, by the same sums and differences.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -6,7 +6,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// a + b in the first and a - b in the second of lanes kApart apart.
+// Returns, for each two lanes a and b that are kApart apart, a + b in the place of a and a - b in the place of b.
 template <int kApart>
 TESSERA_INLINE F32x16 sums_and_differences(F32x16 x) {
   struct Signs {

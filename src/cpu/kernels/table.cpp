@@ -1,4 +1,4 @@
-// This instruction set's part of the table of kernels.
+// Fills the table of kernels for this instruction set.
 #include "cpu/kernels/parts.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {

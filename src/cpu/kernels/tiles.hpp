@@ -1,4 +1,4 @@
-// What the matrix products share: rows by tiles, and the way of results out.
+// Shared by the matrix products: cutting rows into tiles, products of groups of integers, and storing the outputs.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -6,13 +6,13 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// A number that templates can use.
+// A number as a type, for templates.
 template <std::size_t kValue>
 struct Count {
   static constexpr std::size_t value = kValue;
 };
 
-// Calls fn(Count<n>), n from 1 to kMost.
+// Calls fn(Count<n>). Precondition: n is from 1 to kMost.
 template <std::size_t kMost, class Fn>
 TESSERA_INLINE void with_count(std::size_t n, Fn fn) {
   if constexpr (kMost > 1) {
@@ -21,8 +21,7 @@ TESSERA_INLINE void with_count(std::size_t n, Fn fn) {
   fn(Count<kMost>{});
 }
 
-// Calls fn(Count<rows of the tile>, first row) for all rows: as few tiles of up to kMost rows as they take, of about
-// one size.
+// Calls fn(Count<rows of the tile>, first row) for all rows, in the fewest tiles of up to kMost rows. The tiles are of about one size.
 template <std::size_t kMost, class Fn>
 TESSERA_INLINE void by_rows(std::size_t rows, Fn fn) {
   for (std::size_t row = 0, tiles = (rows + kMost - 1) / kMost; row < rows; --tiles) {
@@ -32,7 +31,7 @@ TESSERA_INLINE void by_rows(std::size_t rows, Fn fn) {
   }
 }
 
-// Calls fn(Count<panels>, first panel): kPanels (or vectors) side by side, then one by one.
+// Calls fn(Count<panels>, first panel) for all panels (or vectors): kPanels at a time, then the rest one by one.
 template <std::size_t kPanels, class Fn>
 TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   std::size_t panel = 0;
@@ -42,9 +41,9 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
-// sum[r][p] += factor(p) * (kGroups groups of four k, from `begin` on, of panels p times rows r), where factor(p) has
-// each lane's factor in both of its words. weights(p, g) is panel p's group g, q the rows' bytes at group 0. Products
-// are added up as words for as long as words hold them: a pair is at most 2 * (2^kBits - 1) * 127.
+// Adds to sum[r][p]: factor(p) times the products of row r and panel p, over kGroups groups of four k from `begin` on. weights(p, g)
+// returns group g of panel p. factor(p) returns each lane's factor, in both words of the lane. `q`: the rows' bytes at group 0. Products
+// are added up as words while words hold the sums: the sum of two products is at most 2 * (2^kBits - 1) * 127.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights, class Factor>
 TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor factor, const std::byte* q,
                                    std::size_t stride, I32x16 (&sum)[kR][kP]) {
@@ -77,7 +76,7 @@ TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor fa
   }
 }
 
-// dot[r][p] += a group of panels p times rows r; weights(p) is panel p's.
+// Adds to dot[r][p] the products of row r and panel p over one group of four k. weights(p) returns the group of panel p.
 template <unsigned kBits, std::size_t kR, std::size_t kP, class Weights>
 TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
   U8x64 w[kP];
@@ -95,7 +94,8 @@ TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::siz
   }
 }
 
-// The same of kGroups groups; weights(p, g) is panel p's group g, q the rows' bytes at group 0.
+// Adds to dot[r][p] the products of row r and panel p over kGroups groups of four k. weights(p, g) returns group g of panel p. `q`: the
+// rows' bytes at group 0.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights>
 TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
   if constexpr (kPairs && kBits <= 6) {
@@ -109,7 +109,7 @@ TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::si
   }
 }
 
-// Sums of a tile that wait in scratch, [rows][vectors][16], of which the tile has some vectors.
+// Load and store the sums of a tile, which wait in scratch [rows][vectors][16 outputs]. The tile has kP of the `vectors` vectors.
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void load_sums(const std::byte* from, std::size_t vectors, F32x16 (&acc)[kR][kP]) {
   TESSERA_UNROLL
@@ -121,13 +121,14 @@ TESSERA_INLINE void store_sums(std::byte* to, std::size_t vectors, const F32x16 
   for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * (i / kP * vectors + i % kP), acc[i / kP][i % kP]);
 }
 
-// One row's outputs of the job from 16 * vector on: 16, or fewer at its end, or (a wide panel's other half) none.
+// Stores one row's outputs from 16 * vector on: 16, or fewer at the end of the job's outputs. Stores none behind the end, where the second
+// half of an f16 panel may lie.
 TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::size_t vector, F32x16 values) {
   const std::size_t column = vector * kPanel;
   if (column < job.outputs) store_some(job.out + row * job.out_stride + column, values, job.outputs - column);
 }
 
-// What waits at the scratch's start, [rows][vectors][16], as the job's outputs from 16 * vector on.
+// Stores the sums at the start of scratch, [rows][kVectors vectors][16 outputs], as the job's outputs from 16 * vector on.
 template <std::size_t kVectors>
 TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t vector) {
   const auto sums = [&](std::size_t row, std::size_t v) TESSERA_LAMBDA {

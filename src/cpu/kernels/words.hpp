@@ -1,4 +1,4 @@
-// Weights of 8 bits as words, for sets that have no good product of bytes (kWords).
+// Unpacks weights of 8 bits into words, for sets whose products of words are faster than those of bytes (kWords).
 #pragma once
 
 #include "cpu/kernels/blocks.hpp"
@@ -26,7 +26,7 @@ struct Words {
     }
   }
 
-  // A row's numbers of `blocks` blocks.
+  // Stores the numbers of a row's `blocks` blocks as words.
   TESSERA_INLINE void widen(const std::byte* from, std::size_t blocks, std::byte* to) { widen_i8(from, blocks * 32, to); }
 
   template <std::size_t kR, std::size_t kP>

@@ -24,7 +24,7 @@ struct Span {
   [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
 };
 
-// One of a step's four tiles.
+// The number of one of a step's four tiles, as a type.
 template <int kPart>
 struct Step {};
 
@@ -38,7 +38,8 @@ class Attention {
         factor_((job.softcap != 0.0f ? job.softcap : job.scale) * kLog2E) {}
 
   void run() noexcept {
-    // A weight of 0 times a value that is not finite is not 0: rows that do not see the same keys go one by one.
+    // If rows do not see the same keys, values of hidden keys are multiplied by weights of 0. If such a value is not finite, the product
+    // is not 0, so rows are computed one by one.
     if (job_.rows > 1 && job_.row_numbers == nullptr && !edges_finite()) return run_rows();
     load_queries();
     clear_totals();
@@ -65,14 +66,14 @@ class Attention {
 
  private:
   static constexpr std::size_t kTileBytes = Keys::kParts * Operands<Keys>::kTileBytes;
-  static_assert(kTileBytes == Values::kParts * Operands<Values>::kTileBytes);  // of one product
+  static_assert(kTileBytes == Values::kParts * Operands<Values>::kTileBytes);  // one product multiplies both
 
   [[nodiscard, gnu::always_inline]] std::byte* scratch(std::size_t at) const { return job_.scratch + at; }
   [[nodiscard, gnu::always_inline]] float* floats(std::size_t at) const {
     return reinterpret_cast<float*>(job_.scratch + at);
   }
 
-  // What a row sees of a chunk.
+  // Returns the keys of a chunk that a row sees.
   [[nodiscard, gnu::always_inline]] Span visible(std::uint64_t chunk, std::size_t row) const {
     std::uint64_t end = job_.position + row + 1, start = chunk * kChunk;
     std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
@@ -86,11 +87,11 @@ class Attention {
     return span;
   }
   [[nodiscard, gnu::always_inline]] Span* spans() const { return reinterpret_cast<Span*>(job_.scratch + at_.spans); }
-  // By any of some queries.
+  // Returns the keys that any of `rows` queries sees, from `query` on.
   [[nodiscard, gnu::always_inline]] Span seen_by(std::size_t query, std::size_t rows) const {
     return {spans()[query].first, spans()[query + rows - 1].last};
   }
-  // What each query sees of the chunk; what any of them does.
+  // Notes in spans() which keys of the chunk each query sees. Returns the keys that any query sees.
   [[nodiscard]] Span look(std::uint64_t chunk) const {
     Span* to = spans();
     for (std::size_t row = 0; row < job_.rows; ++row) {
@@ -108,7 +109,7 @@ class Attention {
     return values_.values_finite(first_end > job_.window ? first_end - job_.window : 0, last_end - job_.window);
   }
 
-  // Of the first keys, how many a row whose window ends at `end` takes.
+  // Returns how many of the global keys (AttendJob::globals) lie before the window of a row. `end`: the window's end.
   [[nodiscard]] std::uint64_t global_end(std::uint64_t end) const {
     const std::uint64_t before = end > job_.window ? end - job_.window : 0;
     return before < job_.globals ? before : job_.globals;
@@ -128,7 +129,7 @@ class Attention {
     }
   }
 
-  // Where a row lies in q, out and states.
+  // Returns the row's index in q, out and states.
   [[nodiscard, gnu::always_inline]] std::size_t row_number(std::size_t row) const {
     return job_.row_numbers != nullptr ? job_.row_numbers[row] : row;
   }
@@ -141,7 +142,7 @@ class Attention {
     return job_.states + row_number(row) * job_.state_stride + head * 2;
   }
 
-  // A query where there will be scores, which have room for the largest.
+  // Returns a rotated copy of a query. The copy lies in the room for scores, which are computed later and need at least this room.
   [[nodiscard]] const float* rotated(const float* q) const noexcept {
     float* to = floats(at_.scores);
     __builtin_memcpy(to, q, job_.key_dim * sizeof(float));
@@ -168,7 +169,7 @@ class Attention {
     }
   }
 
-  // Products of all queries with the chunk's keys that any of them sees, 64 keys at a time.
+  // Multiplies all queries by the chunk's keys that any query sees, 64 keys at a time. The products become scores in scale_scores().
   void score(std::uint64_t chunk, Span any) noexcept {
     auto* tiles = reinterpret_cast<Tile*>(scratch(at_.key_tiles));
     for (std::size_t from = any.first / 64 * 64; from < any.last; from += 64) {
@@ -190,8 +191,8 @@ class Attention {
     }
   }
 
-  // Of models that cap scores: all products of the chunk become tanh(score / softcap), which scale_scores() then takes for
-  // products whose keys have a scale of 1. Lanes of keys that are not visible may hold anything.
+  // For models that cap scores: turns all products of the chunk into tanh(score / softcap), and sets the scales of keys to 1, so that
+  // scale_scores() treats the results like products. Lanes of keys that are not visible may hold anything.
   [[gnu::noinline]] void cap_scores(Span any) noexcept {
     const float scale = job_.scale / job_.softcap;
     for (std::size_t query = 0; query < queries_; ++query) {
@@ -208,7 +209,7 @@ class Attention {
     }
   }
 
-  // A group's values; what must be expanded, into the place of another.
+  // Loads the values of key group `group`. Values that must be expanded go to place `place` of scratch.
   [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
     const std::size_t from = group * kKeyGroup;
     values_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,
@@ -222,7 +223,8 @@ class Attention {
     }
   }
 
-  // Few queries: each group of values is multiplied when it has just been expanded, while the next one is.
+  // Adds up weighted values for few queries: multiplies each key group right after its values were expanded, while the next group's values
+  // are expanded.
   void add_up_stream(std::uint64_t chunk, Span any) noexcept {
     if constexpr (Product::kInterleaves) {
       const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles));
@@ -243,8 +245,8 @@ class Attention {
     }
   }
 
-  // Of the 16 queries from `first` on: what the chunk's keys weigh.
-  // `meanwhile` is called with 0, 1, 2, 3 in turn, twice a row of each four, whether it is there or not.
+  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between calls meanwhile(Step<i>), i = 0, 1, 2, 3 in
+  // turn: twice for each row of every four rows, also for rows that do not exist.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
@@ -262,7 +264,7 @@ class Attention {
     float *maxima = maxima_[first / 16 % 2], *sums = sums_[first / 16 % 2];
     std::byte* to = weights(first);
     const std::size_t first_group = seen.first / kKeyGroup, end_group = (seen.last + kKeyGroup - 1) / kKeyGroup;
-    // The maxima of four rows before their exponentials: a row's own would be waited for.
+    // The maxima of four rows are computed before their exponentials; with one row at a time, the exponentials would wait for the maximum.
     for (std::size_t from = 0; from < rows; from += 4) {
       of_four(from, [&](std::size_t row, Span span, float* scores) TESSERA_LAMBDA {
         maxima[row] = scale_scores(scores, span);
@@ -276,7 +278,8 @@ class Attention {
     return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
   }
 
-  // Their weighted sums, which are added to those of the chunks before; and the weights of the 16 queries that follow.
+  // Computes the weighted sums of the 16 queries from `first` on, and merges them with the chunks before, or hands them out as partial
+  // results. Also computes the weights of the 16 queries that follow.
   void add_up(std::uint64_t chunk, std::size_t first) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
     const Span seen = seen_by(first, rows);
@@ -287,7 +290,8 @@ class Attention {
     std::size_t tile = 0;
     if (first + 16 < queries_) {
       if constexpr (Product::kInterleaves) {
-        // Tiles and vectors at the same time: a fourth of a step twice a row, eight steps in all.
+        // The tile unit works at the same time as the vectors: each of the 16 rows calls `part` twice, and a call does a quarter of a
+        // step. So all steps, at most eight, are done.
         if (value_tiles_ >= 4 && groups > 0) {
           std::size_t done = 0;
           const auto part = [&]<int kPart>(Step<kPart>) TESSERA_LAMBDA {
@@ -313,7 +317,7 @@ class Attention {
     else merge(first, rows);
   }
 
-  // Products to scores; their maximum.
+  // Turns products into scores. Returns the largest score of visible keys.
   [[nodiscard, gnu::always_inline]] float scale_scores(float* scores, Span span) const {
     const F32x16 scale = broadcast(factor_), least = broadcast(-__builtin_inff());
     F32x16 top = least;
@@ -330,7 +334,7 @@ class Attention {
     return largest(top);
   }
 
-  // 2^(score - maximum), and 0 where a key is not visible, as the product reads them; their sum.
+  // Writes the weights, 2^(score - maximum), in the form that the product reads; 0 where a key is not visible. Returns their sum.
   [[nodiscard, gnu::always_inline]] float put_weights(const float* scores, Span span, float maximum, std::byte* to,
                                                       std::size_t row, std::size_t first_group,
                                                       std::size_t end_group) const {
@@ -367,7 +371,7 @@ class Attention {
     return lanes_between(span.first > key ? span.first - key : 0, span.last - key);
   }
 
-  // What a chunk gives, with -0 as 0: which zero a hidden key's value gives is not seen.
+  // Returns numbers of a chunk's result with 0 instead of -0, so that the sign of a zero does not depend on the values of hidden keys.
   TESSERA_INLINE F32x16 without_sign_of_zero(const float* partial) { return load<F32x16>(partial) + broadcast(0.0f); }
 
   void clear_totals() noexcept {
@@ -377,11 +381,11 @@ class Attention {
       store(state + 16, broadcast(0.0f));
     }
     if (job_.partials != nullptr) return;
-    float* total = floats(at_.total);  // read once: the compiler must take each store for one that changes it
+    float* total = floats(at_.total);  // read once: the compiler must assume that each store changes it
     for (float* const end = total + queries_ * value_stride_; total < end; total += 16) store(total, broadcast(0.0f));
   }
 
-  // Both the total and the chunk's part are taken to the larger of their maxima. The first chunk's part stays as it is:
+  // Merges a chunk's result into the total; both are scaled to the larger of their maxima. The first chunk's result stays as it is, because
   // it is multiplied by 1 and added to 0.
   void merge(std::size_t first, std::size_t rows) noexcept {
     float* state = floats(at_.state) + first * 2;
@@ -423,7 +427,7 @@ class Attention {
     }
   }
 
-  // Of rows that vote, when all of the chunk's scores are there.
+  // Copies the scores of rows that vote to AttendJob::scores. Call it when all scores of the chunk are computed.
   [[gnu::noinline]] void hand_out_scores(std::uint64_t chunk) const noexcept {
     for (std::size_t query = 0; query < queries_; ++query) {
       const std::size_t row = query / job_.query_group, head = query - row * job_.query_group;
@@ -435,7 +439,7 @@ class Attention {
     }
   }
 
-  // What the jobs before this one have left.
+  // Loads the totals that earlier jobs have left in `out` and `states`.
   void load_totals() noexcept {
     for (std::size_t query = 0; query < queries_; ++query) {
       const float *state = state_of(query), *out = out_of(query);
@@ -465,7 +469,8 @@ class Attention {
     }
   }
 
-  // The sink of the query's head is the last part: it has a maximum and a weight of 1, and no value.
+  // Merges the sink of the query's head into the total, like one more chunk: its maximum is the sink logit, its sum of weights is 1, and it
+  // has no values.
   [[gnu::noinline]] void join_sink(std::size_t query) noexcept {
     float* state = floats(at_.state) + query / 16 * 32 + query % 16;
     float* total = floats(at_.total) + query * value_stride_;
@@ -486,8 +491,8 @@ class Attention {
   Operands<Values> values_;
   std::size_t queries_, key_steps_, value_tiles_, value_stride_;
   AttendScratch at_;
-  float factor_;  // from products to scores, or from what cap_scores() makes of them
-  float maxima_[2][16] = {}, sums_[2][16] = {};  // of a chunk's weights of 16 queries, and of the 16 before
+  float factor_;  // turns products, or the results of cap_scores(), into scores
+  float maxima_[2][16] = {}, sums_[2][16] = {};  // maxima and sums of a chunk's weights: of 16 queries, and of the 16 before them
 };
 
 }  // namespace tessera::cpu::TESSERA_ISA

@@ -1,8 +1,11 @@
-// K and V as products read them: tiles of 32 along the sum and 16 lanes. Of pairs (of 8 or 16 bits) a tile is [16][16][2],
-// of f32 [32][16]; a stride leads from one of those rows to the next. What lies in a page that way is read where it lies,
-// what is odd, cut off or not written is copied to scratch, with zeros in its place. For many queries elements are
-// expanded there too, once for all of them: into bf16, F16 into two parts of that, or into f32, where one part has the
-// even rows of a tile of 32 and one the odd. INT4 is expanded for few as well, two rows at a time.
+// K and V in the form that products read, as tiles. A tile has 32 numbers along the sum for each of 16 lanes. Elements of 8 and 16 bits:
+// [16 pairs of numbers][16 lanes][2 numbers of the pair]. F32: [32 numbers][16 lanes]. The tile's rows are the first dimension; a stride
+// leads from row to row.
+//
+// Data that lies in a page in this form is read there. Otherwise it is copied to scratch, with zeros for dimensions and keys that do not
+// exist or do not count. For many queries elements are expanded in scratch too, once for all queries: into bf16; F16 into two parts of
+// bf16, or into f32, where one part has the even rows of a tile of 32 rows and the other part the odd rows. INT4 is expanded for few
+// queries as well, two rows at a time.
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -14,11 +17,12 @@ namespace tessera::cpu::TESSERA_ISA {
 
 using Tile = KvTile;
 
-inline constexpr std::size_t kPartBytes = 1024;  // of a tile in two parts
+inline constexpr std::size_t kPartBytes = 1024;  // bytes of each part of a tile in two parts
 
-// How keys or values are held: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side.
-// kPartsAreRows: of a pair one element is in each part, else both are in all. kRotates: what is held is rotated
-// (kv/rotation.hpp). kRun: numbers that are expanded together, into two rows (HeldInt4); 1: it is as said.
+// The Held... types say how keys or values are held in pages. expand() makes one row of a tile, 16 lanes times kPair elements, from
+// elements that lie side by side. kParts: parts of an expanded tile. kPartsAreRows: each part has one element of a pair; false: each part
+// has both. kScales: elements have scales. kRotates: elements are rotated (kv/rotation.hpp). kRun: 1, or the numbers that are expanded
+// together into two rows (HeldInt4).
 template <class Element, Element kInfinityBits, bool kInPlace>
 struct HeldElements {
   static constexpr std::size_t kElement = sizeof(Element), kPair = kElement == 4 ? 1 : 2, kParts = 1;
@@ -74,37 +78,37 @@ struct HeldInt8 : HeldBytes {
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_bytes(from)); }
 };
 
-// FP8 as bf16, which holds it exactly; of 1/256 of its size, as its scale wants it (kv/codecs/fp8.hpp).
+// FP8 as bf16: 1/256 of the number, which bf16 holds exactly. The scales are for these (kv/codecs/fp8.hpp).
 struct HeldFp8 : HeldBytes {
   static constexpr bool kRotates = false, kExpands = true;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_fp8(from)); }
 };
 
-// INT4 (kv/codecs/int4.hpp): 32 bytes are two rows of numbers, whose multipliers lie elsewhere. As bf16, which holds their
-// products exactly.
+// INT4 (kv/codecs/int4.hpp) as bf16, which holds the products of numbers and multipliers exactly. 32 bytes are two rows of numbers; their
+// multipliers lie elsewhere in the block.
 struct HeldInt4 : HeldBytes {
   static constexpr bool kExpands = true;
   static constexpr std::size_t kRun = 32, kRunElements = 18;
 };
 
-// Elements of a head of so many dimensions.
+// Returns the elements that a head of `dim` dimensions takes in a page, for one key.
 template <class Held>
 [[nodiscard, gnu::always_inline]] constexpr std::size_t held_elements(std::size_t dim) noexcept {
   if constexpr (Held::kRun == 1) return dim;
   else return (dim + Held::kRun - 1) / Held::kRun * Held::kRunElements;
 }
 
-// A job's keys, or its values.
+// The keys of a job, or its values.
 template <class Held>
 struct Operands {
   static constexpr std::size_t kTileRows = 32 / Held::kPair;
-  static constexpr std::size_t kTileBytes = kTileRows * 64;         // of one part
-  static constexpr std::size_t kRowBytes = 16 * Held::kPair * Held::kElement;  // of 16 lanes in a page
+  static constexpr std::size_t kTileBytes = kTileRows * 64;         // bytes of one part of a tile
+  static constexpr std::size_t kRowBytes = 16 * Held::kPair * Held::kElement;  // bytes of 16 lanes in a page
 
   const AttendJob& job;
-  int page_bits;                         // page_tokens is a power of two, and dividing takes long
+  int page_bits;                         // page_tokens is 2^page_bits, since dividing takes long
   std::size_t held_keys, held_values;    // elements of a head
-  std::size_t keys_ahead, values_ahead;  // from the key or value that is read to what is asked for
+  std::size_t keys_ahead, values_ahead;  // keys from the one that is read to the one that is prefetched
 
   [[gnu::always_inline]] explicit Operands(const AttendJob& of) noexcept
       : job(of), page_bits(__builtin_ctzll(of.page_tokens)), held_keys(held_elements<Held>(of.key_dim)),
@@ -116,15 +120,15 @@ struct Operands {
   [[nodiscard, gnu::always_inline]] std::size_t slot(std::uint64_t position) const {
     return position & (job.page_tokens - 1);
   }
-  // The first pair of dimensions at a key.
+  // Returns the address of a key's first pair of dimensions.
   [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
     return page(position) + job.k_offset + slot(position) * Held::kPair * Held::kElement;
   }
-  // Of the pair of keys that `position` is in.
+  // Returns the address of the values of two keys, of which `position` is one.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
     return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
-  // Scales lie behind a page's elements.
+  // Return the offset of the scales in a page. They lie behind the elements.
   [[nodiscard, gnu::always_inline]] std::size_t key_scales() const {
     return job.k_offset + (held_keys + 1) / 2 * 2 * job.page_tokens;
   }
@@ -136,11 +140,11 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // What is asked for while few queries read keys from `position` on: those further on, at the end the next job's first
-  // ones, or what is read. Pages lie anywhere, hardware does not foresee them. A row at a time, while rows are expanded
-  // or multiplied: many requests at once would be waited for. Tiles (AMX) do not ask for what they read in place, which
-  // has not been measured.
-  static constexpr std::size_t kAheadBytes = 16 * 1024;  // half of a first level and less; measured on Zen 5
+  // Prefetching. While few queries read keys from `position` on, keys further on are prefetched; near the end of the job, the first keys of
+  // the next job; if there is neither, the keys that are read. Pages lie anywhere, so the CPU's own prefetchers do not foresee them. One
+  // row is prefetched at a time, while rows are expanded or multiplied, because the core would wait for many requests at once. The tile
+  // unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
+  static constexpr std::size_t kAheadBytes = 16 * 1024;  // at most half of L1; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
     const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);
     return groups == 0 ? kKeyGroup : groups * kKeyGroup;
@@ -154,8 +158,8 @@ struct Operands {
     if (job.rows * job.query_group > 16 || job.globals != 0) return none;
     if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr || job.next->globals != 0) return none;
-    // At `end` this job's keys are no longer worth asking for. There the next job's are asked for from `start` on: the
-    // first group of keys that it takes and sees all of.
+    // From `end` on, no key of this job is left to prefetch. Then the next job's keys are prefetched from `start` on: from the first key
+    // group of its chunks that it sees completely.
     const AttendJob& next = *job.next;
     const std::uint64_t end = job.position < distance + kKeyGroup ? 0 : (job.position - distance) / kKeyGroup * kKeyGroup;
     const std::uint64_t seen =
@@ -173,11 +177,11 @@ struct Operands {
     return Operands{at.job}.value(at.position);
   }
   TESSERA_INLINE void ask_for(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
-  TESSERA_INLINE std::ptrdiff_t distance(const std::byte* from, const std::byte* to) {  // of any two pages
+  TESSERA_INLINE std::ptrdiff_t distance(const std::byte* from, const std::byte* to) {  // the addresses may be in different pages
     return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
   }
 
-  // The scales of a chunk's keys [first, last), or of their values, those of whole pages.
+  // Load the scales of a chunk's keys [first, last), or of their values. They always load those of whole pages.
   void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
     load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
   }
@@ -185,7 +189,7 @@ struct Operands {
     load_scales(chunk, first, last, values_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.value_scales(); }, to);
   }
 
-  // Tiles of the 16 keys from `position` on, one of each 32 dimensions: to[0], to[step], ...
+  // Makes tiles of the 16 keys from `position` on, one tile for each 32 dimensions: to[0], to[step], ...
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
@@ -219,8 +223,8 @@ struct Operands {
     }
   }
 
-  // Tiles of the 32 keys from `position` on, one of each 16 dimensions: [value_dim / 64][8][4] at `to`, of which the 8
-  // are groups of keys. Keys outside of [first, last) count as zeros.
+  // Makes tiles of the values of 32 keys (a key group) from `position` on, one tile for each 16 dimensions. All tiles of a chunk lie as
+  // [value_dim / 64][8 key groups][4]; `to` is this key group's first tile. Values of keys outside of [first, last) count as zeros.
   void load_values(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch, Tile* to) const {
     constexpr std::size_t kStep = Held::kParts * kTileBytes;
     if constexpr (!Held::kScales) {
@@ -254,7 +258,7 @@ struct Operands {
           else expand_some(from, dim - d, high);
         }
       }
-      if (Held::kPair == 2 && (key < first || key + 1 >= last)) {  // one of the two
+      if (Held::kPair == 2 && (key < first || key + 1 >= last)) {  // only one key of the pair counts
         constexpr std::uint32_t kFirst = Held::kExpands || Held::kElement == 2 ? 0x0000ffffu : 0x00ff00ffu;
         const U32x16 mask = broadcast(key < first ? ~kFirst : kFirst);
         high = scratch + i * 64;
@@ -272,10 +276,11 @@ struct Operands {
     }
   }
 
-  // The same of values in keys, whose lanes are keys: 16 dimensions at a time are turned round.
+  // Does the same for values that are part of the keys (AttendJob::values_in_keys). There the lanes are keys, so 16 dimensions at a time
+  // are transposed.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
-    constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // of the dimensions of a key that lie side by side
+    constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side
     const std::size_t stride = job.page_tokens * kBytes;
     for (std::size_t d = 0; d < job.value_dim; d += 16, scratch += Held::kParts * kTileBytes) {
       to[d / 64 * 32 + d / 16 % 4] = {scratch, 64, 0};
@@ -296,7 +301,7 @@ struct Operands {
     }
   }
 
-  // Whether the values of keys [first, last) are all finite; it may say no for a key beside them.
+  // Returns whether the values of keys [first, last) are all finite. May return false because of a key just outside of [first, last).
   [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
     if constexpr (Held::kScales) {
       return true;
@@ -344,7 +349,7 @@ struct Operands {
     }
   }
 
-  // A run of 16 keys: a tile of 32 dimensions, of which row r and row 8 + r lie in the same bytes.
+  // Expands 32 dimensions of 16 keys in INT4 into a tile. Rows r and 8 + r of the tile lie in the same bytes.
   TESSERA_INLINE void expand_keys(const std::byte* from, const std::byte* ahead, std::size_t stride, std::byte* tile) {
     const F32x16Pair multipliers = floats_of_bytes(from + 8 * stride);
     const F32x16Pair low{multipliers.even, multipliers.even}, high{multipliers.odd, multipliers.odd};
@@ -354,7 +359,7 @@ struct Operands {
       ask_for(ahead + row * stride);
     }
   }
-  // A pair of values: a row of each tile of 16 dimensions.
+  // Expands the values of two keys in INT4 into one row of each tile of 16 dimensions.
   [[gnu::always_inline]] void expand_values(const std::byte* from, const std::byte* ahead, std::byte* row) const {
     alignas(64) std::byte none[64];
     for (std::size_t d = 0; d < job.value_dim; d += 32, row += 2 * kTileBytes, from += 36, ahead += 36) {
@@ -365,8 +370,8 @@ struct Operands {
     }
   }
 
-  // Of pairs: two dimensions of one key, then of the next one, become two keys of one dimension, then of the next one. A
-  // key that does not count becomes zeros.
+  // Transposes two keys by two dimensions: two dimensions of the first key, then of the second, become two keys of the first dimension,
+  // then of the second. A key that does not count (`first` or `second` is false) becomes zeros. F32 has no pairs: one number is copied.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
     if constexpr (Held::kPair == 1) {
       __builtin_memcpy(to, from, Held::kElement);

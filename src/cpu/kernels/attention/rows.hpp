@@ -1,6 +1,6 @@
-// How the rows of a tile (operands.hpp) become numbers in registers. two() gives two consecutive numbers along the sum of
-// each of the 16 lanes, from `at` on, where `next` leads to the next row; they lie in kRowsOfTwo rows. For pairs of bf16
-// bf16() gives the row of each of some tiles. Either may mix the lanes, which in_order() undoes in the sums.
+// Turns rows of a tile (operands.hpp) into numbers in registers. two() returns two consecutive numbers along the sum for each of the 16
+// lanes, from `at` on. They lie in kRowsOfTwo rows of the tile, `next` bytes apart. bf16() loads one row of pairs of bf16 of each of
+// several tiles. Both may mix the lanes; in_order() puts the lanes of the sums in order again.
 #pragma once
 
 #include "cpu/kernels/attention/operands.hpp"
@@ -20,7 +20,7 @@ struct RowsOfFloats : LanesInOrder {
     return {load<F32x16>(at), load<F32x16>(at + next)};
   }
 };
-struct LanesOfHalves {  // as load_f16_pairs() gives them
+struct LanesOfHalves {  // lanes in the order of load_f16_pairs()
   template <std::size_t kT>
   TESSERA_INLINE void in_order(F32x16 (&sums)[kT]) {
     TESSERA_UNROLL
@@ -31,7 +31,7 @@ struct PairsOfHalves : LanesOfHalves {
   static constexpr std::size_t kRowsOfTwo = 1;
   TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) { return load_f16_pairs(at); }
 };
-struct HalvesAsFloats : LanesOfHalves {  // in two parts, HeldF16AsFloats
+struct HalvesAsFloats : LanesOfHalves {  // tiles in two parts, made by HeldF16AsFloats
   static constexpr std::size_t kRowsOfTwo = 1;
   TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) {
     return {load<F32x16>(at), load<F32x16>(at + kPartBytes)};
@@ -64,7 +64,7 @@ struct Bf16OfHalves : LanesInOrder {
     for (std::size_t t = 0; t < kT; ++t) to[t] = bf16_of_halves(at[t]);
   }
 };
-struct Bf16OfBytes {  // two tiles at a time
+struct Bf16OfBytes {  // converts two tiles at a time, which mixes their lanes
   template <std::size_t kT>
   TESSERA_INLINE void bf16(const std::byte* const (&at)[kT], U32x16 (&to)[kT]) {
     TESSERA_UNROLL

@@ -19,7 +19,7 @@ TESSERA_INLINE float largest(F32x16 a) {
 #endif
 }
 
-// 8 + 8, 4 + 4, 2 + 2, 1 + 1.
+// Returns the sum of the lanes, added as 8 + 8, 4 + 4, 2 + 2, 1 + 1.
 TESSERA_INLINE float tree_sum(F32x16 a) {
 #if defined(__AVX512F__)
   const __m256 eight = _mm512_castps512_ps256(a.r[0]) + _mm512_extractf32x8_ps(a.r[0], 1);
@@ -37,7 +37,7 @@ TESSERA_INLINE float tree_sum(F32x16 a) {
 #endif
 }
 
-// Lanes [first, last) all ones.
+// Returns a mask: all ones in lanes [first, last).
 TESSERA_INLINE U32x16 lanes_between(std::size_t first, std::size_t last) {
   alignas(64) static constexpr std::uint32_t kLane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const U32x16 lane = load<U32x16>(kLane);
@@ -47,8 +47,8 @@ TESSERA_INLINE U32x16 lanes_between(std::size_t first, std::size_t last) {
 
 TESSERA_INLINE F32x16 keep(U32x16 mask, F32x16 a) { return as<F32x16>(mask & as<U32x16>(a)); }
 
-// 2^x of numbers up to 0 by fused multiply-adds (docs/numerics.md, "Attention"): 0 below -125, so that all others are
-// normal. 1 + x P(x), |x| <= 1/2, P near-minimax of degree 4: 2 ulp.
+// Returns 2^x for x up to 0, by fused multiply-adds (docs/numerics.md, "Attention"). Error: 2 ulp. Below -125 the result is 0, so that all
+// other results are normal numbers. With x = n + r, |r| <= 1/2: 2^n (1 + r P(r)), P near-minimax of degree 4.
 TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
   const F32x16 round = broadcast(0x1.8p23f);  // adding it rounds to an integer, which is then in the low bits
   const F32x16 shifted = x + round;
@@ -61,10 +61,10 @@ TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
   p = fma(p, r, broadcast(0x1.62e42ap-1f));
   p = fma(p, r, broadcast(1.0f));
 #if defined(__AVX512F__)
-  const __mmask16 not_small = _mm512_cmp_ps_mask(x.r[0], _mm512_set1_ps(-125.0f), _CMP_NLT_UQ);  // or NaN
+  const __mmask16 not_small = _mm512_cmp_ps_mask(x.r[0], _mm512_set1_ps(-125.0f), _CMP_NLT_UQ);  // true for NaN too
   return {{_mm512_maskz_scalef_ps(not_small, p.r[0], n.r[0])}};
 #else
-  const F32x16 scaled = as<F32x16>(as<U32x16>(p) + (as<U32x16>(shifted) << 23));  // the bits above n's leave
+  const F32x16 scaled = as<F32x16>(as<U32x16>(p) + (as<U32x16>(shifted) << 23));  // the shift drops the bits above n
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA {
     const native::I small = x.r[i] < -125.0f, nan = x.r[i] != x.r[i];
     return (native::F)(((native::I)scaled.r[i] & ~small) | nan);

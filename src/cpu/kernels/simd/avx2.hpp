@@ -29,7 +29,7 @@ TESSERA_INLINE I max(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i
 TESSERA_INLINE F to_float(I a) { return _mm256_cvtepi32_ps((__m256i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm256_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(at))); }
-// Floats are shuffled, not halves, and not across 128 bits: that costs less.
+// Shuffles floats instead of halves, and only within 128 bits, because that costs less.
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   const auto* halves = static_cast<const __m128i*>(at);
   const F first = _mm256_cvtph_ps(_mm_loadu_si128(halves)), second = _mm256_cvtph_ps(_mm_loadu_si128(halves + 1));
@@ -40,7 +40,7 @@ TESSERA_INLINE F unmixed(F a) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_m
 TESSERA_INLINE I load_i16(const void* at) {
   return (I)_mm256_cvtepi16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)));
 }
-TESSERA_INLINE __m128i pack16(I a) {  // numbers that 16 bits hold, unsigned
+TESSERA_INLINE __m128i pack16(I a) {  // the numbers must fit 16 bits without sign
   return _mm_packus_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
 }
 TESSERA_INLINE void store_i8(void* to, I a) {
@@ -59,7 +59,7 @@ TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
   return (I4)_mm256_castsi256_si128((__m256i)op(all, (I)_mm256_permute2x128_si256((__m256i)all, (__m256i)all, 1)));
 }
 
-// Flush-to-zero and denormals-are-zero.
+// The control register. kFlush sets flush-to-zero and denormals-are-zero.
 using FpState = unsigned;
 inline constexpr FpState kFlush = 0x8040;
 TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }

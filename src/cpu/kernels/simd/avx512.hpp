@@ -31,7 +31,7 @@ TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }
-// Floats are shuffled, not halves, and not across 128 bits: that costs less.
+// Shuffles floats instead of halves, and only within 128 bits, because that costs less.
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   const auto* halves = static_cast<const __m256i*>(at);
   const F first = _mm512_cvtph_ps(_mm256_loadu_si256(halves)), second = _mm512_cvtph_ps(_mm256_loadu_si256(halves + 1));
@@ -62,7 +62,7 @@ TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
   return (I4)_mm512_castsi512_si128((__m512i)all);
 }
 
-// Flush-to-zero and denormals-are-zero.
+// The control register. kFlush sets flush-to-zero and denormals-are-zero.
 using FpState = unsigned;
 inline constexpr FpState kFlush = 0x8040;
 TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }
@@ -105,7 +105,8 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
 }
 
 #ifdef __AVX512VNNI__
-// With four bytes in memory, for all lanes: g++ 12 reads them by an instruction of its own, and a core looks ahead so many.
+// Adds the products with the four bytes at `x`, the same for all lanes, in one instruction. g++ 12 would load the bytes by an instruction
+// of its own, and a core looks ahead only a limited number of instructions.
 TESSERA_INLINE I dot4_at(I sum, B w, const void* x) {
   using Four = int __attribute__((may_alias));
   __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*static_cast<const Four*>(x)));

@@ -1,20 +1,22 @@
-// Vectors of 16 lanes, whatever the registers: kernels are written once over these, and an instruction set is a thin
-// layer below (avx512.hpp, avx2.hpp, sse.hpp, neon.hpp: types F, I, U, B of one register and what has no operator).
-// What a set must give, beside its types and the number of its registers (kNames):
-//   fma             one rounding                       to_float, round   to nearest even
-//   reduce4         of each of four registers, op over its lanes: I4, a register of 16 bytes
-//   load_f16_pairs  the even and the odd of a register's lanes' pairs, in any order of lanes; unmixed gives theirs
-//   larger, smaller a > b ? a : b and a < b ? a : b, NaN and zeros too
-//   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
-//                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
-//   pair_products   the same products, neighbours added, as words, two a lane; of more than 6 bits words overflow.
-//                   kPairs if summing those by add_words while words hold the sums is faster than dot4
-//   dot2, widen_i8  sum + the products of two words a lane; signed bytes to words, a register of them. kWords if that
-//                   is faster than dot4<8>, for many rows
-//   add_fifth_bits  16 to byte i where bit i is set
-//   fp_state, set_fp_state, kFlush   the control register, and the bits that make denormals zero
-//   store_i8, store_u16   the lanes' low bits, of numbers in range
-//   store_past_caches     to an aligned place that is not read soon; fence_stores() before another thread reads it
+// Vectors of 16 lanes on registers of any size. Kernels are written once over these vectors. An instruction set is a thin layer below
+// them: avx512.hpp, avx2.hpp, sse.hpp, neon.hpp. Each of these has the types F, I, U and B of one register (floats, signed and unsigned
+// integers, bytes), the number of registers (kNames), and the operations that have no operator:
+//   fma             a * b + c with one rounding
+//   to_float, round   conversions, to nearest even
+//   reduce4         applies op over the lanes of each of four registers; the four results are an I4, a register of 16 bytes
+//   load_f16_pairs  the first and the second numbers of a register's pairs as floats, in any order of lanes
+//   unmixed         undoes the order of lanes of load_f16_pairs
+//   larger, smaller a > b ? a : b and a < b ? a : b, also for NaN and zeros
+//   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and of `x` (-127..127) in each lane, exact. With
+//                   kCentredBytes, dot4<8> subtracts 128 from each w (sets that multiply signed bytes)
+//   pair_products   the same products, each two added, as two words a lane. With more than 6 bits words overflow. kPairs: true if it is
+//                   faster than dot4 to sum these words up (add_words) while words hold the sums
+//   dot2            sum + the products of two words in each lane
+//   widen_i8        stores signed bytes as a register of words. kWords: true if widen_i8 and dot2 are faster than dot4<8> for many rows
+//   add_fifth_bits  adds 16 to byte i where bit i is set
+//   fp_state, set_fp_state, kFlush   the control register, and its bits that make denormals zero
+//   store_i8, store_u16   store the low bits of each lane; the numbers must be in range
+//   store_past_caches     stores to an aligned place that is not read soon; fence_stores() before another thread reads it
 #pragma once
 
 #include <cstddef>
@@ -50,8 +52,8 @@ using native::kCentredBytes;
 using native::kPairs;
 using native::kWords;
 using native::kNames;
-inline constexpr std::size_t kRegisters = 64 / native::kBytes;  // of a vector
-inline constexpr std::size_t kLanes = 16 / kRegisters;          // of a register
+inline constexpr std::size_t kRegisters = 64 / native::kBytes;  // registers of a vector
+inline constexpr std::size_t kLanes = 16 / kRegisters;          // lanes of a register
 
 template <class Register>
 struct Vector {
@@ -62,7 +64,7 @@ using I32x16 = Vector<native::I>;
 using U32x16 = Vector<native::U>;
 using U8x64 = Vector<native::B>;
 
-// The result's register i from its index. No loop: g++ would keep the vectors of an enclosing loop in memory.
+// Returns a vector whose register i is fn(i). Not a loop, because g++ would keep the vectors of an enclosing loop in memory.
 template <class Result, class Fn>
 TESSERA_INLINE Result each(Fn fn) {
   if constexpr (kRegisters == 1) {
@@ -120,11 +122,11 @@ TESSERA_INLINE F32x16 larger(F32x16 a, F32x16 b) {
 TESSERA_INLINE F32x16 smaller(F32x16 a, F32x16 b) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::smaller(a.r[i], b.r[i]); });
 }
-// a < b ? yes : no.
+// Returns a < b ? yes : no for each lane.
 TESSERA_INLINE F32x16 if_less(F32x16 a, F32x16 b, F32x16 yes, F32x16 no) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] < b.r[i] ? yes.r[i] : no.r[i]; });
 }
-// Lane i from lane i ^ kApart, a power of two.
+// Return a vector whose lane i is lane i ^ kApart of `a`; kApart is a power of two.
 template <int kApart, class R, std::size_t... kI>
 TESSERA_INLINE R swapped_in_register(R a, std::index_sequence<kI...>) {
   return __builtin_shufflevector(a, a, (static_cast<int>(kI) ^ kApart)...);
@@ -146,17 +148,17 @@ TESSERA_INLINE I32x16 round(F32x16 a) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::round(a.r[i]); });
 }
 
-// All ones where a > b.
+// Returns a mask: all ones in lanes where a > b.
 TESSERA_INLINE U32x16 greater(U32x16 a, U32x16 b) {
   return each<U32x16>([&](std::size_t i) TESSERA_LAMBDA { return (native::U)(a.r[i] > b.r[i]); });
 }
-// a where the mask is set, else b.
+// Returns a where the mask is set, else b.
 template <class R>
 TESSERA_INLINE Vector<R> select(Vector<R> mask, Vector<R> a, Vector<R> b) {
   return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return (mask.r[i] & a.r[i]) | (~mask.r[i] & b.r[i]); });
 }
 
-// The same bits as another kind of vector.
+// Returns the same bits as another kind of vector.
 template <class To, class R>
 TESSERA_INLINE To as(Vector<R> a) {
   return each<To>([&](std::size_t i) TESSERA_LAMBDA { return (decltype(To::r[0] + To::r[0]))a.r[i]; });
@@ -172,7 +174,7 @@ TESSERA_INLINE U32x16 broadcast(std::uint32_t value) {
   return each<U32x16>([&](std::size_t) TESSERA_LAMBDA { return value + native::U{}; });
 }
 
-// Any plain value.
+// Loads any plain value.
 template <class T>
 TESSERA_INLINE T value_at(const void* at) {
   T value;
@@ -180,8 +182,8 @@ TESSERA_INLINE T value_at(const void* at) {
   return value;
 }
 
-// The same, from registers: compilers would load a value again for each use rather than keep it, and loads can be what
-// bounds a kernel. Of an integer sum so far: compilers would compute all its terms first, and have no registers for them.
+// Returns `a` and keeps it in registers. For loaded values: compilers would load a value again for each use, and loads can be the limit
+// of a kernel. For integer sums: compilers would compute all terms first, and run out of registers for them.
 template <class R>
 TESSERA_INLINE Vector<R> kept(Vector<R> a) {
   TESSERA_UNROLL
@@ -189,10 +191,10 @@ TESSERA_INLINE Vector<R> kept(Vector<R> a) {
   return a;
 }
 
-// Four bytes, in every lane.
+// Returns four bytes, the same in every lane.
 TESSERA_INLINE I32x16 broadcast4(const void* at) { return broadcast(value_at<std::int32_t>(at)); }
 
-// 64 bytes.
+// Loads 64 bytes.
 template <class V>
 TESSERA_INLINE V load(const void* at) {
   const auto* from = static_cast<const std::byte*>(at);
@@ -214,7 +216,8 @@ TESSERA_INLINE F32x16 load_f16(const std::byte* at) {
 struct F32x16Pair {
   F32x16 even, odd;
 };
-// The even and the odd halves of 16 pairs, with lanes in an order that unmixed() undoes: once, in sums.
+// Loads 16 pairs of f16: the first numbers into `even`, the second ones into `odd`. The order of lanes is the set's own. Callers undo it
+// once, in the sums, with unmixed().
 TESSERA_INLINE F32x16Pair load_f16_pairs(const std::byte* at) {
   F32x16Pair pair;
   TESSERA_UNROLL
@@ -241,7 +244,7 @@ TESSERA_INLINE void store_past_caches(float* to, F32x16 a) {
   TESSERA_UNROLL
   for (std::size_t i = 0; i < kRegisters; ++i) native::store_past_caches(to + i * kLanes, a.r[i]);
 }
-// The first `n` lanes, and zeros.
+// Loads the first `n` lanes; the others are zeros.
 TESSERA_INLINE F32x16 load_some(const float* x, std::size_t n) {
   if (n >= 16) return load<F32x16>(x);
   float lanes[16] = {};
@@ -249,7 +252,7 @@ TESSERA_INLINE F32x16 load_some(const float* x, std::size_t n) {
   return load<F32x16>(lanes);
 }
 
-// The first `n` lanes.
+// Stores the first `n` lanes.
 TESSERA_INLINE void store_some(float* to, F32x16 a, std::size_t n) {
   if (n >= 16) return store(to, a);
   float lanes[16];
@@ -257,7 +260,7 @@ TESSERA_INLINE void store_some(float* to, F32x16 a, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] = lanes[i];
 }
 
-// Of each of four vectors, op over all its lanes; op must not care for their order.
+// Returns op over all lanes, for each of four vectors. The result of op must not depend on the order of the lanes.
 template <class Op>
 TESSERA_INLINE native::I4 reduce4(const I32x16 (&v)[4], Op op) {
   native::I folded[4];
@@ -283,7 +286,7 @@ template <unsigned kBits>
 TESSERA_INLINE I32x16 dot4(I32x16 sum, U8x64 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot4<kBits>(sum.r[i], w.r[i], x.r[i]); });
 }
-// The same of the four bytes at `x`, which nothing else multiplies.
+// Does the same as dot4() with the four bytes at `x`. Use it for bytes that are multiplied only once.
 template <unsigned kBits>
 TESSERA_INLINE I32x16 dot4_at(I32x16 sum, U8x64 w, const std::byte* x) {
 #ifdef __AVX512VNNI__
@@ -292,27 +295,27 @@ TESSERA_INLINE I32x16 dot4_at(I32x16 sum, U8x64 w, const std::byte* x) {
   return dot4<kBits>(sum, w, broadcast4(x));
 #endif
 }
-// Two words a lane, of two products each.
+// Returns two words a lane, each the sum of two products.
 TESSERA_INLINE I32x16 pair_products(U8x64 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::pair_products(w.r[i], x.r[i]); });
 }
 TESSERA_INLINE I32x16 add_words(I32x16 a, I32x16 b) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::add_words(a.r[i], b.r[i]); });
 }
-// Of two words a lane.
+// Returns sum + the products of the two words in each lane.
 TESSERA_INLINE I32x16 dot2(I32x16 sum, I32x16 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot2(sum.r[i], w.r[i], x.r[i]); });
 }
-// `bytes` signed bytes, 32 or a multiple, as words.
+// Stores signed bytes as words. `bytes`: a multiple of 32.
 TESSERA_INLINE void widen_i8(const std::byte* from, std::size_t bytes, std::byte* to) {
   for (std::size_t i = 0; i < bytes; i += native::kBytes / 2) native::widen_i8(from + i, to + 2 * i);
 }
 
-// What a block's sum must start at for dot4<bits> to give the sum of (w - offset) * x; `sum` is that of x.
+// Returns the start of a block's sum with which dot4<kBits> gives the sum of (w - kOffset) * x. `sum`: the sum of the block's x.
 template <unsigned kBits, int kOffset>
 TESSERA_INLINE I32x16 start(std::int32_t sum) {
   if constexpr (kOffset == 0 || (kBits == 8 && kCentredBytes)) return broadcast(0);
-  return broadcast(-kOffset) * kept(broadcast(sum));  // in a register of this kind: scalar steps are more instructions
+  return broadcast(-kOffset) * kept(broadcast(sum));  // multiplied as a vector, which takes fewer instructions
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

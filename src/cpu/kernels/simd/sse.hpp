@@ -1,4 +1,4 @@
-// The native registers of x86-64-v2 (SSE4.2). There is no FMA and no conversion of halves: both are made here, exact.
+// The native registers of x86-64-v2 (SSE4.2), which has no FMA and no conversion of halves. Both are computed here, exactly.
 #pragma once
 
 #include <immintrin.h>
@@ -18,18 +18,18 @@ using U = std::uint32_t __attribute__((vector_size(kBytes)));
 using B = std::uint8_t __attribute__((vector_size(kBytes)));
 using I4 = std::int32_t __attribute__((vector_size(16)));
 
-// a * b + c as a double to be rounded to a float: the product is exact; where the sum is not, the last bit is made odd,
-// so that the second rounding is as if it were the only one (Boldo and Melquiond 2008).
+// Returns a * b + c as a double that the caller rounds to a float. The product is exact. If the sum is not exact, its last bit is made
+// odd; then rounding to a float gives the same as a single rounding would (Boldo and Melquiond 2008).
 TESSERA_INLINE __m128d fused(__m128d a, __m128d b, __m128d c) {
   const __m128d product = _mm_mul_pd(a, b);
   const __m128d sum = _mm_add_pd(product, c);
   const __m128d part = _mm_sub_pd(sum, product);
   const __m128d error = _mm_add_pd(_mm_sub_pd(product, _mm_sub_pd(sum, part)), _mm_sub_pd(c, part));
   const __m128d zero = _mm_setzero_pd();
-  const __m128d inexact = _mm_or_pd(_mm_cmplt_pd(error, zero), _mm_cmpgt_pd(error, zero));  // not where it is NaN
+  const __m128d inexact = _mm_or_pd(_mm_cmplt_pd(error, zero), _mm_cmpgt_pd(error, zero));  // false if the error is NaN
   const __m128i one = _mm_set1_epi64x(1);
   const __m128i bits = _mm_castpd_si128(sum);
-  const __m128i even = _mm_sub_epi64(_mm_and_si128(bits, one), one);  // all ones if it is
+  const __m128i even = _mm_sub_epi64(_mm_and_si128(bits, one), one);  // all ones if the last bit is 0
   const __m128i opposite = _mm_shuffle_epi32(_mm_srai_epi32(_mm_castpd_si128(_mm_xor_pd(error, sum)), 31), 0xf5);
   const __m128i step = _mm_and_si128(_mm_or_si128(opposite, one), _mm_and_si128(even, _mm_castpd_si128(inexact)));
   return _mm_castsi128_pd(_mm_add_epi64(bits, step));
@@ -83,7 +83,7 @@ TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
   return op((I)_mm_unpacklo_epi64((__m128i)ab, (__m128i)cd), (I)_mm_unpackhi_epi64((__m128i)ab, (__m128i)cd));
 }
 
-// Flush-to-zero and denormals-are-zero.
+// The control register. kFlush sets flush-to-zero and denormals-are-zero.
 using FpState = unsigned;
 inline constexpr FpState kFlush = 0x8040;
 TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }

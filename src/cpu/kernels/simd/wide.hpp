@@ -1,6 +1,6 @@
-// Several vectors side by side, for long chains of arithmetic: a processor looks ahead a few dozen operations, fewer than
-// a chain has, so independent ones must alternate (one silu after another took twice the time in avx512). It has the
-// operators and functions that math_inline.hpp asks for.
+// Several vectors side by side, for long chains of arithmetic. A processor looks ahead a few dozen operations, fewer than a chain has,
+// so independent chains must alternate (one silu after another took twice the time in avx512). Wide has the operators and functions that
+// math_inline.hpp needs.
 #pragma once
 
 #include "core/math_inline.hpp"
@@ -8,14 +8,14 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kWide = 4 / kRegisters;  // vectors: four registers
+inline constexpr std::size_t kWide = 4 / kRegisters;  // vectors of a Wide, which take four registers
 inline constexpr std::size_t kWideLanes = 16 * kWide;
 
 struct Wide {
   F32x16 v[kWide];
 };
 
-// The result's vector i from its index.
+// Returns a Wide whose vector i is fn(i).
 template <class Fn>
 TESSERA_INLINE Wide wide(Fn fn) {
   if constexpr (kWide == 1) {
@@ -81,14 +81,14 @@ TESSERA_INLINE Wide if_less(Wide a, float c, Wide yes, Wide no) {
 }
 TESSERA_INLINE Wide if_less(Wide a, float c, float yes, Wide no) { return if_less(a, c, wide(yes), no); }
 
-// p * 2^n, n = shifted - math::inlined::kRound.
+// Returns p * 2^n, n = shifted - math::inlined::kRound.
 TESSERA_INLINE Wide times_power_of_two(Wide p, Wide n, Wide shifted) {
 #if defined(__AVX512F__)
   (void)shifted;
   return wide([&](std::size_t i) TESSERA_LAMBDA { return F32x16{{_mm512_scalef_ps(p.v[i].r[0], n.v[i].r[0])}}; });
 #else
   (void)n;
-  // In two factors, as 2^128 is not a float. Unsigned halves of a two's complement number: bias first.
+  // 2^n is two factors, since 2^128 is not a float. 256 is added to n before it is halved, so that the halves are unsigned.
   return wide([&](std::size_t i) TESSERA_LAMBDA {
     constexpr std::uint32_t kZero = __builtin_bit_cast(std::uint32_t, math::inlined::kRound);
     const U32x16 biased = as<U32x16>(shifted.v[i]) - broadcast(kZero - 256u), half = biased >> 1, one = broadcast(1u);
