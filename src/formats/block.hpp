@@ -1,5 +1,5 @@
-// What the block formats share: reading and writing the numbers inside a block, and rounding without undefined
-// behaviour. Blocks are little-endian, as are the machines that tessera runs on.
+// Helpers of the block formats: reading and writing the numbers inside a block, and rounding without undefined behaviour. Blocks are
+// little-endian, as are the machines that tessera runs on.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace tessera::formats::detail {
 
 static_assert(std::endian::native == std::endian::little);
 
-// A block's integers, one a byte: loops over them vectorise at every instruction set.
+// A block's integers, a byte each, so that loops over them vectorise at every instruction set.
 template <std::size_t N>
 using Quants = std::array<std::uint8_t, N>;
 
@@ -31,7 +31,7 @@ inline void store_u16(std::byte* at, std::uint16_t bits) noexcept { std::memcpy(
 
 inline void store_f16(std::byte* at, float value) noexcept { store_u16(at, f32_to_f16(value)); }
 
-// Value i from the low half of byte i, value i + 16 from the high half.
+// Unpacks value i from the low half of byte i, and value i + 16 from the high half.
 inline void unpack_nibbles(const std::byte* at, Quants<32>& q) noexcept {
   for (std::size_t i = 0; i < 16; ++i) q[i] = static_cast<std::uint8_t>(at[i]) & 15u;
   for (std::size_t i = 0; i < 16; ++i) q[16 + i] = static_cast<std::uint8_t>(at[i]) >> 4;
@@ -41,7 +41,7 @@ inline void pack_nibbles(const Quants<32>& q, std::byte* at) noexcept {
   for (std::size_t i = 0; i < 16; ++i) at[i] = static_cast<std::byte>((q[i] & 15) | ((q[16 + i] & 15) << 4));
 }
 
-// Adds 16 to value i where bit i of the 32 bits is set. (A table of masks, for SSE has no shift by lane.)
+// Adds 16 to value i where bit i of the 32 bits is set. Uses a table of masks, because SSE has no shift by a different number in each lane.
 inline void unpack_fifth_bits(const std::byte* at, Quants<32>& q) noexcept {
   static constexpr auto kMask = [] {
     std::array<std::uint32_t, 32> mask{};
@@ -59,32 +59,32 @@ inline void pack_fifth_bits(const Quants<32>& q, std::byte* at) noexcept {
   std::memcpy(at, &bits, sizeof bits);
 }
 
-// The helpers below limit values as integers: from 0 on those order as the floats do, and compilers vectorise integer
-// minima, but not comparisons of floats that might trap.
+// The helpers below limit floats by their bits as integers: from 0 on, the bits are in the same order as the floats. Compilers vectorise
+// minima of integers, but not comparisons of floats, which might trap.
 
 [[nodiscard]] constexpr float magnitude(float value) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
 }
 
-// What an encoder makes of a value that no block can hold: NaN becomes 0, beyond `top` it is the nearest that is not.
+// Returns a value that a block can hold: 0 for NaN, and `top` or -`top` for a value beyond them.
 [[nodiscard]] constexpr float finite(float value, float top = 0x1.fffffep127f) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), size = bits & 0x7fffffffu;
   const std::uint32_t limited = std::min(size, std::bit_cast<std::uint32_t>(top)) | (bits & 0x80000000u);
   return std::bit_cast<float>(limited & (static_cast<std::uint32_t>(size > 0x7f800000u) - 1u));
 }
 
-// Limited to [0, top]; NaN gives one of the ends.
+// Returns the value limited to [0, top]. For NaN returns one of the ends.
 [[nodiscard]] constexpr float limit(float value, float top) noexcept {
   const std::int32_t bits = std::bit_cast<std::int32_t>(value);
   return std::bit_cast<float>(std::min(std::max(bits, 0), std::bit_cast<std::int32_t>(top)));
 }
 
-// Rounded down and limited to 0..high. (The bare conversion is undefined for what an integer cannot hold.)
+// Returns the value rounded down and limited to 0..high. (The bare conversion is undefined for values that an integer cannot hold.)
 [[nodiscard]] constexpr std::uint8_t quant(float value, int high) noexcept {
   return static_cast<std::uint8_t>(static_cast<std::int32_t>(limit(value, static_cast<float>(high))));
 }
 
-// To nearest, halves away from zero (C's roundf), limited to [-high, high].
+// Returns the nearest integer, halves rounded away from zero (as C's roundf), limited to [-high, high].
 [[nodiscard]] constexpr std::int32_t round_away(float value, int high) noexcept {
   const float size = limit(magnitude(value), static_cast<float>(high));
   const std::int32_t whole = static_cast<std::int32_t>(size);
@@ -93,7 +93,7 @@ inline void pack_fifth_bits(const Quants<32>& q, std::byte* at) noexcept {
   return (rounded ^ sign) - sign;
 }
 
-// The first value of largest size, with its sign.
+// Returns the first value of the largest magnitude, with its sign.
 template <std::size_t N>
 [[nodiscard]] inline float largest(const float (&values)[N]) noexcept {
   std::uint32_t top = 0;
@@ -117,10 +117,10 @@ template <std::size_t N>
   return range;
 }
 
-// A scale or minimum that a half can hold: out of range it saturates, so that no block decodes to infinity or NaN.
+// Returns a scale or minimum limited to the range of f16, so that no block decodes to infinity or NaN.
 [[nodiscard]] constexpr float half_range(float value) noexcept { return finite(value, 65504.0f); }
 
-// 1 / d, and 0 for 0.
+// Returns 1 / d, or 0 if d is 0.
 [[nodiscard]] constexpr float reciprocal(float d) noexcept { return d != 0 ? 1.0f / d : 0.0f; }
 
 // Copies a block's N values to x. NaN becomes 0, and infinity the largest finite float of its sign (finite()).
@@ -129,8 +129,8 @@ inline void load_finite(const float* values, float (&x)[N]) noexcept {
   for (std::size_t i = 0; i < N; ++i) x[i] = finite(values[i]);
 }
 
-// x = (x - origin) * factor, each step rounded to f32 whatever the host's -ffp-contract: hidden from the compiler, the
-// products cannot be fused with what is added to them next. So encoders give the same blocks in every build.
+// Computes x = (x - origin) * factor. Each step is rounded to f32, whatever -ffp-contract the host builds with: the asm hides the products
+// from the compiler, so it cannot fuse them with the addition that follows. So encoders give the same blocks in every build.
 template <std::size_t N>
 inline void rescale(float (&x)[N], float origin, float factor) noexcept {
   for (std::size_t i = 0; i < N; ++i) x[i] = (x[i] - origin) * factor;

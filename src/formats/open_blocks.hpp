@@ -1,5 +1,5 @@
-// What the formats share whose blocks kernels keep as they are (packed_form.hpp): values from open blocks, and the tables
-// of 16 that nibbles stand for.
+// Helpers of the formats whose blocks kernels keep as they are (packed_form.hpp): decoding opened blocks, and the tables of the 16 values
+// that a nibble can stand for.
 #pragma once
 
 #include <array>
@@ -11,16 +11,16 @@
 
 namespace tessera::formats::detail {
 
-// IQ4_NL's and IQ4_XS's integers, plus 128.
+// The 16 integers of IQ4_NL and IQ4_XS, plus 128.
 inline constexpr std::array<std::uint8_t, 16> kNonLinear = {1,   24,  45,  63,  79,  93,  106, 118,
                                                             129, 141, 153, 166, 181, 197, 217, 241};
 
-// Twice the numbers of four bits with a sign, two bits of exponent and one of fraction (E2M1): 0, 1, 2, 3, 4, 6, 8, 12
-// and the same with a sign, plus 128. -0 is 0.
+// Twice the 16 numbers of E2M1 (a sign, two bits of exponent, one of fraction), plus 128. Twice the numbers are 0, 1, 2, 3, 4, 6, 8, 12
+// and the same negated; -0 counts as 0.
 inline constexpr std::array<std::uint8_t, 16> kE2M1 = {128, 129, 130, 131, 132, 134, 136, 140,
                                                        128, 127, 126, 125, 124, 122, 120, 116};
 
-// `n` bytes of two values each: the low halves' come first, then the high halves'.
+// Looks up `n` bytes of two nibbles each. The values of the low nibbles come first, then those of the high nibbles.
 template <std::size_t n>
 inline void look_up(const std::array<std::uint8_t, 16>& table, const std::byte* at, std::uint8_t* q) noexcept {
   for (std::size_t i = 0; i < n; ++i) q[i] = table[static_cast<std::uint8_t>(at[i]) & 15u];

@@ -1,5 +1,5 @@
-// How kernels hold weights. Formats are many, packed forms few: a format says which form it goes into and takes its
-// blocks apart, and every kernel of every instruction set that knows the form then computes with it.
+// The forms in which kernels hold weights. There are many formats and few packed forms. A format names its form and takes its blocks
+// apart into the parts of the form; then every kernel that knows the form can multiply by the weights.
 #pragma once
 
 #include <array>
@@ -12,18 +12,20 @@ enum class PackedForm : std::uint8_t {
   f32,
   f16,
   bf16,
-  // 32 integers of 4, 5 or 8 bits under a scale, half their range subtracted; "min": from 0 up, with a minimum instead.
+  // 32 integers of 4, 5 or 8 bits under one scale. Half of their range is subtracted. Exception: the forms with "min" subtract nothing and
+  // have a minimum, which is added.
   block32_4,
   block32_4_min,
   block32_5,
   block32_5_min,
   block32_8,
-  // 256 integers; eight sub-blocks with a 6-bit scale and minimum each, or (6 bits) sixteen with a signed 8-bit scale.
+  // 256 integers. 4 and 5 bits: eight sub-blocks, each with a scale and a minimum of 6 bits. 6 bits: sixteen sub-blocks, each with a
+  // signed scale of 8 bits.
   block256_4,
   block256_5,
   block256_6,
-  // The file's own blocks as they are, for formats whose values come from tables: they are opened (below) a tile of 16
-  // outputs at a time, and all rows multiply by what came of it. A form for each format, as each is opened its own way.
+  // The file's own blocks as they are. A kernel opens a tile of 16 outputs at a time into OpenBlock or OpenSuperblock, and multiplies all
+  // rows by the result. Each format has a form of its own, because each is opened in its own way.
   kept_iq4_nl,
   kept_mxfp4,
   kept_nvfp4,
@@ -47,7 +49,7 @@ inline constexpr std::size_t kPackedForms = static_cast<std::size_t>(PackedForm:
   return form >= PackedForm::kept_iq4_nl && form < PackedForm::count;
 }
 
-// A block taken apart: value = d * (q - offset), offset being half the range of q, or d * q + m.
+// A block taken apart. value = d * (q - offset), where offset is half the range of q; in forms with a minimum, value = d * q + m.
 struct Block32 {
   std::array<std::uint8_t, 32> q;
   std::uint16_t d, m;  // f16
@@ -67,8 +69,8 @@ struct OpenBlock {
   std::array<float, 4> d;
 };
 
-// A kept superblock of 256 values, opened: value i = (d * scale[i / 16]) * (q[i] - 128) - dmin * min[i / 16], the last of
-// Q2_K only. d and dmin are halves, d perhaps times a power of two: all products are exact.
+// A kept superblock of 256 values, opened: value i = (d * scale[i / 16]) * (q[i] - 128) - dmin * min[i / 16]. Only Q2_K has minima. d and
+// dmin are f16, in some formats d times a power of two, so all products are exact.
 struct OpenSuperblock {
   std::array<std::uint8_t, 256> q;
   std::array<std::int8_t, 16> scale;

@@ -1,13 +1,13 @@
-// The search for the best scales of formats whose levels have a fixed place under a scale of either sign (Q3_K, IQ4_NL,
-// IQ4_XS): a sub-block's extreme is put on either end of the levels and near them, each such grid is solved for its
-// weighted least-squares scale, and the best is taken. A value's weight is x * x plus the sub-block's mean of that: ggml's are
-// x * x, which costs 3 % more squared error, here it is the same or less. The integer scales of a superblock are then tried
-// up and down by one as they will be decoded.
+// The search for the best scales of formats that have fixed levels times a scale of either sign (Q3_K, IQ4_NL, IQ4_XS). A sub-block's
+// extreme value is put on either end of the levels, and on places near the ends. Each of these grids is solved for its weighted
+// least-squares scale, and the best one is taken. A value's weight is x * x plus the sub-block's mean of x * x. With ggml's weight, x * x,
+// the squared error is 3 % larger. Then each integer scale of a superblock, and the ones above and below, are tried with the values that
+// they decode to.
 //
 // A format's levels are a type with
 //   sub      values of a sub-block
 //   ends[2]  the lowest and the highest level
-//   step     of the tried places of the extreme
+//   step     distance between the places on which the extreme value is put
 //   nearest(value)  the level next to a value
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace tessera::formats::detail {
 
-inline constexpr int kScaleTries = 8;  // on both sides of each end
+inline constexpr int kScaleTries = 8;  // places on each side of each end of the levels
 
 template <std::size_t N>
 inline void weigh(const float (&x)[N], float (&weight)[N], const float* importance = nullptr, float mean_square = 0) noexcept {
@@ -28,7 +28,7 @@ inline void weigh(const float (&x)[N], float (&weight)[N], const float* importan
   for (std::size_t i = 0; i < N; ++i) weight[i] += mean;
 }
 
-// The scale of either sign with the least weighted squared error that the search finds.
+// Returns the scale, of either sign, with the least weighted squared error that the search finds.
 template <class Levels, std::size_t N>
 [[nodiscard]] inline float best_scale(const float (&x)[N], const float (&weight)[N]) noexcept {
   const float extreme = largest(x);
@@ -65,14 +65,14 @@ template <class Levels, std::size_t N>
   return sum(error);
 }
 
-// Of a superblock whose sub-blocks' scales are integers from -32 to 31 under d.
+// The scales of a superblock: d, and for each sub-block an integer from -32 to 31, by which d is multiplied.
 template <std::size_t n>
 struct Scales {
   float d;
   int scale[n];
 };
 
-// Chooses them; `x` gets the values as encoding counts them.
+// Chooses the scales of a superblock. `x` gets the values that are encoded: NaN is 0, and values out of range are limited.
 template <class Levels, std::size_t n>
 [[nodiscard]] inline Scales<n> choose_scales(const float* values, float (&x)[n][Levels::sub],
                                              const float* importance = nullptr) noexcept {
@@ -101,14 +101,14 @@ template <class Levels, std::size_t n>
   return chosen;
 }
 
-// IQ4's 16 levels.
+// The 16 levels of IQ4_NL and IQ4_XS.
 struct NonLinear {
   static constexpr std::size_t sub = 32;
   static constexpr float ends[2] = {-127.0f, 113.0f};
   static constexpr float step = 1.0f;
   static constexpr float levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
-  // Which level is next to a value: the number of borders below it.
+  // Returns the index of the level nearest to a value, which is the number of borders between levels below the value.
   [[nodiscard]] static unsigned index(float value) noexcept {
     unsigned above = 0;
     for (std::size_t i = 0; i < 15; ++i) above += value > (levels[i] + levels[i + 1]) * 0.5f ? 1 : 0;

@@ -1,13 +1,13 @@
-// How blocks of 32 under one scale (Q4_0, Q5_0), or a scale and a minimum (Q4_1, Q5_1), are encoded where the values'
-// importance is known: by the searches of the superblock formats. Without importance they are ggml's reference encoders,
-// which do not search.
+// Encoding of blocks of 32 values with one scale (Q4_0, Q5_0), or with a scale and a minimum (Q4_1, Q5_1), if the importance of the values
+// is known: by the searches of the superblock formats. Without importance these formats are encoded as by ggml's reference encoders, which
+// do not search.
 #pragma once
 
 #include "formats/scale_search.hpp"
 
 namespace tessera::formats::detail {
 
-// Integers from -half to half - 1.
+// Levels for the search of scale_search.hpp: the integers from -half to half - 1.
 template <int half>
 struct Centred {
   static constexpr std::size_t sub = 32;
@@ -27,7 +27,7 @@ inline void load_weighted(const float* values, const float* importance, float (&
   weigh_by_importance(x, weight, importance, sum(squares) / 32.0f);
 }
 
-// Gives the scale, which the block holds as it is, and each value's integer plus `half`.
+// Returns the scale, as f16 holds it. `q` gets the integer of each value, plus `half`.
 template <int half>
 [[nodiscard]] inline float weighted_scale(const float* values, const float* importance, Quants<32>& q) noexcept {
   float x[32], weight[32];
@@ -40,7 +40,7 @@ template <int half>
   return d;
 }
 
-// value = scale * q - min, both as the block holds them (its m is -min).
+// Returns the scale and the minimum, as f16 holds them: value = scale * q - min. The block's m is -min. `q` gets the integers.
 [[nodiscard]] inline Line weighted_line(const float* values, const float* importance, float levels, Quants<32>& q) noexcept {
   float x[32], weight[32];
   load_weighted(values, importance, x, weight);

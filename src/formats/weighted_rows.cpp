@@ -14,7 +14,7 @@ constexpr bool is_guided = requires(const float* values, std::byte* block) { F::
 
 constexpr std::size_t kLargestBlock = detail::kSuperblock;
 
-// A block's importance as encoders take it: relative to its largest, so that no product overflows. false: there is none.
+// Divides a block's importance by its largest, so that no product in an encoder overflows. Returns false if no importance is above 0.
 bool scale_importance(const float* given, std::size_t n, float* importance) noexcept {
   float largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -42,7 +42,7 @@ Status encode_weighted_row(DType type, std::span<const float> values, std::span<
   }
   const auto block = block_of(type);
   const bool fits = block && values.size() % block->values == 0 && blocks.size() == values.size() / block->values * block->bytes;
-  if (!fits || !heeds_importance(type)) return encode_row(type, values, blocks);  // which says what is wrong
+  if (!fits || !heeds_importance(type)) return encode_row(type, values, blocks);  // encodes without importance, or says what is wrong
   visit(type, [&]<class F>(std::type_identity<F>) {
     if constexpr (is_guided<F>) {
       static_assert(F::block_values <= kLargestBlock);

@@ -6,7 +6,7 @@ namespace {
 
 #include "formats/quants/codebooks.inc"
 
-// Value i of an entry has `bits` bits, and is what `level` makes of them.
+// Expands a grid. A packed entry has `bits` bits for each value; level(bits) returns the value.
 template <class Entry, std::size_t n>
 constexpr std::array<Entry, n> expanded(const std::uint16_t (&packed)[n], unsigned bits, auto level) {
   std::array<Entry, n> grid{};

@@ -3,13 +3,13 @@
 // MXFP4: 32 values (ggml's block_mxfp4; OCP Microscaling Formats 1.0).
 //   byte 0   e, E8M0
 //   byte 1   q[16]: value i in the low half of byte i, value i + 16 in the high half
-// Decoding: value = 2^(e - 128) * table[q], the table twice the floats: 0, 1, 2, 3, 4, 6, 8, 12 and the same with a sign.
-// Exact; e = 255 is 2^127, as in ggml, and products beyond f32 are infinite.
-// Encoding (ggml's quantize_row_mxfp4_ref): e of the power of two that puts the largest value from 8 up to 16, each value at
-// the nearest in the table, ties at the smaller. NaN counts as 0.
+// Decoding: value = 2^(e - 128) * table[q], exact. The table has twice the floats: 0, 1, 2, 3, 4, 6, 8, 12 and the same negated. As in
+// ggml, e = 255 gives 2^127; products beyond the range of f32 are infinite.
+// Encoding (ggml's quantize_row_mxfp4_ref): e is chosen so that the largest value divided by 2^(e - 128) is at least 8 and below 16. Each
+// value becomes the nearest one of the table; of two that are equally near, the smaller. NaN counts as 0.
 //
 // NVFP4: 64 values in four sub-blocks of 16 (ggml's block_nvfp4).
-//   byte 0   scale[4], UE4M3: four bits of exponent, three of fraction; 0 and 127 are zero, bit 7 is not looked at
+//   byte 0   scale[4], UE4M3: four bits of exponent, three of fraction. 127 counts as zero; else bit 7 is ignored
 //   byte 4   q[32]: 8 bytes a sub-block, value i in the low half of byte i, value i + 8 in the high half
 // Decoding: value = (scale / 2) * table[q]. Exact.
 #pragma once
@@ -25,7 +25,7 @@ namespace tessera::formats {
 
 namespace detail {
 
-// 2^(e - 128): a denormal for 0 and 1.
+// Returns 2^(e - 128), which is a denormal for e = 0 and 1.
 [[nodiscard]] constexpr float half_e8m0(unsigned e) noexcept {
   return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }

@@ -1,14 +1,16 @@
-// IQ1_S and IQ1_M: 256 values, eight at a time one of 2048 points of a grid of -1, 0 and 1, all eight moved up or down by
-// an eighth; scales of three bits (ggml's block_iq1_s and block_iq1_m).
+// IQ1_S and IQ1_M: 256 values (ggml's block_iq1_s and block_iq1_m). Each eight values are one of the 2048 points of a grid, whose numbers
+// are -1, 0 and 1; all eight are moved up or down by an eighth. Scales have three bits.
 //
 // IQ1_S  byte 0    d, f16
 //        byte 2    grid[32], the low eight bits of the point of each eight values
-//        byte 34   u16 for each 32 values: the high three bits of point g at bit 3 g, the scale at bit 12, bit 15 set: down
-// IQ1_M  byte 0    grid[32], likewise
-//        byte 32   of each eight values g at bit 4 (g mod 2) of byte g / 2: the high three bits, bit 3 set: down
-//        byte 48   four u16: of each the low twelve bits are scales of 16 values, at bits 0, 3, 6, 9; the high four bits
-//                  are those of d, f16, from its lowest four on
-// Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1), or - 1. 11, 4 and 4 significant bits: exact in f32.
+//        byte 34   u16 for each 32 values: the high three bits of point g at bit 3 g, the scale at bit 12; bit 15 is set if the values are
+//                  moved down
+// IQ1_M  byte 0    grid[32], the low eight bits of the point of each eight values
+//        byte 32   four bits for the eight values g, at bit 4 (g mod 2) of byte g / 2: the high three bits of the point; then a bit that is
+//                  set if the values are moved down
+//        byte 48   four u16: the low twelve bits are four scales of 16 values each, at bits 0, 3, 6, 9; the high four bits are a quarter of
+//                  d (f16), its lowest four bits in the first u16
+// Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1); moved down, (8 point - 1). 11, 4 and 4 significant bits: exact in f32.
 #pragma once
 
 #include "formats/open_blocks.hpp"
@@ -20,7 +22,7 @@ namespace tessera::formats {
 
 namespace detail {
 
-// Eight values of IQ1, plus 128.
+// Returns the eight values of a point of IQ1, moved up or down, plus 128 each.
 [[nodiscard]] inline std::uint64_t moved_point(unsigned point, bool down) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101u;
   return down ? kGridIq1[point] - ones : kGridIq1[point] + ones;

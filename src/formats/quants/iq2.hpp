@@ -1,9 +1,9 @@
-// IQ2_XXS, IQ2_XS and IQ2_S: 256 values, eight at a time one of 256, 512 or 1024 points of a grid, with signs of their
-// own and scales of four bits (ggml's block_iq2_xxs, block_iq2_xs, block_iq2_s).
+// IQ2_XXS, IQ2_XS and IQ2_S: 256 values (ggml's block_iq2_xxs, block_iq2_xs, block_iq2_s). The magnitudes of each eight values are one of
+// the points of a grid, which has 256, 512 or 1024 points. Signs are stored beside. Scales have four bits.
 //
 // IQ2_XXS  byte 0    d, f16
-//          byte 2    for each 32 values: four bytes, the point of each eight; u32: signs of each eight in 7 bits at bit 7 g
-//                    (even_signs), the scale at bit 28
+//          byte 2    for each 32 values: four bytes, the points of each eight values; then a u32: the signs of the eight values g in 7 bits
+//                    at bit 7 g (even_signs()), and the scale at bit 28
 // IQ2_XS   byte 0    d, f16
 //          byte 2    u16 for each eight values: the point, and from bit 9 on the signs in 7 bits
 //          byte 66   the scale of 16 values j at bit 4 (j mod 2) of byte j / 2

@@ -1,8 +1,7 @@
-// What the K-quants share: superblocks of 256 values whose sub-blocks have integer scales under one f16 scale,
-// and the search for the best of them. Rounding a sub-block's range to its grid is far from the best choice, so an
-// encoder tries a row of grids around it and solves each for the weighted least-squares scale and minimum (the idea of
-// ggml's make_qkx2_quants and make_qx_quants); the integer scales are then tried up and down by one as they will be
-// decoded. Decoders need no search and lose nothing by it.
+// Shared by the K-quants: superblocks of 256 values, whose sub-blocks have integer scales under one f16 scale, and the search for the best
+// scales. The grid that just covers a sub-block's range is far from the best choice. So an encoder tries a row of grids around it, and
+// solves each for the weighted least-squares scale and minimum (the idea of ggml's make_qkx2_quants and make_qx_quants). Then it tries
+// each integer scale, and the ones above and below, with the values that they decode to. Decoders do not depend on the search.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +16,12 @@ namespace tessera::formats::detail {
 
 inline constexpr std::size_t kSuperblock = 256;
 
-// Values limited to what every K-quant can come near to: then no sum in the search overflows. NaN becomes 0.
+// Returns a value limited to the range that every K-quant can come near to, so that no sum in the search overflows. NaN becomes 0.
 [[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
 
-// A superblock's scale as its half: the nearest that is not smaller, so that the largest sub-block's scale stays within
-// reach of its integer also where halves are denormal and coarse. (Blocks of small weights are there: Q6_K divides a
-// sub-block's scale by 128.)
+// Returns a superblock's scale as f16 holds it: the nearest f16 whose magnitude is not smaller. So the largest sub-block's scale stays
+// within reach of its integer, also where f16 is denormal and coarse, as in blocks of small weights: Q6_K divides a sub-block's scale by
+// 128.
 [[nodiscard]] constexpr float superblock_scale(float value) noexcept {
   const float limited = half_range(value);
   const std::uint16_t half = f32_to_f16(limited);
@@ -30,12 +29,13 @@ inline constexpr std::size_t kSuperblock = 256;
   return f16_to_f32(static_cast<std::uint16_t>(half + (smaller ? 1 : 0)));
 }
 
-// To the nearest of 0..levels.
+// Returns the nearest of 0..levels.
 [[nodiscard]] constexpr float nearest_level(float value, float levels) noexcept {
   return static_cast<float>(static_cast<std::int32_t>(limit(value, levels) + 0.5f));
 }
 
-// The sum of N numbers, halves added to halves: an order that vectorises without a licence to reorder.
+// Returns the sum of N numbers. One half of the numbers is added to the other half, and so on: compilers vectorise this order without
+// having to reorder additions.
 template <std::size_t N>
 [[nodiscard]] inline float sum(const float (&terms)[N]) noexcept {
   if constexpr (N == 4) {
@@ -47,14 +47,14 @@ template <std::size_t N>
   }
 }
 
-// The mean of a superblock's squares.
+// Returns the mean of the squares of a superblock's values.
 [[nodiscard]] inline float mean_square_of(const float* values) noexcept {
   float squares[kSuperblock];
   for (std::size_t i = 0; i < kSuperblock; ++i) squares[i] = searchable(values[i]) * searchable(values[i]);
   return sum(squares) / static_cast<float>(kSuperblock);
 }
 
-// Weights of a sub-block whose values' importance is known: ggml's, the importance times sqrt(x * x + 2 mean squares).
+// Computes the weights of a sub-block's values from their importance, as ggml does: importance * sqrt(x * x + 2 * mean_square).
 template <std::size_t N>
 inline void weigh_by_importance(const float (&x)[N], float (&weight)[N], const float* importance, float mean_square) noexcept {
   for (std::size_t i = 0; i < N; ++i) weight[i] = importance[i] * std::sqrt(2.0f * mean_square + x[i] * x[i]);
@@ -62,10 +62,11 @@ inline void weigh_by_importance(const float (&x)[N], float (&weight)[N], const f
 
 // ---- Q4_K and Q5_K: eight sub-blocks of 32, value = (d * scale) * q - (dmin * min) ----
 
-// The first 16 bytes of either block: d and dmin (f16), then eight 6-bit scales and eight 6-bit minima in 12 bytes:
-//   byte j      scale j below 4 in the low six bits; the high two bits are the top of scale j + 4
-//   byte 4 + j  min j, and the top of min j + 4
-//   byte 8 + j  the low four bits of scale j + 4, then of min j + 4
+// The first 16 bytes of a Q4_K or Q5_K block: d and dmin (f16), then 12 bytes with eight scales and eight minima of six bits each. In
+// these 12 bytes, for j from 0 to 3:
+//   byte j      scale j in the low six bits; the high two bits of scale j + 4 above them
+//   byte 4 + j  minimum j in the low six bits; the high two bits of minimum j + 4 above them
+//   byte 8 + j  the low four bits of scale j + 4, then those of minimum j + 4
 struct MinScales {
   float d = 0, dmin = 0;
   std::uint8_t scale[8] = {}, min[8] = {};
@@ -98,11 +99,11 @@ struct Line {
   float scale, min;  // value = scale * q - min, both at least 0
 };
 
-// The line through a sub-block with the least weighted squared error that the search finds.
+// Returns the line through a sub-block's values with the least weighted squared error that the search finds.
 template <std::size_t N>
 [[nodiscard]] inline Line fit_line(const float (&x)[N], const float (&weight)[N], float levels) noexcept {
   const Range range = range_of(x);
-  const float low = std::min(range.min, 0.0f), high = range.max;  // what is subtracted is never negative
+  const float low = std::min(range.min, 0.0f), high = range.max;  // the minimum that is subtracted is never negative
   float wx[N];
   for (std::size_t i = 0; i < N; ++i) wx[i] = weight[i] * x[i];
   if (!(high > low)) return {0, -low};
@@ -136,7 +137,7 @@ template <std::size_t N>
   return best;
 }
 
-// The weighted squared error of a sub-block under a line, each value at its nearest level.
+// Returns the weighted squared error of a sub-block under a line, with each value at its nearest level.
 template <std::size_t N>
 [[nodiscard]] inline float line_error(const float (&x)[N], const float (&weight)[N], Line line,
                                       float levels) noexcept {
@@ -149,8 +150,8 @@ template <std::size_t N>
   return sum(error);
 }
 
-// Chooses everything of a Q4_K (levels 15) or Q5_K (levels 31) block. The weights, a sub-block's root mean square plus
-// |x|, are ggml's for encoding without an importance matrix.
+// Chooses the scales, minima and integers of a Q4_K (levels 15) or Q5_K (levels 31) block. Without importance a value's weight is ggml's:
+// the sub-block's root mean square plus |x|.
 inline void encode_lines(const float* values, float levels, MinScales& scales, Quants<kSuperblock>& q,
                          const float* importance = nullptr) noexcept {
   const float mean_square = importance != nullptr ? mean_square_of(values) : 0;
@@ -170,7 +171,7 @@ inline void encode_lines(const float* values, float levels, MinScales& scales, Q
     if (line[j].scale > top_scale) top_scale = line[j].scale;
     if (line[j].min > top_min) top_min = line[j].min;
   }
-  // From here on with d and dmin as the block will hold them.
+  // From here on, d and dmin are the f16 that the block will hold.
   scales.d = superblock_scale(top_scale / 63.0f);
   scales.dmin = superblock_scale(top_min / 63.0f);
   const float inverse_d = reciprocal(scales.d), inverse_min = reciprocal(scales.dmin);
@@ -195,7 +196,7 @@ inline void encode_lines(const float* values, float levels, MinScales& scales, Q
   }
 }
 
-// Two sub-blocks' nibbles lie in the same 32 bytes: the even one's in the low halves, the odd one's in the high halves.
+// Unpacks two sub-blocks from each 32 bytes: the even sub-block lies in the low halves, the odd one in the high halves.
 inline void unpack_nibble_pairs(const std::byte* at, Quants<kSuperblock>& q) noexcept {
   for (std::size_t j = 0; j < 4; ++j) {
     for (std::size_t i = 0; i < 32; ++i) q[64 * j + i] = static_cast<std::uint8_t>(at[32 * j + i]) & 15u;

@@ -4,8 +4,8 @@
 //   byte 80   d, f16
 //   byte 82   dmin, f16
 // Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32, the difference is rounded once.
-// Encoding: the search of k_quants.hpp, weights a quarter of a sub-block's root mean square plus |x|: less squared error
-// than with ggml's |x|, also of the large values. NaN counts as 0, what is out of range saturates.
+// Encoding: the search of k_quants.hpp. Without importance a value's weight is |x| plus a quarter of the sub-block's root mean square, which
+// gives less squared error than ggml's |x|, also for the large values. NaN counts as 0, and values out of range saturate.
 #pragma once
 
 #include <cmath>

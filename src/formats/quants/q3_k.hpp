@@ -1,6 +1,6 @@
 // Q3_K: 256 values in sixteen sub-blocks of 16, 3-bit numbers from -4 to 3 with a 6-bit scale each (ggml's block_q3_K).
 //   byte 0    value 128 h + 32 s + i: the third bit of q + 4 at bit 4 h + s of byte i
-//   byte 32   likewise, its low two bits at bit 2 s of byte 32 h + i
+//   byte 32   the low two bits of q + 4 of the same value, at bit 2 s of byte 32 h + i
 //   byte 96   scale j + 32: the low four bits at bit 4 (j / 8) of byte j mod 8, the high two at bit 2 (j / 4) of byte
 //             8 + j mod 4
 //   byte 108  d, f16
@@ -70,7 +70,7 @@ struct Q3_K {
     [[nodiscard]] static float nearest(float value) noexcept { return detail::nearest_level(value + 4.0f, 7.0f) - 4.0f; }
   };
 
-  // Group s of 32 values of both halves.
+  // Opens group s (32 values) of each half (128 values) of a block.
   template <unsigned s>
   static void open_group(const std::byte* block, std::uint8_t* q) noexcept {
     for (std::size_t i = 0; i < 32; ++i) {

@@ -7,8 +7,8 @@
 //   byte 208  d, f16
 // Decoding: value = (d * scale) * q. 11 + 7 + 5 significant bits (-128 and -32 are powers of two): the products are
 // exact in f32, so neither their order nor a compiler flag changes the result.
-// Encoding: the search of k_quants.hpp without a minimum, weights x * x as in ggml. NaN counts as 0, what is out of
-// range saturates. The search adds up products: a build with another -ffp-contract may choose other, equally good
+// Encoding: the search of k_quants.hpp without a minimum. A value's weight is its importance, or without importance x * x as in ggml. NaN
+// counts as 0, and values out of range saturate. The search adds up products: a build with another -ffp-contract may choose other, equally good
 // blocks.
 #pragma once
 
@@ -45,7 +45,7 @@ struct Q6_K {
     unpack(block, q);
     float scale[16];
     for (std::size_t j = 0; j < 16; ++j) scale[j] = d * static_cast<float>(static_cast<std::int8_t>(block[192 + j]));
-    for (std::size_t j = 0; j < 16; j += 2) {  // two by two: g++ vectorises a lone loop of 16 across j, twice as slow
+    for (std::size_t j = 0; j < 16; j += 2) {  // two sub-blocks a turn: g++ vectorises a single inner loop across j, which is twice as slow
       for (std::size_t i = 0; i < 16; ++i) values[16 * j + i] = scale[j] * static_cast<float>(q[16 * j + i] - 32);
       for (std::size_t i = 16; i < 32; ++i) values[16 * j + i] = scale[j + 1] * static_cast<float>(q[16 * j + i] - 32);
     }
@@ -83,10 +83,10 @@ struct Q6_K {
   }
 
  private:
-  // To the nearest of -32..31.
+  // Returns the nearest of -32..31.
   [[nodiscard]] static float level(float value) noexcept { return detail::nearest_level(value + 32.0f, 63.0f) - 32.0f; }
 
-  // The scale of either sign with the least weighted squared error that the search finds.
+  // Returns the scale, of either sign, with the least weighted squared error that the search finds.
   [[nodiscard]] static float fit_scale(const float (&x)[16], const float (&weight)[16]) noexcept {
     const float extreme = detail::largest(x);
     if (extreme == 0) return 0;
