@@ -189,9 +189,9 @@ enum class Capability : std::uint8_t {
 // Tokens of a sequence that move to lower positions. All pages involved must be writable.
 struct KvMove {
   std::uint64_t from = 0, to = 0, count = 0;
-  std::span<const std::uint64_t> first = {};  // [group]: records before this position stay in place; empty: all records move
+  std::span<const std::uint64_t> first = {};  // [group of layers]: tokens before this position stay in place; empty: all tokens move
 
-  // Returns how many of the `count` tokens stay in place in a group: its first ones.
+  // Returns how many of the `count` tokens stay in place in a group of layers, counted from the first token.
   [[nodiscard]] std::uint64_t skipped(std::size_t group) const noexcept {
     if (first.empty() || first[group] <= from) return 0;
     return first[group] - from < count ? first[group] - from : count;
@@ -323,7 +323,7 @@ class Backend {
   // Computes RMSNorm over each head of x  [rows, n_heads, head_dim], in place.
   virtual Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) = 0;
   // out = W in: the product alone. Terms that join the product (an adapter's, outputs of other ranks) are added before bias, residual
-  // and norm: backend/joining_backend.hpp. So it is with head_linear() and with the products of experts().
+  // and norm: backend/joining_backend.hpp. The same holds for head_linear() and for the products of experts().
   virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
   virtual Status add_bias(const Vector& bias, Act x) = 0;
   // x += y.
@@ -383,7 +383,7 @@ class Backend {
   // [groups, keys]. With step = softplus(steps + step_bias) and decay = exp(rate * step):  S = decay * S + B (x) (step * x);
   // out = C S + skip * x. `steps` and `decays` are scratch.
   virtual Status scan(const Recurrence& how, Act xbc, Act steps, Act decays, Act out);
-  // Computes RMSNorm over each of n_groups equal parts of x, in place  [weight: columns of x].
+  // Computes RMSNorm over each of n_groups equal groups of columns of x, in place. `weight` has a number for each column of x.
   virtual Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x);
   // x *= y.
   virtual Status multiply(Act y, Act x);
@@ -394,9 +394,9 @@ class Backend {
   virtual Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out);
   // x += W in (+ bias). `scratch` is as wide as x.
   virtual Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x);
-  // Each part: out = W in (+ bias).
+  // For each of `parts`: out = W in (+ bias).
   virtual Status linear_group(std::span<const LinearPart> parts, Act in);
-  // Each part: out = W norm(in) (+ bias). `scratch` is as wide as `in`.
+  // For each of `parts`: out = W norm(in) (+ bias). `scratch` is as wide as `in`.
   virtual Status norm_linear_group(const Norm& norm, Act in, Act scratch, std::span<const LinearPart> parts);
   // out = W activated(of) (+ bias). The gate and up of `of` are scratch.
   virtual Status activated_linear(const Activated& of, const Matrix& weight, const Vector* bias, Act out);

@@ -18,12 +18,13 @@ inline Error empty_handle(const char* name) noexcept {
                     name);
 }
 
-// Returns the same for an empty Tokenizer, which an engine without a vocabulary has too.
+// Returns the error for an empty Tokenizer. The tokenizer of an engine without a vocabulary is empty too.
 inline Error no_tokenizer_error() noexcept {
   return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give token ids");
 }
 
-// Returns the T{} of functions that return a reference. It is made at the first use, on any thread, and never destroyed.
+// Returns a reference to a T{}, for functions of an empty handle that return a reference. The T{} is made at the first use, on any thread,
+// and never destroyed.
 template <class T>
 const T& empty_value() noexcept {
   static_assert(std::is_nothrow_default_constructible_v<T>);

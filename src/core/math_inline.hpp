@@ -36,7 +36,7 @@ constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is
 // Returns p * 2^n, n = shifted - kRound.
 [[nodiscard, gnu::always_inline]] static constexpr float times_power_of_two(float p, float, float shifted) noexcept {
   const std::uint32_t exponent = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, kRound);
-  // 2^n in two factors, as 2^128 is not a float. Unsigned halves of a two's complement number: bias first.
+  // 2^n is two factors, since 2^128 is not a float. 256 is added to n before it is halved, so that the halves are unsigned.
   const std::uint32_t biased = exponent + 256u;
   const std::uint32_t half = biased >> 1;
   const float first = __builtin_bit_cast(float, (half - 128u + 127u) << 23);

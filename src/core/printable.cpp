@@ -7,7 +7,7 @@
 namespace tessera::detail {
 namespace {
 
-// Precondition: a valid UTF-8 sequence.
+// Returns whether a character can be shown as it is. Precondition: `sequence` is one valid UTF-8 sequence.
 bool is_printable(std::string_view sequence) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
   if (sequence.size() == 1) return byte(0) >= 0x20 && byte(0) != 0x7F;

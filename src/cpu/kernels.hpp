@@ -24,8 +24,8 @@ inline constexpr std::size_t kRowsPastCaches = 64;
 
 // The prefetching of kernels whose weights stream past few rows.
 struct Ahead {
-  std::size_t bytes = 3072;  // distance from the weights being read to the ones asked for
-  bool all_lines = true;     // false: asks only for the first line of each step that has four or more
+  std::size_t bytes = 3072;  // distance from the weights that are read to the ones that are prefetched
+  bool all_lines = true;     // false: prefetches only the first line of each step, and only of steps of at least four lines
 };
 
 // One task of a product: some panels of outputs for some rows.

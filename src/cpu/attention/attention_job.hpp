@@ -9,7 +9,7 @@
 namespace tessera::cpu {
 
 inline constexpr std::size_t kChunk = 256;    // keys, aligned to absolute positions
-inline constexpr float kLog2E = 0x1.715476p+0f;  // weights are powers of two
+inline constexpr float kLog2E = 0x1.715476p+0f;  // factor of scores, because weights are computed as powers of two
 inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multiplied at once
 
 // The type of keys and values in the pages.
@@ -35,7 +35,7 @@ struct AttendJob {
   std::size_t rows = 0;
   std::uint64_t position = 0;  // position of the first row; the other rows follow
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
-  std::uint64_t globals = 0;   // not 0: a row sees, of the first `globals` keys, only the keys that its window does not see
+  std::uint64_t globals = 0;   // not 0: a row sees only the keys below `globals` that lie before its window
   // If not null, the rows share the job's chunks: each row sees all of their keys. Row i is row row_numbers[i]
   // of q, out and states; `position` is the position of the last key, and `window` is 0.
   const std::uint32_t* row_numbers = nullptr;
@@ -59,8 +59,8 @@ struct AttendJob {
   // A sum of 0: the row sees no key of the chunk.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
-  // If not null, rows leave the scores, in powers of two, of the keys that they see in these chunks. The score of row i's head j
-  // for a key goes to scores[i] + (first_head + j) * score_stride + the key's position. scores[i] is null for a row that leaves none.
+  // If not null, the kernel writes the scores (as exponents of 2) of the keys that rows see in these chunks. The score of row i's head j
+  // for a key goes to scores[i] + (first_head + j) * score_stride + the key's position. scores[i] is null if row i's are not wanted.
   float* const* scores = nullptr;  // [rows], or by row number
   std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
@@ -89,8 +89,8 @@ struct Attend {
 
 // The layout of a task's scratch: offsets in bytes.
 struct AttendScratch {
-  std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 rows of 32, in two parts of up to four bytes
-  std::size_t weights = 0;  // [2][8] tiles of the same kind: weights of 16 rows in a chunk, and of the 16 rows before
+  std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 queries by 32 dimensions: two parts of up to four bytes a number
+  std::size_t weights = 0;  // [2][8 key groups] tiles of the same kind: the weights of 16 queries in a chunk, and of the 16 before
   std::size_t scores = 0;   // [queries][256] f32
   std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys, 32 dimensions: two parts of two bytes or one of four
   std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, in the same parts

@@ -117,7 +117,7 @@ bool AttentionPlan::next(AttentionPhase& phase) noexcept {
 // Returns the number of tasks that evens out threads of unequal speed.
 std::size_t AttentionPlan::enough() const noexcept { return call_.slots > 1 ? 4 * call_.slots : 0; }
 
-// Returns how many chunks of blocks of `block_rows` rows there is room for, in partial results.
+// Returns for how many chunks the workspace can hold partial results, if blocks have `block_rows` rows.
 std::size_t AttentionPlan::room(std::size_t block_rows) const noexcept {
   const std::size_t queries = split_queries(call_.query_group);
   return split_pieces(call_.slots) * queries / std::max(block_rows * call_.query_group, queries);
@@ -148,7 +148,8 @@ AttentionPhase AttentionPlan::phase_of(std::span<const RowBlock> blocks) const n
   return phase;
 }
 
-// Takes fewer rows for each block only if there are not enough tasks even with split chunks, because each block reads the keys.
+// Returns the phase of the present level of shared chunks. Each block reads the keys anew, so blocks get fewer rows only if there are too
+// few tasks even with split chunks.
 AttentionPhase AttentionPlan::shared_phase() noexcept {
   std::size_t most_rows = attend_rows(call_.queries, call_.query_group);
   for (;; most_rows = (most_rows + 1) / 2) {
@@ -179,7 +180,7 @@ void merge_partials(const float* partials, std::size_t stride, std::size_t chunk
     float* total = out + i % query_group * value_dim;
     float* state = states + i % query_group * 2;
     const float maximum = partial[value_dim], sum = partial[value_dim + 1];
-    if (sum == 0.0f) continue;  // no visible key: with one, the sum is 1 or more, or NaN
+    if (sum == 0.0f) continue;  // the row sees no key of the chunk: with a visible key the sum is at least 1, or NaN
     if (state[1] == 0.0f) {
       std::memcpy(total, partial, value_dim * sizeof(float));
       state[0] = maximum;

@@ -46,7 +46,7 @@ bool SharedChunks::find(std::span<const backend::RowTable> rows, std::span<const
     if (block.rows > most_rows) continue;
     const backend::RowTable& row = rows[block.row];
     const KvLayerView kv = sequences[row.sequence].layer(shape.layer);
-    const std::uint64_t end = row.position + block.rows;  // end of the window that begins last
+    const std::uint64_t end = row.position + block.rows;  // end of the window of the block's last row
     const std::uint64_t begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
     const Chunks whole{(begin + kChunk - 1) / kChunk, row.position / kChunk};
     if (whole.first >= whole.last) continue;
@@ -76,7 +76,7 @@ bool SharedChunks::find(std::span<const backend::RowTable> rows, std::span<const
     for (std::size_t i = node.begin; i < node.end; ++i) {
       RowBlock& block = blocks[readers_[i].block];
       if (block.chunks.first < node.from) before_.push_back({block.row, block.rows, {block.chunks.first, node.from}});
-      // The end of the chunks that it shares with a neighbour.
+      // The block keeps the chunks behind those that it shares with a neighbour: `after` is the end of those shared with the next reader.
       const std::uint64_t after = i + 1 < node.end ? readers_[i + 1].common : node.from;
       block.chunks.first = std::max(after, i > node.begin ? readers_[i].common : node.from);
     }
