@@ -10,7 +10,8 @@
 //                  set if the values are moved down
 //        byte 48   four u16: the low twelve bits are four scales of 16 values each, at bits 0, 3, 6, 9; the high four bits are a quarter of
 //                  d (f16), its lowest four bits in the first u16
-// Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1); moved down, (8 point - 1). 11, 4 and 4 significant bits: exact in f32.
+// Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1); moved down, (8 point - 1). Exact in f32 (11, 4 and 4
+// significant bits).
 #pragma once
 
 #include "formats/open_blocks.hpp"

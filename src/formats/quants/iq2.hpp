@@ -12,7 +12,7 @@
 //          byte 34   signs[32], of value i at bit i mod 8 of byte i / 8
 //          byte 66   the high two bits of point g at bit 2 (g mod 4) of byte g / 4
 //          byte 74   scales, as IQ2_XS
-// Decoding: value = (d / 8 * (2 scale + 1)) * point. 11, 5 and 6 significant bits: exact in f32.
+// Decoding: value = (d / 8 * (2 scale + 1)) * point, exact in f32, since the factors have 11, 5 and 6 significant bits.
 #pragma once
 
 #include "formats/open_blocks.hpp"

@@ -11,7 +11,7 @@
 //          byte 74   signs[32], of value i at bit i mod 8 of byte i / 8
 //          byte 106  the scale of 32 values j at bit 4 (j mod 2) of byte j / 2
 //          value = (d * (2 scale + 1)) * point
-// 11, 5 and 5 (62: 31 doubled) significant bits: all products are exact in f32.
+// The factors have 11, 5 and 5 significant bits (62 is twice 31), so all products are exact in f32.
 #pragma once
 
 #include "formats/open_blocks.hpp"

@@ -1,9 +1,9 @@
-// IQ4_NL: 32 values of 4 bits that stand for 16 integers at unequal distances, under one scale (ggml's block_iq4_nl).
+// IQ4_NL: 32 values of 4 bits under one scale. The 4 bits stand for one of 16 integers at unequal distances (ggml's block_iq4_nl).
 //   byte 0   d, f16
 //   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half
-// Decoding: value = d * table[q], the table from -127 to 113 (kNonLinear in open_blocks.hpp). 11 and 7 significant bits:
-// the product is exact in f32.
-// Encoding: the search of scale_search.hpp. NaN counts as 0, what is out of range saturates.
+// Decoding: value = d * table[q], where the table's integers are from -127 to 113 (kNonLinear in open_blocks.hpp). The factors have 11 and
+// 7 significant bits, so the product is exact in f32.
+// Encoding: the search of scale_search.hpp. NaN counts as 0, and values out of range saturate.
 #pragma once
 
 #include <tessera/core/dtype.hpp>

@@ -3,8 +3,9 @@
 //   byte 2   u16: the high two bits of scale j at bit 2 j
 //   byte 4   the low four bits of scale j at bit 4 (j mod 2) of byte j / 2
 //   byte 8   q[128]: 16 bytes a sub-block, value i in the low half of byte i, value i + 16 in the high half
-// Decoding: value = (d * (scale - 32)) * table[q]. 11, 5 (-32 is a power of two) and 7 significant bits: exact in f32.
-// Encoding: the search of scale_search.hpp. NaN counts as 0, what is out of range saturates.
+// Decoding: value = (d * (scale - 32)) * table[q], exact in f32, since the factors have 11, 5 (-32 is a power of two) and 7 significant
+// bits.
+// Encoding: the search of scale_search.hpp. NaN counts as 0, and values out of range saturate.
 #pragma once
 
 #include <tessera/core/dtype.hpp>

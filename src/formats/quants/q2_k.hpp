@@ -3,8 +3,8 @@
 //   byte 16   q[64]: value 128 h + 32 s + i at bit 2 s of byte 32 h + i
 //   byte 80   d, f16
 //   byte 82   dmin, f16
-// Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32, the difference is rounded once.
-// Encoding: the search of k_quants.hpp. Without importance a value's weight is |x| plus a quarter of the sub-block's root mean square, which
+// Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32, and only the difference is rounded.
+// Encoding: the search of k_quants.hpp. Without importance a value's weight is |x| plus a quarter of the sub-block's root mean square. This
 // gives less squared error than ggml's |x|, also for the large values. NaN counts as 0, and values out of range saturate.
 #pragma once
 

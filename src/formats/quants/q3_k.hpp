@@ -1,11 +1,11 @@
 // Q3_K: 256 values in sixteen sub-blocks of 16, 3-bit numbers from -4 to 3 with a 6-bit scale each (ggml's block_q3_K).
-//   byte 0    value 128 h + 32 s + i: the third bit of q + 4 at bit 4 h + s of byte i
+//   byte 0    the third bit of q + 4 of value 128 h + 32 s + i, at bit 4 h + s of byte i
 //   byte 32   the low two bits of q + 4 of the same value, at bit 2 s of byte 32 h + i
 //   byte 96   scale j + 32: the low four bits at bit 4 (j / 8) of byte j mod 8, the high two at bit 2 (j / 4) of byte
 //             8 + j mod 4
 //   byte 108  d, f16
-// Decoding: value = (d * scale) * q. 11, 5 and 2 significant bits (-32 and -4 are powers of two): exact in f32.
-// Encoding: the search of scale_search.hpp. NaN counts as 0, what is out of range saturates.
+// Decoding: value = (d * scale) * q, exact in f32, since the factors have 11, 5 and 2 significant bits (-32 and -4 are powers of two).
+// Encoding: the search of scale_search.hpp. NaN counts as 0, and values out of range saturate.
 #pragma once
 
 #include <tessera/core/dtype.hpp>

@@ -2,10 +2,10 @@
 //   byte 0   d, f16
 //   byte 2   m, f16
 //   byte 4   q[16]: value i in the low half of byte i, value i + 16 in the high half
-// Decoding: value = d * q + m. The product is exact in f32 (11 and 4 significant bits), the sum is rounded once: fused
-// or not, the result is the same.
-// Encoding (ggml's quantize_row_q4_1_ref): m = min x, d = (max x - m) / 15, q = floor((x - m) * (1 / d) + 0.5), at most
-// 15, with m and d before they are rounded to f16. NaN counts as 0; m and d saturate at 65504.
+// Decoding: value = d * q + m. The product is exact in f32 (11 and 4 significant bits) and only the sum is rounded, so the result is the
+// same with or without fused multiply-add.
+// Encoding (ggml's quantize_row_q4_1_ref): m = min x, d = (max x - m) / 15. q = floor((x - m) * (1 / d) + 0.5), at most 15, where m and d
+// are not rounded to f16 yet. NaN counts as 0; m and d saturate at 65504.
 #pragma once
 
 #include <cstddef>

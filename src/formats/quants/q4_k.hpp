@@ -3,10 +3,10 @@
 //   byte 2    dmin, f16
 //   byte 4    scale[8] and min[8], six bits each (MinScales in k_quants.hpp)
 //   byte 16   q[128]: bytes 32 j to 32 j + 31 hold sub-block 2 j in their low halves and 2 j + 1 in their high halves
-// Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32 (11 + 6 + 4 and 11 + 6 significant
-// bits), the difference is rounded once: neither the order of the products nor a fused step changes the result.
-// Encoding: the search of k_quants.hpp. NaN counts as 0, what is out of range saturates. The search adds up products: a
-// build with another -ffp-contract may choose other, equally good blocks.
+// Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32 (11 + 6 + 4 and 11 + 6 significant bits) and only the
+// difference is rounded, so neither the order of the products nor a fused step changes the result.
+// Encoding: the search of k_quants.hpp. NaN counts as 0, and values out of range saturate. The search adds up products, so a build with
+// another -ffp-contract may choose other, equally good blocks.
 #pragma once
 
 #include <cstddef>

@@ -2,10 +2,10 @@
 //   byte 0   d, f16
 //   byte 2   h, 32 bits: bit i is the fifth bit of value i
 //   byte 6   q[16]: the low four bits of value i in the low half of byte i, of value i + 16 in the high half
-// Decoding: value = d * (q - 16). 11 and 5 significant bits: an exact product in f32, so no compiler flag changes it.
-// Encoding (ggml's quantize_row_q5_0_ref): d = m / -16 where m is the first value of largest size; q = floor(x / d
-// + 16.5), at most 31, where x / d is x * (1 / d) with d before it is rounded to f16. NaN counts as 0,
-// values beyond 16 * 65504 saturate.
+// Decoding: value = d * (q - 16). The factors have 11 and 5 significant bits, so the product is exact in f32, and no compiler flag changes
+// it.
+// Encoding (ggml's quantize_row_q5_0_ref): d = m / -16, where m is the first value of the largest magnitude. q = floor(x * (1 / d) + 16.5),
+// at most 31, where d is not rounded to f16 yet. NaN counts as 0, and values beyond 16 * 65504 saturate.
 #pragma once
 
 #include <cstddef>

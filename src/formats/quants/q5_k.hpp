@@ -5,9 +5,9 @@
 //   byte 16   h[32]: bit j of byte i is the fifth bit of value i of sub-block j
 //   byte 48   q[128], the low four bits: bytes 32 j to 32 j + 31 hold sub-block 2 j in their low halves and 2 j + 1 in
 //             their high halves
-// Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32 (11 + 6 + 5 and 11 + 6 significant
-// bits), the difference is rounded once: neither the order of the products nor a fused step changes the result.
-// Encoding: as Q4_K.
+// Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32 (11 + 6 + 5 and 11 + 6 significant bits) and only the
+// difference is rounded, so neither the order of the products nor a fused step changes the result.
+// Encoding: the same as for Q4_K.
 #pragma once
 
 #include <cstddef>

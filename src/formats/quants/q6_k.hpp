@@ -1,15 +1,15 @@
-// Q6_K: 256 values in sixteen sub-blocks of 16, 6-bit numbers from -32 to 31 with an 8-bit scale each (ggml's
-// block_q6_K). Each half of 128 values has, for i from 0 to 31 and g from 0 to 3, value 32 g + i in
+// Q6_K: 256 values in sixteen sub-blocks of 16. Values are 6-bit numbers from -32 to 31; each sub-block has an 8-bit scale (ggml's
+// block_q6_K). Value 32 g + i of half 0 or 1 (128 values each), g from 0 to 3 and i from 0 to 31, lies in
 //   byte 64 half + i + 32 (g mod 2)   low four bits of q + 32: the low half for g < 2, else the high half
 //   byte 128 + 32 half + i            high two bits of q + 32, at bit 2 g
 // and after both
 //   byte 192  scale[16], i8
 //   byte 208  d, f16
-// Decoding: value = (d * scale) * q. 11 + 7 + 5 significant bits (-128 and -32 are powers of two): the products are
-// exact in f32, so neither their order nor a compiler flag changes the result.
+// Decoding: value = (d * scale) * q. The factors have 11, 7 and 5 significant bits (-128 and -32 are powers of two), so the products are
+// exact in f32, and neither their order nor a compiler flag changes the result.
 // Encoding: the search of k_quants.hpp without a minimum. A value's weight is its importance, or without importance x * x as in ggml. NaN
-// counts as 0, and values out of range saturate. The search adds up products: a build with another -ffp-contract may choose other, equally good
-// blocks.
+// counts as 0, and values out of range saturate. The search adds up products, so a build with another -ffp-contract may choose other,
+// equally good blocks.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Q8_0: 32 values as signed bytes under one scale (ggml's block_q8_0).
 //   byte 0   d, f16
 //   byte 2   q[32], i8
-// Decoding: value = d * q. 11 and 8 significant bits: the product is exact in f32, so no compiler flag changes it.
-// Encoding (ggml's quantize_row_q8_0_ref): d = max|x| / 127, q = round(x * (1 / d)) with halves away from zero; the
-// quants are made with d before it is rounded to f16. NaN counts as 0, values beyond 127 * 65504 saturate.
+// Decoding: value = d * q. The factors have 11 and 8 significant bits, so the product is exact in f32, and no compiler flag changes it.
+// Encoding (ggml's quantize_row_q8_0_ref): d = max|x| / 127. q = round(x * (1 / d)), halves rounded away from zero, where d is not rounded
+// to f16 yet. NaN counts as 0, and values beyond 127 * 65504 saturate.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // TQ1_0 and TQ2_0: 256 values of -1, 0 and 1 under one scale (ggml's block_tq1_0 and block_tq2_0).
 //
-// TQ1_0  byte 0    32 bytes of five values each, then 16 of five; value p of a byte is digit p of a fraction to base three:
-//                  q + 1 = (byte * 3^p mod 256) * 3 / 256. Values 32 p + i are in byte i, 160 + 16 p + i in byte 32 + i
-//        byte 48   four bytes of four values, 240 + 4 p + i in byte 48 + i
+// TQ1_0  byte 0    48 bytes of five values each. Value p of a byte is digit p of a fraction to base three:
+//                  q + 1 = (byte * 3^p mod 256) * 3 / 256. Byte i below 32 has values 32 p + i; byte 32 + i, i below 16, has 160 + 16 p + i
+//        byte 48   four bytes of four values each: byte 48 + i has values 240 + 4 p + i
 //        byte 52   d, f16
-// TQ2_0  byte 0    q[64]: q + 1 of value 128 h + 32 s + i at bit 2 s of byte 32 h + i (3 stands for 2)
+// TQ2_0  byte 0    q[64]: q + 1 of value 128 h + 32 s + i at bit 2 s of byte 32 h + i. The bits 11 decode to the value 2
 //        byte 64   d, f16
 // Decoding: value = d * q, exact.
 #pragma once
