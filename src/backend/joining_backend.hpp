@@ -1,6 +1,7 @@
-// A backend around another one in which a term can join each product, before bias, residual and norm: an adapter's, other ranks'
-// outputs, or nothing but a look (observers). A product that nothing joins is computed by the inner backend as it is, fused operations
-// included. A product that something joins is taken out of its fused operation, with the same bits.
+// A backend around another one (the inner backend). A derived class can add a term to each product, before bias, residual and norm: an
+// adapter's product, or the outputs of other ranks. An observer only looks at the product. Products that nothing joins are computed by the
+// inner backend as they are, fused operations included. A product that something joins is computed outside of its fused operation, with
+// the same bits.
 #pragma once
 
 #include "backend/forwarding_backend.hpp"
@@ -31,9 +32,9 @@ class JoiningBackend : public ForwardingBackend, private ExpertProducts {
  protected:
   // Returns whether something joins the products of `weight`. The answer must not change during a step.
   [[nodiscard]] virtual bool joins(const Matrix& weight) const noexcept = 0;
-  // Adds to out = W in, for all rows of the step. Must not change `in`.
+  // Adds a term to `out`, which is W in, for all rows of the step. Must not change `in`.
   virtual Status join(const Matrix& weight, Act in, Act out) = 0;
-  // Adds to the product of one row and one of its experts. Called if joins(weight).
+  // Adds a term to the product of one row and one of its experts. Called if joins(weight).
   virtual void join_expert(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,
                            std::span<float> product) noexcept = 0;
 

@@ -1,5 +1,5 @@
-// A backend that shows the inputs of matrices to an observer: it joins their products and adds nothing, so the bits stay the same. An
-// engine without an observer has no ObservingBackend and pays nothing.
+// A backend that shows the inputs of matrices to an observer. It joins the matrices' products and adds nothing, so the bits stay the same.
+// An engine without an observer has no ObservingBackend, so observing costs it nothing.
 #pragma once
 
 #include <string>
@@ -39,7 +39,7 @@ class ObservingBackend final : public JoiningBackend {
 
   InputObserver& observer_;
   std::unordered_map<const Matrix*, Seen> seen_;
-  std::size_t n_rows_ = 0, n_wanted_ = 0;  // rows of the step, now and behind keep_rows()
+  std::size_t n_rows_ = 0, n_wanted_ = 0;  // rows of the step, now and after keep_rows()
   std::vector<float> row_;  // one row of an activation
 };
 
