@@ -13,7 +13,7 @@ namespace tessera {
   const std::uint32_t normal = magnitude + 0x38000000u;  // rebias the exponent by 127 - 15
   const std::uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
   const std::uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0u;
-  // A denormal half is 2^-14 * (1 + its mantissa) less 2^-14: no operand is a denormal float, which costs time.
+  // Computes a denormal half as 2^-14 * (1 + its mantissa) - 2^-14, so that no operand is a denormal float, which would cost time.
   const std::uint32_t tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + 0x38800000u) - 0x1p-14f);
   const std::uint32_t is_tiny = 0u - static_cast<std::uint32_t>(magnitude < 0x00800000u);
   return std::bit_cast<float>(sign | (tiny & is_tiny) | (normal & ~is_tiny) | special | quiet);

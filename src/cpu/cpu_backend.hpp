@@ -123,8 +123,8 @@ class CpuBackend final : public backend::Backend {
 
   // The form in which a kernel's products read an activation, and an activation in this form.
   struct InputKind {
-    InputForm form = InputForm::count;  // none
-    std::size_t group = 1;              // rows
+    InputForm form = InputForm::count;  // count: no form
+    std::size_t group = 1;              // rows of a group
     bool operator==(const InputKind&) const = default;
   };
   struct Input {
@@ -134,7 +134,7 @@ class CpuBackend final : public backend::Backend {
   };
   [[nodiscard]] InputKind input_of(PackedForm form) const noexcept;
   Input prepare(Act in, const InputKind& kind) noexcept;
-  // Prepares rows that are computed on the way: values(row, scratch) returns a row.
+  // Prepares rows that are computed here: values(row, scratch) computes a row and returns it.
   template <class Values>
   Input prepare_rows(std::size_t columns, const InputKind& kind, Values values) noexcept;
   [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
@@ -142,10 +142,10 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
   [[nodiscard]] bool as_tiles() const noexcept;  // true: 16-bit weights, keys and values are computed as tiles do
   [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the number of rows of the step
-  // Computes the products of parts that read one kind of input, as one piece of parallel work.
+  // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // Computes the products of all parts. prepare(kind) returns their input in this kind.
+  // Computes the products of all parts, which may read different kinds of the same input. prepare(kind) returns the input in a kind.
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
   // Computes the product of an activated input, and adds it to `residual` if that is an activation.
@@ -164,7 +164,7 @@ class CpuBackend final : public backend::Backend {
   void attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept;
   [[nodiscard]] AttendJob attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
                                         std::size_t head, std::byte* scratch) const noexcept;
-  // cpu_votes.cpp: room for the scores that the step's voters leave during attention, and counting them.
+  // Votes (cpu_votes.cpp): the bytes for the scores that the step's voters leave during attention, their places, and the counting.
   [[nodiscard]] static std::uint64_t vote_bytes(const backend::WorkspaceShape& shape) noexcept;
   Status begin_votes(std::span<const backend::RowVotes> votes);
   void count_votes(const backend::AttentionShape& shape) noexcept;
@@ -176,7 +176,8 @@ class CpuBackend final : public backend::Backend {
   }
   [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // scratch of a task of head_linear()
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // experts(): deals the rows to the experts, and computes the products of all experts' matrices of one or two roles.
+  // What experts() does, in order: deal_to_experts() sorts rows by expert, prepare_slots() prepares their inputs, multiply_slots() computes
+  // the products with all experts' matrices in `parts`, join_slots() lets ExpertProducts change the products.
   void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
@@ -202,7 +203,7 @@ class CpuBackend final : public backend::Backend {
   void recur(const backend::Recurrence& how, const Activation& rows, const Activation& decays, const Activation& rates, Activation& out,
              StateFn step, Columns columns) noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
-  Status populate_weights(const std::byte* end) noexcept;  // up to `end`, and some pages behind it
+  Status populate_weights(const std::byte* end) noexcept;  // populates pages up to `end`, and some behind it
 
   Executor& executor_;
   Memory& memory_;
@@ -224,7 +225,7 @@ class CpuBackend final : public backend::Backend {
   Activation acts_[backend::kActs];
   float* rope_ = nullptr;     // the factors of turns_, rope_floats_
   std::size_t rope_floats_ = 0;
-  std::byte* prepared_ = nullptr;  // groups of rows of row_layout(form).bytes: those of prepared_act_, if prepared_kind_ is set
+  std::byte* prepared_ = nullptr;  // prepared rows, row_layout(form).bytes each, in groups; of prepared_act_, if prepared_kind_ is set
   Act prepared_act_ = Act::count;
   InputKind prepared_kind_;
   float* states_ = nullptr;       // attention: [rows][n_heads][maximum, sum], while phases merge chunks

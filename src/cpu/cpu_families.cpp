@@ -23,7 +23,7 @@ Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
   } else if (numerics_ == Numerics::bf16) {
     family = Family::bf16;
   } else if (numerics_ == Numerics::fastest && kernels_.has_tiles && rows >= kFastestRows &&
-             !formats::keeps_blocks(form)) {  // tiles of kept forms multiply integers
+             !formats::keeps_blocks(form)) {  // kept forms have only tile kernels that multiply integers
     family = Family::bf16;
   }
   return has(family) ? family : Family::reference;

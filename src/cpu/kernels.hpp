@@ -16,13 +16,13 @@ namespace tessera::cpu {
 enum class Family : std::uint8_t { reference, f32, int8, bf16, bf16x3, bf16_pairs, count };
 inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count);
 
-// Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers, where there are tiles.
+// For Numerics::fastest on machines with tiles: from this many rows on, products in bf16 are faster than products of exact integers.
 inline constexpr std::size_t kFastestRows = 64;
 
 // From this many rows of a task on, outputs are stored past the caches. Exception: kernels whose weights stream.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
-// The prefetching of kernels whose weights stream past few rows.
+// The prefetching of kernels that multiply few rows by weights as these stream from memory.
 struct Ahead {
   std::size_t bytes = 3072;  // distance from the weights that are read to the ones that are prefetched
   bool all_lines = true;     // false: prefetches only the first line of each step, and only of steps of at least four lines
@@ -81,8 +81,8 @@ struct RowCut {
   }
 };
 
-// The kernels of a family and form: `few` streams the weights, `many` multiplies by tiles. Without `many`, `few` is used for any
-// number of rows.
+// The kernels of a family and form: `few` for few rows, which multiplies weights as they stream from memory, and `many` for `many_from`
+// rows and more. Without `many`, `few` is used for any number of rows.
 struct LinearPair {
   Linear few, many;
   std::size_t many_from = SIZE_MAX;  // rows

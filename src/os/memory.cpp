@@ -153,7 +153,7 @@ bool Memory::fill(void* at, unsigned char byte, std::size_t bytes) noexcept {
 }
 
 Memory& system_memory() noexcept {
-  // In storage without a destructor, because the host's static objects may still hold buffers at exit.
+  // The object lies in storage that is never destroyed, because the host's static objects may still hold buffers at exit.
   alignas(SystemMemory) static std::byte storage[sizeof(SystemMemory)];
   static Memory& memory = *::new (static_cast<void*>(storage)) SystemMemory;
   return memory;

@@ -33,7 +33,7 @@ class FileDescriptor {
   int fd_;
 };
 
-// Makes an Error of errno. `doing` completes the sentence "cannot ...".
+// Makes an Error of `number`, a value of errno. `doing` completes the sentence "cannot ...".
 inline Error system_error_at(std::string place, const char* doing, int number) {
   const ErrorCode code = number == ENOENT || number == ENOTDIR ? ErrorCode::not_found
                          : number == ENOMEM                    ? ErrorCode::out_of_memory

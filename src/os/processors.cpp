@@ -1,4 +1,4 @@
-// Linux: sched_getaffinity(2), proc_pid_mountinfo(5), cgroups(7).
+// Asks Linux how many processors this process may use: sched_getaffinity(2), proc_pid_mountinfo(5), cgroups(7).
 #include "os/processors.hpp"
 
 #include <sched.h>

@@ -1,6 +1,6 @@
-// Cuts the attention of a step into tasks. Rows meet keys in blocks of as many queries as suit the kernel. A block has rows of one
-// sequence at consecutive positions, or rows of several sequences for chunks that they share (shared_chunks.hpp). A
-// row's chunks are merged from left to right in any case, so the bits do not depend on the blocks.
+// Cuts the attention of a step into tasks. A task multiplies a block of rows by chunks of 256 keys. A block has rows of one sequence at
+// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp); its number of queries suits the
+// kernel. In any case a row's chunks are merged from left to right, so the bits do not depend on the blocks.
 //
 // A plan has phases, one after the other: global keys in front of windows; chunks before the shared ones; the levels of shared
 // chunks; the rest. Blocks of a phase do not wait for each other. If a phase would leave threads without work, the chunks of its
@@ -24,8 +24,8 @@ namespace tessera::cpu {
 [[nodiscard]] AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape,
                                    std::size_t kv_head) noexcept;
 
-// The room for partial results of split chunks: split_pieces() chunks of split_queries() queries each, or fewer chunks of more
-// queries.
+// The size of the buffer for partial results of split chunks: it holds split_pieces() chunks of split_queries() queries each, or fewer
+// chunks of more queries.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;
@@ -37,7 +37,7 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  const std::uint32_t* row_numbers = nullptr;  // row numbers that blocks index, in phases of shared chunks; null: blocks are rows
+  const std::uint32_t* row_numbers = nullptr;  // null: blocks count rows of the step; else (shared chunks) entries of this list of rows
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals
   std::size_t block_rows = 0;      // the most rows of a block
@@ -61,7 +61,7 @@ class AttentionPlan {
   void start(const Call& call) noexcept;
   // Returns whether rows have chunks in more than one phase.
   [[nodiscard]] bool shares() const noexcept { return shares_ || !global_blocks_.empty(); }
-  // Gives the next phase, valid until the next call. Returns false at the end.
+  // Sets `phase` to the next phase, which is valid until the next call. Returns false if there is none.
   bool next(AttentionPhase& phase) noexcept;
 
  private:
@@ -81,7 +81,7 @@ class AttentionPlan {
   Ahead ahead_ = Ahead::nothing;
   SharedChunks shared_;
   std::vector<RowBlock> blocks_;         // blocks of the step's rows, with the chunks that are not shared
-  std::vector<RowBlock> shared_blocks_;  // blocks of the present level
+  std::vector<RowBlock> shared_blocks_;  // blocks of the present level of shared chunks
   std::vector<RowBlock> global_blocks_;  // blocks of rows whose windows do not see all global keys
 };
 

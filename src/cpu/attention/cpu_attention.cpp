@@ -134,7 +134,7 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
   });
 }
 
-// Computes the chunks in rounds, in each as many as there is room for.
+// Computes the phase's chunks in rounds. A round has the chunks whose partial results fit the workspace; then they are merged.
 void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
   const std::size_t units = phase.blocks.size() * heads;

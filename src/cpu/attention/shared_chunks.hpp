@@ -39,11 +39,11 @@ class SharedChunks {
   [[nodiscard]] const std::uint32_t* row_numbers() const noexcept { return row_numbers_.data(); }
 
  private:
-  // A block that may share: its sequence's pages, and the chunks of which all of its rows see all keys.
+  // A reader is a block that may share chunks: its sequence's pages, and the chunks of which all rows of the block see all keys.
   struct Reader {
     std::byte* const* pages;
     std::size_t chunk_pages;    // pages of a chunk
-    std::uint64_t first, last;  // chunks [first, last)
+    std::uint64_t first, last;  // these chunks: [first, last)
     std::uint64_t common;       // the reader before this one shares the chunks [first, common)
     std::size_t block;          // index of the block
     std::size_t number;         // index of its first row in row_numbers_
@@ -57,7 +57,7 @@ class SharedChunks {
   [[nodiscard]] static std::size_t first_difference(const Reader& a, const Reader& b) noexcept;
   [[nodiscard]] static bool is_before(const Reader& a, const Reader& b) noexcept;
   [[nodiscard]] static std::uint64_t common_end(const Reader& a, const Reader& b) noexcept;
-  // Adds a node for each group of the readers [begin, end) that shares chunks from `from` on.
+  // Adds a node to `to` for each run of the readers [begin, end) that shares chunks from `from` on.
   void add_nodes(std::size_t begin, std::size_t end, std::uint64_t from, std::vector<Node>& to) const noexcept;
 
   std::vector<Reader> readers_;  // sorted

@@ -1,7 +1,7 @@
-// Deals the items of a piece of parallel work to slots. Each slot has its own stretch of items and takes them from the front, in
-// order, so that one thread reads weights and rows that lie side by side, and needs the data that it prefetches. A slot whose
-// stretch is empty takes the second half of the longest stretch, so that threads of unequal speed end together. No item waits for
-// another.
+// Deals the items of a piece of parallel work to slots. A slot stands for one thread. Each slot has its own stretch of consecutive items
+// and takes them from the front, in order, so that its thread reads weights and rows that lie side by side, and needs the data that it
+// prefetches. A slot whose stretch is empty takes the second half of the longest stretch, so that threads of unequal speed end together.
+// No item waits for another item.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Stretches {
     }
   }
 
-  // Takes up to `grain` items for a slot. Each item is returned by one call.
+  // Takes up to `grain` items for a slot. Each item is returned by exactly one call.
   [[nodiscard]] Items take(std::size_t slot, std::size_t grain) noexcept {
     std::atomic<std::uint64_t>& own = stretches_[slot].bounds;
     if (const Items items = take_front(own, grain); items.count != 0) return items;
@@ -50,7 +50,7 @@ class Stretches {
   }
 
  private:
-  // The first item in the low half, the end in the high half.
+  // A stretch in one number: the first item in the low half, the end of the items in the high half.
   struct alignas(64) Stretch {
     std::atomic<std::uint64_t> bounds{0};
   };

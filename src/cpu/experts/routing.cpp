@@ -19,8 +19,8 @@ void softmax(std::span<float> x) noexcept {
   for (float& value : x) value /= sum;
 }
 
-// Returns whether experts are taken from this group: fewer groups than are used have a better score, which is the sum of a group's
-// two best experts, or its best. Simple loops, since there are few groups.
+// Returns whether the group is one of the n_used_groups best, whose experts are eligible; of equal groups the first is better. A group's
+// score is the sum of its two best experts' scores, or its best expert's (GroupScore). Simple loops, since there are few groups.
 bool is_used_group(std::span<const float> scores, std::span<const float> bias, const backend::Routing& how, std::size_t group) noexcept {
   const std::size_t size = scores.size() / how.n_groups;
   const bool adds = how.group_score == GroupScore::two_best && size != 1;
@@ -34,7 +34,7 @@ bool is_used_group(std::span<const float> scores, std::span<const float> bias, c
         second = score;
     }
     const float sum = adds ? first + second : first;
-    return sum > kLeast ? sum : kLeast;  // also if it is NaN
+    return sum > kLeast ? sum : kLeast;  // kLeast also if the sum is NaN
   };
   const float own = score_of(group);
   std::size_t before = 0;

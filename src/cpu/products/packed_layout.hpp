@@ -2,30 +2,30 @@
 // for vectors of any width. Constants only: kernels of every instruction set include this.
 //
 //   f32         [k][16] f32
-//   f16         [k][32] f16; k padded with zeros to a multiple of 32. 32 outputs, because a chain over k of 16 outputs takes as
-//               long as memory, and two chains over a panel each would be two streams, which a core reads more slowly than one
-//   bf16        [k / 2][16][2] bf16, as products of pairs read them; k padded in the same way
+//   f16         [k][32 outputs] f16; k padded with zeros to a multiple of 32. A chain of sums over k for 16 outputs is as slow as memory,
+//               so a kernel needs two chains side by side. In one panel they read one stream, which is faster than two streams
+//   bf16        [k / 2][16 outputs][2 k] bf16, as products of pairs read them; k padded in the same way
 //   block32     tiles of 32 k, one after another, each
-//                 fifth bits (5 bits) [8] u64, one a group g of four k: bit 4 n + j is the fifth bit of q[4 g + j]
+//                 fifth bits (5 bits) [8] u64, one for each group g of four k: bit 4 n + j is the fifth bit of q[4 g + j] of output n
 //                 low bits   4 or 5 bits: [4][16][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half
-//                            and q[16 + 4 v + j] in its high half. 8 bits: [8][16][4] bytes, q[4 g + j] at (g, n, j)
+//                            and q[16 + 4 v + j] in its high half. 8 bits: [8][16][4] bytes; byte (g, n, j) is q[4 g + j] of output n
 //                 d          [16] f16
 //                 m          [16] f16, with a minimum
 //   block256    tiles of 256 k, each
-//                 scales     4 and 5 bits: [3][16] u32, the format's 12 bytes of each output. 6 bits: [4][16] u32, four
-//                            signed bytes each
+//                 scales     4 and 5 bits: [3][16 outputs] u32, the format's 12 bytes of each output. 6 bits: [4][16 outputs] u32, each
+//                            four scales of a signed byte
 //                 d          [16] f16
 //                 dmin       [16] f16, with minima
 //                 four quarters p, of 64 k each:
-//                 fifth bits (5 bits) [16] u64, one a group of four k, as above
+//                 fifth bits (5 bits) [16] u64, one for each group of four k, as above
 //                 low bits   4 or 5 bits: [8][16][4] bytes; byte (v, n, j) holds the low four bits of q[64 p + 4 v + j] in
 //                            its low half and of q[64 p + 32 + 4 v + j] in its high half. 6 bits: in four pairs of v (0 and 1,
 //                            2 and 3, ...), each pair's high bits first, then its low bits:
-//                 high bits  [16][4] bytes; byte (n, j) holds those of the quarter's k group v at bit 0, v + 8 at 2, v + 1
-//                            at 4, v + 9 at 6, v even
+//                 high bits  [16][4] bytes for a pair v, v + 1; byte (n, j) holds the high two bits of integer j of four k groups of the
+//                            quarter: group v at bit 0, v + 8 at bit 2, v + 1 at bit 4, v + 9 at bit 6
 //   kept        tiles of a block's k, each with the file's blocks of 16 outputs, one after another (or see lane_tiles.hpp)
-// Each tile lies in the order in which it is read, which the prefetchers of CPUs follow: with the bits above the fourth behind all
-// other bits, one row of Q6_K took 1.6 times as long from memory.
+// The bytes of a tile are in the order in which they are read, because the prefetchers of CPUs follow this order: with the bits above the
+// fourth behind all other bits, one row of Q6_K took 1.6 times as long from memory.
 // Outputs past the last are zeros. Apart from padding, a matrix has as many bytes as in the file.
 #pragma once
 
@@ -53,11 +53,12 @@ struct FormLayout {
   std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks of the first quarter
   std::size_t quarter_bytes = 0;                    // bytes from quarter to quarter
 
-  // Returns the offset of low bits v (of two k groups) in quarter p of a superblock, or in a block of 32 (p = 0).
+  // Returns the offset of the v-th 64 bytes of low bits in quarter p of a superblock, or in a block of 32 (p = 0).
   [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p, std::size_t v) const noexcept {
     return low_at + p * quarter_bytes + v * 64 + (bits == 6 ? v / 2 * 64 : 0);
   }
-  // Returns the offset of the bits above the fourth of its k group g: a u64, or (6 bits, g below 8) the high bits of four groups.
+  // Returns the offset of the bits above the fourth of k group g in quarter p: a u64; or with 6 bits (g below 8) the high bits of four
+  // groups.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t more(std::size_t p, std::size_t g) const noexcept {
     return more_at + p * quarter_bytes + (bits == 6 ? g / 2 * 192 : g * 8);
   }

@@ -61,8 +61,8 @@ constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) no
 using Halves = std::uint16_t __attribute__((vector_size(16)));
 using Words = std::uint32_t __attribute__((vector_size(16)));
 
-// Transposes a whole panel of numbers, or pairs of numbers, a square at a time: one by one takes as long as reading them from
-// memory. Returns how many columns are done.
+// Transposes a whole panel of numbers, or of pairs of numbers, a square at a time. (One number at a time would take as long as reading
+// the numbers from memory.) Returns the number of columns that are done.
 template <class Vector, std::size_t outputs>
 std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t row_bytes, std::byte* packed) noexcept {
   constexpr std::size_t bytes = sizeof(Vector{}[0]), lanes = sizeof(Vector) / bytes;
