@@ -97,7 +97,7 @@ struct Routing {
   float scale = 1.0f;
 };
 
-// Changes the products of experts, each between the product and its bias. Called in the order of experts and rows, while
+// Changes the products of experts. Each product is changed before its bias is added. Called in the order of experts and rows, while
 // experts() computes.
 class ExpertProducts {
  public:
@@ -141,7 +141,7 @@ struct AttentionShape {
   std::uint32_t layer = 0;  // index in the KV view
   std::uint32_t n_heads = 0;
   std::uint32_t window = 0;  // 0: none
-  std::uint32_t globals = 0;  // first keys that are seen beside the window
+  std::uint32_t globals = 0;  // number of first keys that a row sees in addition to its window
   float scale = 1.0f;
   float softcap = 0.0f;           // scores s become softcap * tanh(s / softcap); 0: no softcap
   const Vector* sinks = nullptr;  // [n_heads], a logit without a value that joins each head's softmax; nullptr: none

@@ -1,4 +1,4 @@
-// Arithmetic on numbers from files: nullopt instead of a wrapped result.
+// Arithmetic on numbers from files. Returns nullopt instead of a result that wraps.
 #pragma once
 
 #include <cstdint>

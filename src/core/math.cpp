@@ -198,7 +198,7 @@ double pow(double x, double y) noexcept {
     result = (size == 0.0) == (y < 0.0) ? kInfinity : 0.0;
   } else if (x < 0.0 && !integer) {
     return kNaN;
-  } else if (reach > 0x1p70) {  // infinite, or so large that all but 1 goes to 0 or infinity
+  } else if (reach > 0x1p70) {  // y is infinite, or so large that every |x| but 1 gives 0 or infinity
     result = size == 1.0 ? 1.0 : (size > 1.0) == (y > 0.0) ? kInfinity : 0.0;
   } else {
     const Pair logarithm = log_pair(size);

@@ -121,7 +121,7 @@ class CpuBackend final : public backend::Backend {
     return act(id);
   }
 
-  // The form in which a kernel's products read an activation, and an activation in this form.
+  // InputKind: the form in which a kernel's products read an activation. Input: an activation in this form.
   struct InputKind {
     InputForm form = InputForm::count;  // count: no form
     std::size_t group = 1;              // rows of a group
@@ -176,7 +176,7 @@ class CpuBackend final : public backend::Backend {
   }
   [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // scratch of a task of head_linear()
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // What experts() does, in order: deal_to_experts() sorts rows by expert, prepare_slots() prepares their inputs, multiply_slots() computes
+  // Steps of experts(), in order: deal_to_experts() sorts rows by expert, prepare_slots() prepares their inputs, multiply_slots() computes
   // the products with all experts' matrices in `parts`, join_slots() lets ExpertProducts change the products.
   void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;
   template <class Fill>

@@ -145,8 +145,8 @@ struct Kernels {
   PrepareFn prepare[kInputForms] = {};
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
-  // The best prefetching on this CPU. Kernels whose products take longer than memory do not depend on it: they always ask for the
-  // next weights (kernels/upcoming.hpp).
+  // The best prefetching for few rows on this CPU. Kernels whose products take longer than reading the weights do not use it: they
+  // always prefetch the next weights (kernels/upcoming.hpp).
   Ahead ahead = {};
   bool two_wide_products = false;  // this CPU computes two 512-bit products a cycle, so unpacking is a larger share of the time
 

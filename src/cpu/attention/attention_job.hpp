@@ -61,7 +61,7 @@ struct AttendJob {
   std::size_t partial_stride = 0;
   // If not null, the kernel writes the scores (as exponents of 2) of the keys that rows see in these chunks. The score of row i's head j
   // for a key goes to scores[i] + (first_head + j) * score_stride + the key's position. scores[i] is null if row i's are not wanted.
-  float* const* scores = nullptr;  // [rows], or by row number
+  float* const* scores = nullptr;  // [rows]; with row_numbers, indexed by row number
   std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
   // The thread's most likely next job, or null: while few queries read their last keys, the kernel prefetches its first keys.
@@ -95,7 +95,7 @@ struct AttendScratch {
   std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys, 32 dimensions: two parts of two bytes or one of four
   std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, in the same parts
   std::size_t scales = 0;   // [2][256] f32: scales of a chunk's keys and values
-  std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: KvTile
+  std::size_t key_tiles = 0, value_tiles = 0;  // KvTile [key_dim / 32][4 tiles of 16 keys], [value_dim / 64][8 key groups][4]
   std::size_t partial = 0;  // [16][value_dim] f32: a chunk's result
   std::size_t total = 0;    // [queries][value_dim] f32: all chunks so far
   std::size_t state = 0;    // [queries / 16][maximum, sum][16] f32: all chunks so far

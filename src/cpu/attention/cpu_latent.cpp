@@ -26,7 +26,8 @@ std::size_t CpuBackend::head_rows_bytes(std::uint64_t inputs) const noexcept {
   return numerics_ == Numerics::reference ? 0 : kTaskRows * bytes;
 }
 
-// A task is one head and some rows: it prepares the rows, and multiplies them by the head's whole matrix.
+// Multiplies the heads of all rows by their matrices. A task has one head and some rows: it prepares the rows, and multiplies them by the
+// head's whole matrix.
 Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const Activation& from = act(in);
   Activation& to = written(out);

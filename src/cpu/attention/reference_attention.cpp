@@ -32,7 +32,7 @@ Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, 
                                  kKeyGroup);
       return;
     }
-    for (std::size_t j = first / 16 * 16; j < last; j += 16) {  // two pages
+    for (std::size_t j = first / 16 * 16; j < last; j += 16) {  // 16 keys at a time, since pages may have only 16
       kv::decode_keys<C, 16>(kv.k_block(head, kv.page_of(position + j)), page_tokens, dim, 0, scratch + j, kKeyGroup);
     }
   });

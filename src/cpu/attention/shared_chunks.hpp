@@ -60,7 +60,7 @@ class SharedChunks {
   // Adds a node to `to` for each run of the readers [begin, end) that shares chunks from `from` on.
   void add_nodes(std::size_t begin, std::size_t end, std::uint64_t from, std::vector<Node>& to) const noexcept;
 
-  std::vector<Reader> readers_;  // sorted
+  std::vector<Reader> readers_;  // sorted by is_before()
   std::vector<std::uint32_t> row_numbers_;  // the readers' rows, as rows of the step
   std::vector<Node> level_, next_;
   std::vector<RowBlock> before_;

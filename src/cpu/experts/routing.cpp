@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
-// Replaces each x by exp(x - the largest x) / sum of these, added in ascending order.
+// Replaces each x by exp(x - the largest x), divided by the sum of these exponentials, which are added in the order of x.
 void softmax(std::span<float> x) noexcept {
   float top = kLeast, sum = 0.0f;
   for (const float value : x) top = value > top ? value : top;

@@ -100,7 +100,8 @@ TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16P
 // to row `low`, the upper numbers times `of_high` to row `high`. The products have 8 bits, so bf16 holds them exactly.
 TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {
   const I32x16 pairs = load_i16(at);
-  // Memory that nobody has written may give products of more than 8 bits. The mask keeps such bits out of the other number of the pair.
+  // Memory that nobody has written may give products of more than 8 bits. The mask keeps the surplus bits out of the other number of
+  // the pair.
   const auto put = [](std::byte* to, F32x16 even, F32x16 odd) TESSERA_LAMBDA {
     store(to, (as<U32x16>(even) >> 16) | (as<U32x16>(odd) & broadcast(0xffff0000u)));
   };

@@ -10,7 +10,7 @@
 
 namespace tessera::cpu {
 
-// `count` units of `bytes` bytes each, from byte `at` of the file's block on.
+// A part of the file's block: `count` units of `bytes` bytes each, from byte `at` of the block on.
 struct BlockPart {
   std::size_t at = 0, bytes = 0, count = 0;
 };
