@@ -211,7 +211,7 @@ struct WorkspaceShape {
   std::uint32_t max_value_dim = 0;
   std::uint64_t head_inputs = 0;  // inputs of one matrix of head_linear(); 0: no layer uses it
   std::uint32_t voters = 0;       // rows of a step that vote; 0: no row votes
-  std::uint64_t vote_keys = 0;    // keys that a row that votes sees
+  std::uint64_t vote_keys = 0;    // keys that a voting row sees
   // Layers with experts.
   std::uint32_t n_experts = 0, used_experts = 0;
   std::uint64_t expert_inputs = 0, expert_dim = 0;  // an expert's width and ffn_dim

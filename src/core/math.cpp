@@ -17,7 +17,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kRound = 0x1.8p52;                 // adding it rounds to an integer
-constexpr double kLn2High = 0x1.62e42fee00000p-1;   // 33 bits: exact times any exponent
+constexpr double kLn2High = 0x1.62e42fee00000p-1;   // 33 bits, so that its product with any exponent is exact
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
 double bits_to_double(std::uint64_t bits) noexcept { return std::bit_cast<double>(bits); }

@@ -35,7 +35,7 @@ struct LinearJob {
   std::size_t panels = 0;
   std::size_t inputs = 0;              // k
   std::size_t outputs = 0;             // outputs to write, from the first panel's first on: all, or fewer at the matrix's end
-  const std::byte* x = nullptr;        // prepared rows of x_stride bytes, in groups of `group`, from a group's first row on
+  const std::byte* x = nullptr;        // prepared rows of x_stride bytes each, in groups of `group` rows; begins with a whole group
   std::size_t x_stride = 0;
   std::size_t group = 1;
   std::size_t rows = 0;                // rows, panels and inputs: at least 1
@@ -64,7 +64,8 @@ struct Linear {
   std::size_t tile_rows = 1;      // the most rows of a group (prepared_rows.hpp)
 };
 
-// Cuts rows into groups of one size, and into tasks of whole groups and about one size.
+// The cut of rows into groups and tasks. `group`: rows of a group; only the last group may have fewer. `task`: rows of a task, which are
+// whole groups; all tasks are of about one size.
 struct RowCut {
   std::size_t group, task;
 

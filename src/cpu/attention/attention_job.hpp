@@ -93,7 +93,7 @@ struct AttendScratch {
   std::size_t weights = 0;  // [2][8 key groups] tiles of the same kind: the weights of 16 queries in a chunk, and of the 16 before
   std::size_t scores = 0;   // [queries][256] f32
   std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys, 32 dimensions: two parts of two bytes or one of four
-  std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, in the same parts
+  std::size_t values = 0;   // [8 key groups][value_dim / 16] tiles of 16 dimensions and 32 keys, in the same parts
   std::size_t scales = 0;   // [2][256] f32: scales of a chunk's keys and values
   std::size_t key_tiles = 0, value_tiles = 0;  // KvTile [key_dim / 32][4 tiles of 16 keys], [value_dim / 64][8 key groups][4]
   std::size_t partial = 0;  // [16][value_dim] f32: a chunk's result

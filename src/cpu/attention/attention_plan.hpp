@@ -37,7 +37,9 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  const std::uint32_t* row_numbers = nullptr;  // null: blocks count rows of the step; else (shared chunks) entries of this list of rows
+  // nullptr: the rows of a block are rows of the step. In phases of shared chunks: a list of rows of the step, and the rows of a block
+  // are entries of this list.
+  const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals
   std::size_t block_rows = 0;      // the most rows of a block

@@ -21,7 +21,7 @@ namespace tessera::cpu {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
 }
 
-// The place for the scores of a row that votes, in powers of two, of the keys that it sees  [group][stride].
+// The place for the scores of a voting row for the keys that it sees, as exponents of 2  [group][stride].
 struct ScoresOf {
   float* at = nullptr;
   std::size_t stride = 0;

@@ -1,4 +1,5 @@
-// Attention on tiles: 16 queries by 64 keys or dimensions at a time. K and V of BF16 are multiplied where they lie.
+// Attention on the tile unit. It multiplies 16 queries by 64 keys at a time, and the weights of 16 queries by 64 dimensions of values. K
+// and V in BF16 are read where they lie in the pages.
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/attention/chunks.hpp"

@@ -89,7 +89,7 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
   const __m256i ones = _mm256_set1_epi16(1);
   if constexpr (kBits <= 7) {
     return sum + (I)_mm256_madd_epi16(_mm256_maddubs_epi16((__m256i)w, (__m256i)x), ones);
-  } else {  // |w - 128| * (x with the sign of w - 128): pairs are at most 2 * 128 * 127
+  } else {  // |w - 128| * (x with the sign of w - 128): two products add up to at most 2 * 128 * 127, a word
     const __m256i centred = _mm256_xor_si256((__m256i)w, _mm256_set1_epi8(-128));
     const __m256i signed_x = _mm256_sign_epi8((__m256i)x, centred);
     return sum + (I)_mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(centred), signed_x), ones);

@@ -95,7 +95,7 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
   const __m512i ones = _mm512_set1_epi16(1);
   if constexpr (kBits <= 7) {
     return sum + (I)_mm512_madd_epi16(_mm512_maddubs_epi16((__m512i)w, (__m512i)x), ones);
-  } else {  // |w - 128| * (x with the sign of w - 128): pairs are at most 2 * 128 * 127
+  } else {  // |w - 128| * (x with the sign of w - 128): two products add up to at most 2 * 128 * 127, a word
     const __m512i centred = _mm512_xor_si512((__m512i)w, _mm512_set1_epi8(-128));
     const __mmask64 negative = _mm512_movepi8_mask(centred);
     const __m512i signed_x = _mm512_mask_sub_epi8((__m512i)x, negative, _mm512_setzero_si512(), (__m512i)x);

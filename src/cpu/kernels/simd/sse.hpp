@@ -110,7 +110,7 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
   const __m128i ones = _mm_set1_epi16(1);
   if constexpr (kBits <= 7) {
     return sum + (I)_mm_madd_epi16(_mm_maddubs_epi16((__m128i)w, (__m128i)x), ones);
-  } else {  // |w - 128| * (x with the sign of w - 128): pairs are at most 2 * 128 * 127
+  } else {  // |w - 128| * (x with the sign of w - 128): two products add up to at most 2 * 128 * 127, a word
     const __m128i centred = _mm_xor_si128((__m128i)w, _mm_set1_epi8(-128));
     const __m128i signed_x = _mm_sign_epi8((__m128i)x, centred);
     return sum + (I)_mm_madd_epi16(_mm_maddubs_epi16(_mm_abs_epi8(centred), signed_x), ones);
