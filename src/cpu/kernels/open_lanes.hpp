@@ -51,7 +51,7 @@ TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   });
 }
 
-// Return the bytes of such a table for the low, or the high, halves of bytes as indices. The VBMI instruction reads six bits of an index;
+// Return the bytes of the same kind of table for low, or high, halves of bytes as indices. The VBMI instruction reads six bits of an index;
 // the two bits beside the half choose one of the table's four equal repetitions.
 TESSERA_INLINE U8x64 of_low_halves(U8x64 table, U8x64 pair) {
 #if defined(__AVX512VBMI__)

@@ -38,8 +38,8 @@ class Attention {
         factor_((job.softcap != 0.0f ? job.softcap : job.scale) * kLog2E) {}
 
   void run() noexcept {
-    // If rows do not see the same keys, values of hidden keys are multiplied by weights of 0. If such a value is not finite, the product
-    // is not 0, so rows are computed one by one.
+    // If rows do not see the same keys, values of hidden keys are multiplied by weights of 0. If one of these values is not finite, the
+    // product is not 0, so rows are computed one by one.
     if (job_.rows > 1 && job_.row_numbers == nullptr && !edges_finite()) return run_rows();
     load_queries();
     clear_totals();
