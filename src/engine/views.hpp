@@ -1,5 +1,5 @@
-// What decoding and scheduler see of the states behind Engine and Session, which only engine/ knows (states.hpp). A view refers to its
-// state: take it anew after a call that changes the state.
+// Views of the states behind Engine and Session, for decoding and the scheduler: only engine/ knows the states themselves (states.hpp). A
+// view refers to its state: take it anew after a call that changes the state.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace tessera::detail {
 
-// What the public functions of Engine do not say.
+// Facts about an engine that its public functions do not tell.
 struct EngineView {
   const EngineOptions& options;  // resolved
   const KvPools& kv_pools;
@@ -33,7 +33,7 @@ struct SessionView {
   std::uint64_t removed = 0;         // tokens that edits took out
   std::span<const float> logits;     // logits behind the last token  [vocab]; empty: not known
   bool has_voted = false;            // rows have voted for tokens (TokenBudget)
-  std::uint64_t guesses = 0;         // number of begin_guesses() that was returned last
+  std::uint64_t guesses = 0;         // the number that begin_guesses() returned last
   bool shares_last_page = false;     // another session may have the last page, if it is not full
 
   [[nodiscard]] std::span<const Token> pending() const noexcept { return tokens.subspan(kv.length()); }

@@ -93,7 +93,8 @@ Status check_no_fallback(const backend::Backend& backend) {
 void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelSource& source,
                    std::span<const detail::Binding> bindings) {
   for (const detail::Binding& binding : bindings) {
-    if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;  // side by side: a part sees some inputs only
+    // Matrices that stand side by side in the rows of a tensor get no name: each reads only some of the tensor's inputs.
+    if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;
     const bool once = row_of(binding.role).owner == Owner::model;
     const detail::Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
     observing.name_matrix(*weights.matrix(binding.role), source.tensors()[binding.tensor].name);
@@ -135,7 +136,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   state->identity = detail::make_identity(state->model, *state->backend);
   TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
-  // Options of the loading call alone.
+  // These options belong to the loading call alone.
   state->options.progress = {};
   state->options.stop = {};
   tell(options, LogLevel::info, "loaded");

@@ -15,7 +15,7 @@
 namespace tessera::detail {
 
 struct Identity {
-  // The family of an operation's kernels; `dtype` names the weight format or KV type.
+  // An operation, and the family of kernels that computes it. `dtype` names the weight format or KV type.
   struct Family {
     std::string operation, dtype, name;
   };
@@ -26,8 +26,8 @@ struct Identity {
   std::string spec;  // spec_text(): all fields that change results, windows included
 };
 
-// Returns the families that compute a sequence with keys and values of these types: of attention, of products by weight type, and of the
-// other operations, or one name if all are the same. "NAME: " precedes them if the backend is not the CPU.
+// Returns, as a text, the families that compute a sequence with keys and values of these types: of attention, of products by weight type,
+// and of the other operations; one name if all are the same. "NAME: " of the backend precedes them, unless the backend is the CPU.
 [[nodiscard]] std::string numerics_of(const Identity& identity, const KvOptions& kv);
 
 // Returns the backend's name from a text of numerics_of().

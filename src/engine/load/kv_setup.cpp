@@ -26,7 +26,8 @@ KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
   return {.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
                     .state_bytes = state_bytes(spec, layer),
                     .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
-          .window = layer.globals == 0 ? layer.window : 0,  // with global tokens nothing is given back
+          // 0: no page is given back, because later tokens still see the global tokens.
+          .window = layer.globals == 0 ? layer.window : 0,
           .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn};
 }
 
@@ -57,7 +58,7 @@ WideLayers wide_layers(const KvOptions& options) noexcept {
 KvOptions resolve(const KvOptions& options, const KvOptions& base) {
   const bool has_types = options.dtype != DType::automatic || options.wide.dtype != DType::automatic;
   const TokenBudget budget = resolve(options.budget, base.budget);
-  const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows
+  const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows must vote, so be computed
   const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
   KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
                      .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
@@ -109,7 +110,8 @@ Status check_kv_types(const backend::Backend& backend, const KvLayout& layout) {
 
 namespace {
 
-// Gives the layers at both ends their type, and to layers that share keys and values the type of the layer that has them.
+// Gives the layers at both ends the type `wide.dtype`. A layer that reads another layer's keys and values gets that layer's type. Error:
+// invalid_argument, fewer layers keep keys and values than are to be wide.
 Status widen(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
@@ -153,7 +155,7 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
 }
 
 Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
-  // Every group counts in full, also one with a window: a prompt that is appended in one call holds all its pages until its end.
+  // A group with a window counts all its pages too: a prompt that is appended in one call holds all its pages until the call ends.
   const bool paged = resolved.kind == KvKind::paged;
   const PageCost cost = PageCost::of(layout, resolved.checkpoints, paged && resolved.prefix == PrefixReuse::on);
   const std::uint64_t pages = cost.pages(context);
@@ -161,7 +163,7 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
     return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", context);
   };
   KvBytes bytes;
-  std::map<std::uint64_t, std::uint64_t> pools;  // page bytes: pages
+  std::map<std::uint64_t, std::uint64_t> pools;  // number of pages, by the bytes of a page
   for (const PageCost::Group& group : cost.groups) {
     pools[group.page_bytes] += cost.pages_at_once(group, context);
     bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
@@ -214,7 +216,8 @@ bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcep
 
 namespace {
 
-// A stream's cuts and a budget's drops move tokens, so pages that a window has passed may be needed again.
+// Returns what the cache does with pages that a window has passed: gives them back, or keeps them. A stream keeps them, because a cut moves
+// tokens, so that a window may need the pages again. A budget keeps them if its drops leave some window fewer tokens than it sees.
 PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
   if (stream.window != 0) return PassedPages::keep;
   if (resolved.budget.tokens == 0) return PassedPages::give_back;

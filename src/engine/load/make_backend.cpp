@@ -27,7 +27,7 @@ Result<Machine> make_backend(const EngineOptions& options) {
   Machine machine;
   cpu::ClaimedSet claimed;
   if (options.backend == BackendKind::cpu) {
-    TESSERA_TRY(claimed, cpu::claim_set(options.instruction_set));  // before there are threads
+    TESSERA_TRY(claimed, cpu::claim_set(options.instruction_set));  // before any thread is started
   }
   machine.executor = options.executor;
   if (machine.executor == nullptr) {

@@ -19,7 +19,7 @@ std::string_view text_of(const SettingValue& value) noexcept {
   return text == nullptr ? std::string_view() : *text;
 }
 
-// Neither is a list.
+// Returns whether two values are equal. Precondition: neither is a list.
 bool same(const SettingValue& a, const SettingValue& b) noexcept {
   return std::visit(
       [&]<class T>(const T& value) {
@@ -48,7 +48,8 @@ void for_each_setting(const Settings& settings, const Keep& keep) {
   }
 }
 
-// Returns true if the file has a key of this name and value. A source's name of a setting may be a key that means something else.
+// Returns whether the file has a key with this name and this value. The value must be compared, because a source may call a setting by the
+// name of a key that means something else.
 bool has_key(const Settings& settings, std::string_view name, const SettingValue& value) {
   const std::optional<SettingValue> of_key = settings.find_key(name);
   return of_key && same(*of_key, value);
@@ -57,7 +58,7 @@ bool has_key(const Settings& settings, std::string_view name, const SettingValue
 }  // namespace
 
 KeptSettings::Entry::Entry(std::string_view called, const SettingValue& from) : name(called), text(text_of(from)), value(from) {
-  if (std::holds_alternative<std::string_view>(value)) value = std::string_view();  // the source's text; `text` is the copy
+  if (std::holds_alternative<std::string_view>(value)) value = std::string_view();  // it points into the source; `text` is a copy
 }
 
 KeptSettings::KeptSettings(const Settings& settings)
@@ -111,7 +112,7 @@ std::optional<FileKey> KeptSettings::file_key(std::size_t index) const noexcept 
 }
 
 std::uint64_t metadata_bytes(const Settings& settings) {
-  constexpr std::uint64_t kOfEntry = 256;  // an Entry, and the heap's overhead of two texts
+  constexpr std::uint64_t kOfEntry = 256;  // bytes of an Entry, with the heap's overhead of its two texts
   std::uint64_t bytes = 4096 + settings.origin().size() + settings.called(Setting::chat_template).size();
   const auto add = [&](std::string_view name, const SettingValue& value) { bytes += kOfEntry + name.size() + text_of(value).size(); };
   for_each_key(settings, add);

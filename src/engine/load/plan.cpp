@@ -85,12 +85,13 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
-  TESSERA_TRY_STATUS(check({}, resolved.kv));  // {}: resolved options may come here again, and none counts as explicit
+  // {}: no option counts as set by the caller, because options that are resolved already may come here again.
+  TESSERA_TRY_STATUS(check({}, resolved.kv));
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
   }
   if (const auto set = cpu::choose_set(options.instruction_set); !set) return set.error();
-  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the calling thread
+  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the calling thread alone
   if (resolved.threads == 0) resolved.threads = static_cast<std::uint32_t>(usable_threads());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;
@@ -160,7 +161,8 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
   std::uint64_t while_loading = tokenizer + metadata + threads + model_bytes(spec) + plan.loading;
   std::uint64_t while_running = plan.host + headers;
-  const auto with_kv = [&](std::uint64_t bytes) {  // a budget may be any number
+  // Adds the KV budget. The sum stops at the largest number, because a budget may be any number.
+  const auto with_kv = [&](std::uint64_t bytes) {
     return bytes + std::min(plan.kv_limit, std::numeric_limits<std::uint64_t>::max() - bytes);
   };
   if (backend.on_device()) {

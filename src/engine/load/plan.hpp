@@ -24,7 +24,8 @@ struct Blueprint {
 // Returns whether the engine will have a tokenizer: the options want one, and the file has one.
 [[nodiscard]] Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options);
 
-// Plans the engine. Errors: all that loading would find in the file's header, the tokenizer included, before anything is built from it.
+// Plans the engine. Errors: all faults of the file's header, and of its tokenizer, that loading would find. They are found before anything
+// is built from the header.
 [[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options,
                                                const backend::Backend& backend);
 

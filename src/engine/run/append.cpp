@@ -38,13 +38,14 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, con
   if (options.logits != LogitsOf::last && options.logits != LogitsOf::all) {
     return make_error(ErrorCode::invalid_argument, "logits of kind {}; choose last, all or none", static_cast<int>(options.logits));
   }
-  // Without the caller's tokens, `all` means the last pending token.
+  // Without tokens of the caller, LogitsOf::all means the logits of the last pending token alone.
   const std::size_t from = options.logits == LogitsOf::last || n_tokens == 0 ? rows.size() - 1 : pending;
   for (RunRow& row : rows.subspan(from)) row.output = RowOutput::logits;
   return rows.size() - from;
 }
 
-// Begins the session's part: its pending tokens, then `tokens`, whose -1 stand for `embeddings`.
+// Begins the session's part of the run (its rows): its pending tokens, then `tokens`. Each -1 among `tokens` stands for the next of
+// `embeddings`.
 std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Token> tokens, std::span<const float* const> embeddings = {}) {
   const std::size_t part = run.begin_part(session);
   for (auto next = embeddings.begin(); const Token token : tokens) {
@@ -132,7 +133,8 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
                       "the logits after the last token are not known (they were not asked for, or the session was "
                       "truncated): call append({{}}) first, which computes them");
   }
-  // All rows write their logits to one place, and the last row's stay there. The first token's score comes from the last pending row.
+  // All rows write their logits to the same place, one after another, and the last row's stay there. The first token's score comes from the
+  // last pending row.
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));
   const std::span<float> row = session.next_logits.values().first(vocab);
   for (RunRow& wanted : run.rows(part).subspan(pending > 0 ? pending - 1 : 0)) {
@@ -149,7 +151,8 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
       scores.push_back(static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(next)]) - *log_sum));
     }
   };
-  if (pending == 0) {  // the token before the first one is computed already
+  // Without pending tokens no row of the run gives the first token's score: the row before it is computed already.
+  if (pending == 0) {
     if (knows_before) {
       add(session.last_logits(), tokens[0]);
     } else {
@@ -159,7 +162,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
   const auto done = [&](std::size_t i) {
     if (i + 1 < run.rows(part).size()) add(row, run.rows(part)[i + 1].token);
   };
-  // Logits that give no score stop the run, which then undoes itself.
+  // If logits give no score, the run is stopped, and undoes itself.
   const auto progress = [&](std::size_t at, std::size_t total) {
     return scored.has_value() && (!options.progress || options.progress(at, total));
   };

@@ -1,4 +1,5 @@
-// Batches: rows of many sessions in one forward pass, and their results.
+// Batches: rows of many sessions in one forward pass, and their results. The rows of one session are its part of the run
+// (engine/run/run.hpp).
 #include <tessera/batch.hpp>
 
 #include <algorithm>
@@ -45,15 +46,15 @@ void add_rows(std::vector<Batch::Entry>& rows, Session& session, std::span<const
 // A session of a batch.
 struct Member {
   Session::State* session;
-  std::span<const std::size_t> rows;  // indices of its entries, ascending
+  std::span<const std::size_t> rows;  // indices of the session's entries in the batch, ascending
   Changing use;
-  std::size_t part = 0;  // index in the run
+  std::size_t part = 0;  // index of the session's part in the run
   std::stop_token stop = {};
   Status outcome = {};
 };
 
-// Claims the sessions of a batch, and returns them in the order of their first rows. `sessions` has the session of each row. Sets `order`,
-// which has a place for each row and which the members refer to.
+// Claims the sessions of a batch, and returns them in the order of their first rows. sessions[i] is the session of row i. Fills `order`,
+// which has a place for each row; the members' `rows` refer to it.
 std::vector<Member> members_of(std::span<Session::State* const> sessions, std::span<std::size_t> order) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(sessions[i], i); });
@@ -74,12 +75,12 @@ std::vector<Member> members_of(std::span<Session::State* const> sessions, std::s
   return members;
 }
 
-// Returns the numbers of an output.
+// Returns how many floats an output has.
 std::size_t size_of(Want want, const ModelSpec& spec) {
   return want == Want::logits ? spec.vocab_size : want == Want::hidden || want == Want::embedding ? spec.d_model : 0;
 }
 
-// Precondition: check_entry().
+// Returns the run's name for a wanted output. Precondition: check_entry() has passed.
 detail::RowOutput output_of(Want want) {
   switch (want) {
     case Want::nothing: break;
@@ -91,7 +92,7 @@ detail::RowOutput output_of(Want want) {
   return detail::RowOutput::nothing;
 }
 
-// Checks the caller's wishes for a row.
+// Checks the entry's row: the output that it wants, its embedding and its place.
 Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   const Row& row = entry.row;
   const std::uint32_t d_model = session.shared->model.spec.d_model;
@@ -108,7 +109,8 @@ Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   return {};
 }
 
-// Puts the row in the place of the session's last pending token.
+// Replaces the row of the session's last pending token by `row`, with that token. Error: invalid_argument, other rows of the session came
+// before.
 Status stand_for_pending(Run& run, const Member& member, RunRow row) {
   const std::span<RunRow> rows = run.rows(member.part);
   if (rows.size() != member.session->pending().size() || rows.back().output != detail::RowOutput::nothing) {
@@ -124,14 +126,15 @@ class SharedPrompts {
  public:
   SharedPrompts(const Run& run, std::size_t d_model) noexcept : run_(run), d_model_(d_model) {}
 
-  // Returns whether the part should wait until `first`, which is prepared, is committed, and then take its pages.
+  // Returns whether the part begins with a page of the same inputs as the part `first`, which is prepared. If so, the part should wait
+  // until `first` is committed, and then take its pages.
   [[nodiscard]] bool waits_for(std::size_t part, std::size_t first) const noexcept {
     const detail::Part &one = run_.part(first), &other = run_.part(part);
     if (one.phase != detail::Part::Phase::prepared || one.begin != 0 || !is_new(*other.session) || !run_.whole_model()) return false;
     const KvOptions &a = one.session->kv_options, &b = other.session->kv_options;
     if (!shares(a) || !shares(b) || a.dtype != b.dtype || a.wide != b.wide || a.page_tokens != b.page_tokens || a.salt != b.salt) return false;
     const std::span<const RunRow> mine = run_.rows(first), its = run_.rows(part);
-    const std::size_t most = std::min(mine.size(), its.size() - 1);  // the part computes at least one row itself
+    const std::size_t most = std::min(mine.size(), its.size() - 1);  // the part computes at least its last row itself
     std::size_t same = 0;
     while (same < most && are_same_input(mine[same], its[same]) && its[same].output == detail::RowOutput::nothing) ++same;
     return same / a.page_tokens * a.page_tokens > one.adopted;
@@ -149,7 +152,7 @@ class SharedPrompts {
   std::size_t d_model_;
 };
 
-// Copies the logits of the session's last row, if they were wanted, to the session.
+// Copies the logits of `last`, the session's last row in the batch, to the session, if they were wanted.
 void keep_logits(Session::State& session, const RunRow& last) noexcept {
   if (last.output != detail::RowOutput::logits) return;
   const std::size_t vocab = session.vocab();
@@ -323,7 +326,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       }
     }
     TESSERA_TRY(outputs.values_, Buffer::allocate(*state_->options.memory, values * sizeof(float), "outputs"));
-    outputs.outcomes_.reserve(members.size());  // nothing fails once a session has its rows
+    outputs.outcomes_.reserve(members.size());  // now, because nothing may fail once a session has its rows
 
     std::vector<std::size_t> drawing;  // entries that want a token
     for (std::size_t i = 0; i < entries.size(); ++i) {

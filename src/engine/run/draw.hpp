@@ -31,8 +31,8 @@ void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token>
 // The draws of one step. It collects the logits of a few rows and then draws from them in parallel.
 class HostDraws {
  public:
-  // Begins a step that draws from `rows` rows, with room for the logits of as many rows as can be drawn from at once. `suppressed` must
-  // live until clear().
+  // Begins a step that draws from `rows` rows. Makes room for the logits of the rows that can be drawn from at once. `suppressed` must live
+  // until clear().
   Status begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab, std::span<const Token> suppressed);
   // Returns the place for the next row's logits  [vocab].
   [[nodiscard]] std::span<float> destination() noexcept;
@@ -48,7 +48,7 @@ class HostDraws {
     Draw* draw;
     std::span<const Token> history;
     std::uint64_t position;
-    std::size_t slot;  // row of logits_
+    std::size_t slot;  // row of logits_ with the item's logits
   };
   void draw_all() noexcept;
   void draw_items(std::size_t first, std::size_t last) noexcept;

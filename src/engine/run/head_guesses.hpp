@@ -1,5 +1,5 @@
-// Guesses of the model's draft heads for a session. Their keys and values stay behind the session's length, where the step that verifies
-// the drafts writes them again.
+// Has the model's draft heads guess the tokens after a session's last one. The keys and values of guesses are written to positions behind
+// the session's length. The step that verifies the drafts writes these positions again.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace tessera::detail {
 
-// Returns the hidden state behind the session's computed tokens  [d_model]; empty: the engine has no draft heads, or the session is not of
-// the whole model, has no computed tokens, or is suspended.
+// Returns the hidden state after the session's last computed token  [d_model]. Empty: the engine has no draft heads, or the session is not
+// of the whole model, has no computed tokens, or is suspended.
 [[nodiscard]] std::span<const float> hidden_behind(const Session::State& session) noexcept;
 
 // Makes room for `most` guesses behind the session's pending token. Errors: invalid_state, the heads cannot guess for the session; those of
@@ -19,7 +19,8 @@ namespace tessera::detail {
 Status reserve_guesses(Session::State& session, std::size_t most);
 
 // Writes the logits [vocab] of the token behind `token`, and replaces `hidden`, the hidden state before `token`, by the one for the next
-// guess. `ahead`: how many guesses came before; the first guess's token is the pending one. Precondition: reserve_guesses() made room.
+// guess. `ahead`: the number of guesses before this one. The first guess's `token` is the session's pending token. Precondition:
+// reserve_guesses() made room.
 Status guess(Session::State& session, std::size_t ahead, Token token, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop);
 
 }  // namespace tessera::detail

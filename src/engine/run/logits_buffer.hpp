@@ -59,7 +59,7 @@ class LogitsBuffer {
   static constexpr std::size_t kExcess = 4;
   struct Block {
     Buffer buffer;
-    std::atomic<bool> shared = false;  // two forks of one session may be made at once
+    std::atomic<bool> shared = false;  // atomic: two threads may fork one session at once
   };
   std::shared_ptr<Block> block_;
 };

@@ -9,7 +9,8 @@
 
 namespace tessera::detail {
 
-// T must be default-constructible and movable, with a clear() noexcept that also gives excess memory back.
+// A pool of working lists of type T, which must be default-constructible and movable, with a clear() noexcept that also gives excess memory
+// back.
 template <class T>
 class Recycled {
  public:

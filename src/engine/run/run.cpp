@@ -194,7 +194,7 @@ Status Run::check(std::size_t i) const noexcept {
   return {};
 }
 
-// Marks the part's rows that vote. Returns whether there are any.
+// Marks the part's rows that vote: rows whose attention decides which tokens a token budget keeps. Returns whether there are any.
 bool Run::mark_voters(std::size_t i) noexcept {
   const Part& part = lists_->parts[i];
   if (!counts_attention(part.session->kv_options.budget)) return false;
@@ -233,7 +233,8 @@ Status Run::prepare(std::size_t i) noexcept {
       }
     }
     if (options_.keep == Keep::rows && whole_model()) {
-      // Adopts the first rows, as long as nothing is wanted from them. At least one row is computed.
+      // Takes the pages of the part's first rows from the prefix index, up to the first row that has an output or votes. At least one row
+      // is computed.
       std::size_t n = 0;
       const auto all = std::span<const RunRow>(rows(i));
       while (n + 1 < all.size() && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
@@ -245,7 +246,7 @@ Status Run::prepare(std::size_t i) noexcept {
   return status;
 }
 
-// Adds the views of the part and its branches, whose sequences must have consecutive indices.
+// Adds the cache views of the part and of its branches one after another: a row finds its branches by the indices behind its own view's.
 void Run::add_views(std::size_t i) {
   const Part& part = lists_->parts[i];
   for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {
@@ -253,11 +254,11 @@ void Run::add_views(std::size_t i) {
   }
 }
 
-// Takes the next rows of prepared parts, up to the size of a step. Parts whose own stop is requested fail here.
+// Fills a step with the next rows of prepared parts. Parts whose own stop is requested fail here.
 void Run::fill_step(Cursor& at) {
   RunLists& lists = *lists_;
   lists.clear_step();
-  std::size_t viewed = at.part, first_view = 0, first_viewed = 0;  // parts before `viewed` have their views
+  std::size_t viewed = at.part, first_view = 0, first_viewed = 0;  // parts before `viewed` have their views in the step
   for (; at.part < lists.parts.size(); ++at.part, at.row = 0) {
     Part& part = lists.parts[at.part];
     if (part.phase != Phase::prepared) continue;
@@ -345,7 +346,7 @@ Status Run::compute_step() {
   return {};
 }
 
-// Fails all parts from the cursor's on that are prepared and not computed yet.
+// Fails all parts from the cursor's on that are prepared but not computed yet.
 void Run::fail_open(const Error& error, const Cursor& from) noexcept {
   for (std::size_t i = from.part; i < parts(); ++i) {
     if (lists_->parts[i].phase == Phase::prepared) fail(i, error);
@@ -427,7 +428,7 @@ void Run::undo(std::size_t i) noexcept {
     kv.commit(kv.length());                // gives reserved pages back
     part.session->keep_tokens(part.tokens);
     close(i);
-    // Branches continue the part's own keys, in forks that their owner may free from now on.
+    // Closes the branches too: they continue the part's own keys. From now on their owner may free the forks.
     for (std::size_t branch = i + 1; branch <= i + part.branches; ++branch) lists_->parts[branch].phase = Phase::closed;
   }
   part.phase = Phase::closed;

@@ -1,5 +1,6 @@
-// A Run computes rows of any sessions, in steps that fit into the workspace. Each session's part is checked, prepared, computed, and then
-// committed or undone by itself: a part that fails leaves its session as it was, and the other parts go on.
+// A Run computes rows of any sessions, in steps that fit into the workspace. The rows of one session are its *part* of the run. Each part
+// is checked, prepared, computed, and then committed or undone by itself: a part that fails leaves its session as it was, and the other
+// parts go on.
 //
 //   Run run(engine, all_layers(engine));
 //   const std::size_t part = run.begin_part(session);        // its pending tokens are the first rows
@@ -32,10 +33,10 @@ enum class Keep : std::uint8_t {
   nothing,  // the rows are drafts: their keys and values are written to reserved positions, and the session does not grow
 };
 
-// The layers behind which the model's head may make logits and tokens.
+// The layers whose output the model's head may turn into logits and tokens.
 enum class Head : std::uint8_t {
-  at_the_end,  // only the model's last layer
-  anywhere,    // RunOptions::last_layer, for early exits
+  at_the_end,  // the model's last layer alone
+  anywhere,    // the last layer of the run (RunOptions::last_layer), for early exits
 };
 
 struct RunOptions {
@@ -74,8 +75,9 @@ class Run {
   std::size_t begin_part(Session::State& session, const std::stop_token& stop = {}, std::size_t most = ~std::size_t{0});
   // Begins a part of drafts that follow `ahead` drafts which an earlier run left (leave()). It has no pending tokens.
   std::size_t begin_drafts(Session::State& session, std::uint64_t ahead);
-  // Begins a branch of the part before it, which has drafts, or of another branch of that part: rows from `position` on, in a fork of the
-  // session's cache that has room for them (KvCache::reserve_branch()) and outlives compute(). Do not prepare or commit a branch.
+  // Begins a branch: other drafts from `position` on, computed in `fork`. The branch belongs to the part before it, which has drafts;
+  // several branches of one part follow each other. `fork` is a fork of the session's cache that has room for the rows
+  // (KvCache::reserve_branch()) and outlives compute(). Do not prepare or commit a branch.
   std::size_t begin_branch(Session::State& session, const KvCache& fork, std::uint64_t position, const std::stop_token& stop);
   // Says that the `n` parts behind `part` are its branches. After that RunRow::also may be set.
   void set_branches(std::size_t part, std::size_t n) noexcept { lists_->parts[part].branches = n; }

@@ -19,8 +19,9 @@ namespace tessera::detail {
 struct RunRow {
   Token token = 0;
   RowOutput output = RowOutput::nothing;
-  bool votes = false;                // set by Run::prepare()
-  std::uint32_t also = 0;            // branches behind the row's part whose pages get the row's key and value too
+  bool votes = false;                // the row's attention counts for a token budget; set by Run::prepare()
+  // Number of branches, right behind the row's part, whose pages get the row's key and value too.
+  std::uint32_t also = 0;
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
   float* to = nullptr;               // [vocab] or [d_model], for the logits or the hidden state
   Draw* draw = nullptr;              // set if the row wants a token
@@ -44,8 +45,8 @@ struct Part {
   std::size_t tokens = 0;           // tokens of the session before the run, pending ones included
   std::uint64_t adopted = 0;        // number of first rows whose pages the prefix index had
   std::uint64_t to_come = 0;        // tokens of the same prompt that follow in later runs
-  // A branch's fork of the session's cache, which has pages for the branch's rows; nullptr: not a branch. A run commits nothing of a
-  // branch: the owner of the fork keeps it or drops it.
+  // A branch's fork of the session's cache, which has pages for the branch's rows; nullptr: the part is no branch. A run commits nothing of
+  // a branch: the owner of the fork keeps it or drops it.
   const KvCache* branch = nullptr;
   std::size_t branches = 0;         // parts right behind this one that are its branches
   std::stop_token stop = {};

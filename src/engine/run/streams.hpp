@@ -1,4 +1,5 @@
-// Cuts sessions that go on when their context is full (StreamOptions), and the calls around a run's part: make_ready(), after_commit().
+// Cuts sessions that go on when their context is full (StreamOptions). Also has the steps before and after the computation of a part, the
+// rows of one session in a run: make_ready() and after_commit().
 #pragma once
 
 #include <cstddef>

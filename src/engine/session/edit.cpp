@@ -14,7 +14,7 @@ namespace {
 // A history of more tokens than this many contexts is given up: a stream may go on for ever.
 constexpr std::size_t kHistoryContexts = 4;
 
-// Notes the runs of one edit in the history: the later runs join the first.
+// Notes one edit in the history: the removal of these runs of tokens.
 void note_removals(Session::State& session, std::span<const kv::TokenRun> runs) noexcept {
   History& history = session.history;
   if (!history.replayable) return;
@@ -128,7 +128,7 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
 
 namespace {
 
-// Moves up the tokens between the runs, and behind the last one, each key once.
+// Moves up the tokens between the runs and behind the last run, so that the gaps close. Each key is moved once.
 Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first) {
   const Turn turn(session.shared->queue, {});
   std::uint64_t to = runs.front().first;

@@ -18,7 +18,8 @@ void add_pending(Session::State& session, std::span<const Token> tokens) noexcep
 
 namespace {
 
-// Takes pages for the first of `tokens`, which follow the computed ones, and returns how many tokens they hold. None of a row that votes.
+// Takes from the prefix index the pages of the first of `tokens`, which follow the computed tokens, and returns how many tokens these pages
+// hold. Stops before the first row that votes, because that row must be computed.
 std::size_t adopt(Session::State& session, std::span<const Token> tokens, std::uint64_t end) noexcept {
   const std::uint64_t length = session.kv.length();
   const std::uint64_t before_votes = Voters(session, end).first_from(length) - length;

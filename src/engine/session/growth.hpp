@@ -19,8 +19,9 @@ void drop_next_logits(Session::State& session) noexcept;
 // Appends tokens, which are pending then. Precondition: there is room for them.
 void add_pending(Session::State& session, std::span<const Token> tokens) noexcept;
 
-// Takes the pages that the prefix index has for the pending tokens and for `prompt`, which follows them. The reused tokens of `prompt` are
-// appended to the session, which must have room for them. The last token of all is computed in any case, because its logits are wanted.
+// The numbers of tokens that reuse_prefix() found in the prefix index. reuse_prefix() takes the pages that the index has for the pending
+// tokens and for `prompt`, which follows them. It appends the reused tokens of `prompt` to the session, which must have room for them. The
+// last token of all is computed in any case, because its logits are wanted.
 struct Reused {
   std::size_t pending = 0, prompt = 0;  // tokens
 };
@@ -28,10 +29,10 @@ Reused reuse_prefix(Session::State& session, std::span<const Token> prompt) noex
 
 // Returns whether drafts of the session may branch: its cache can be forked, and the backend writes a row into several caches.
 [[nodiscard]] bool can_branch(const Session::State& session) noexcept;
-// Makes a branch of drafts, which was forked from the session's cache, the session's cache.
+// Replaces the session's cache by `branch`, a fork of it in which a branch of drafts was computed.
 void follow_branch(Session::State& session, KvCache branch) noexcept;
 
-// Ends all guesses behind the session's tokens that began before (TargetGuesses), and returns the number of new ones, from 1 on.
+// Begins a series of guesses behind the session's tokens (TargetGuesses), and ends all earlier ones. Returns its number, from 1 on.
 std::uint64_t begin_guesses(Session::State& session) noexcept;
 
 // Draws the token behind the session's last one, from its logits  [vocab].

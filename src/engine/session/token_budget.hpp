@@ -10,7 +10,8 @@
 
 namespace tessera::detail {
 
-// Rows of a step that vote, at most. Attention keeps their scores of one layer.
+// The most rows of a step that vote: rows whose attention decides which tokens a budget keeps. Attention keeps the scores of all these rows
+// for one layer.
 inline constexpr std::uint32_t kMostVoters = 32;
 
 // Checks a budget for the model and the backend. Errors: invalid_argument, unsupported.
@@ -19,7 +20,7 @@ inline constexpr std::uint32_t kMostVoters = 32;
 // Checks a budget for a session of the engine.
 [[nodiscard]] Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const StreamOptions& stream,
                                         const Engine::State& engine);
-// Checks a budget for an existing sequence, whose layers all hold positions from `first` on: a window may have given back pages that a drop
+// Checks a budget for an existing sequence whose layers all hold positions from `first` on: a window may have given back pages that a drop
 // needs. `layout` is the layout of the session that is to have the budget.
 [[nodiscard]] Status check_held(const TokenBudget& budget, const KvLayout& layout, std::uint64_t first);
 

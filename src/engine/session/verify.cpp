@@ -35,7 +35,7 @@ std::string why_unverifiable(const Session::State& s) {
   return {};
 }
 
-// Returns what a replay computes: the session's computed tokens; of an edited session all that were appended.
+// Returns the inputs that a replay computes: the session's computed tokens; for an edited session, all tokens that were appended.
 KvInputs computed_inputs(const Session::State& s) {
   if (s.kv.edited()) return {s.history.tokens, s.history.contents};
   return s.inputs().first(s.kv.length());

@@ -89,7 +89,7 @@ struct SavedState {
 
 struct SavedLayer {
   std::uint32_t kv_heads = 0, key_dim = 0, value_dim = 0;
-  std::uint32_t shares = 0;  // the model's first layer with the same keys and values: this layer or an earlier one
+  std::uint32_t shares = 0;  // the first layer with these keys and values: this one or an earlier one
   std::uint64_t first = 0;   // the first position whose keys and values are saved
 };
 

@@ -46,7 +46,7 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-// Returns the text for an error; a long text is cut to the surroundings of its first difference from `other`.
+// Returns `text` for an error. A long text is cut to the surroundings of its first difference from `other`.
 std::string around_difference(std::string_view text, std::string_view other) {
   constexpr std::size_t kBefore = 24, kAll = 72;
   const auto same = static_cast<std::size_t>(std::ranges::mismatch(text, other).in1 - text.begin());
@@ -64,7 +64,7 @@ Error differs(const std::string& place, const char* what, std::string_view saved
                           around_difference(saved, here), around_difference(here, saved), hint);
 }
 
-// Returns the first line of each text in which the two texts differ.
+// Returns the first pair of lines in which the two texts differ.
 std::pair<std::string_view, std::string_view> first_other_line(std::string_view a, std::string_view b) {
   const auto line = [](std::string_view text) { return text.substr(0, text.find('\n')); };
   while (line(a) == line(b) && line(a).size() < a.size() && line(b).size() < b.size()) {
@@ -74,7 +74,7 @@ std::pair<std::string_view, std::string_view> first_other_line(std::string_view 
   return {line(a), line(b)};
 }
 
-// The numerics of the model section, and the section's place for errors. They are checked when the KV types are known.
+// The numerics of the model section, and the section's place for errors. The numerics are checked when the KV types are known.
 struct SavedNumerics {
   std::string text, place;
 };
