@@ -1,9 +1,9 @@
-// The layout of keys and values in a block, which has page_tokens tokens of one head. Elements that a kernel multiplies as a pair lie side
-// by side: n = Codec::pair, which is 2 for elements of 16 or 8 bits, 1 for f32.
-//   K  [held / n][page_tokens][n]    the lanes of a score kernel are keys; an odd last dimension pairs with a zero
-//   V  [page_tokens / n][held][n]    the lanes of the weighted sum are dimensions
-// `held` is the number of a head's dimensions, or of the elements of its runs. Behind the elements a codec with scales has
-// [page_tokens] of f32.
+// A block has the keys, or the values, of one layer and KV head for the page_tokens tokens of a page. Elements that a kernel multiplies as
+// a pair lie side by side: n = Codec::pair, which is 2 for elements of 16 or 8 bits, 1 for f32.
+//   K  [held / n pairs][page_tokens tokens][n elements of the pair]     a score kernel has tokens in its lanes
+//   V  [page_tokens / n pairs of tokens][held elements][n tokens]       the kernel of the weighted sum has dimensions in its lanes
+// In K an odd last dimension pairs with a zero. `held` is the number of a head's dimensions, or of the elements of its runs. Behind the
+// elements a codec with scales has one f32 for each of the page_tokens tokens.
 // A record is one token's elements, then its scale. Records do not depend on pages; files, checksums and moves use them.
 #pragma once
 
@@ -148,7 +148,7 @@ class Slot {
   std::size_t pair_stride_;  // elements
 };
 
-// Decodes the keys of n slots from `slot` on: out [dim][stride].
+// Decodes the keys of n tokens, from the block's token `slot` on, to out [dim][stride]: a column for each token.
 template <class Codec, std::size_t n>
 void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out,
                  std::size_t stride) noexcept {
@@ -174,8 +174,8 @@ void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t di
   }
 }
 
-// Decodes the last `dim` dimensions of one slot's key, for a codec without a scale. The first of these dimensions, which has an even index,
-// is at `block`.
+// Decodes the last `dim` dimensions of one token's key, for a codec without a scale. The first of these dimensions, which has an even
+// index, is at `block`.
 template <class Codec>
 void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out) noexcept {
   if constexpr (!Codec::has_scale) {
@@ -185,7 +185,7 @@ void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::si
   }
 }
 
-// Decodes the values of `n` slots from `slot` on: out [n][dim].
+// Decodes the values of `n` tokens, from the block's token `slot` on, to out [n][dim].
 template <class Codec>
 void decode_values(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, std::size_t n,
                    float* out) noexcept {

@@ -113,7 +113,7 @@ void KvCache::commit(std::uint64_t tokens, const KvInputs& sequence, Reserved be
   if (state_ == nullptr) return;
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved
-  // A caller's number is cut to the memory that there is.
+  // The caller's number is limited to the pages that exist.
   s.length = s.storage->commit_states(std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()}), beyond);
   if (beyond == Reserved::give_back) s.storage->shrink(s.layout().pages(s.length));
   if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
@@ -216,7 +216,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
     states.erase(std::unique(states.begin(), states.end()), states.end());  // clang 14 cannot make a ranges::unique
     if (length > s.options.capacity) return reserve(length);  // fails with the error for it
     s.storage->shrink(0);
-    std::vector<std::uint64_t> front = first;  // pages
+    std::vector<std::uint64_t> front = first;  // [group]: pages before the first held position
     for (std::uint64_t& n : front) n /= s.page_tokens();
     Status status = guard([&]() -> Status {
       s.storage->skip_front(front);

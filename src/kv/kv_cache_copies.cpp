@@ -28,7 +28,7 @@ Status copy_pages(const KvCache& from, const KvCache& to) {
   parts.reserve(last * layout.groups.size());
   for (std::size_t group = 0; group < layout.groups.size(); ++group) {
     for (std::size_t page = from.first_of_group(group) / layout.page_tokens; page < last; ++page) {
-      if (from.view().pages[group][page] == nullptr) continue;  // no checkpoint
+      if (from.view().pages[group][page] == nullptr) continue;  // a page without a checkpoint
       parts.push_back({.to = to.view().pages[group][page],
                        .from = from.view().pages[group][page],
                        .bytes = layout.groups[group].page_bytes});

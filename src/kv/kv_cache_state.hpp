@@ -1,4 +1,5 @@
-// The state of a KvCache: lengths, what windows and checkpoints have given back, and what the prefix index may have.
+// The state of a KvCache: lengths, what windows and checkpoints have given back, and what the prefix index may have. A group is the layers
+// with the same window; the recurrent layers are a group too.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +63,7 @@ struct KvCache::State {
     return true;
   }
 
-  // Returns whether a removal of tokens before `end` may leave the group's pages before `end` away: its window does not see them any more,
+  // Returns whether a removal of tokens before `end` can do without the group's pages before `end`: its window does not see them any more,
   // even after a roll-back by a page.
   [[nodiscard]] bool sees_nothing_before(std::size_t group, std::uint64_t end) const noexcept {
     return options.passed == PassedPages::give_back_edited && windows[group] != 0 && length - end >= windows[group] + page_tokens();
@@ -133,7 +134,7 @@ struct KvCache::State {
   bool has_state;                      // there are recurrent layers
   std::uint64_t first_state = 0;       // pages before it have no checkpoint
   std::uint64_t length = 0;            // tokens
-  std::uint64_t published = 0;         // first pages that the index knows, or knew
+  std::uint64_t published = 0;         // number of first pages that the index knows, or knew
   bool can_publish = true;
   bool edited = false;
 };

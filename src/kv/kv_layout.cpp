@@ -54,8 +54,8 @@ Status check_type(DType dtype) {
                     to_string(dtype));
 }
 
-// Checks that the type fits the shape. Values in keys would share one scale with the rest of the key, whose numbers are of another size:
-// both would lose too much precision.
+// Checks that the type fits the shape. Error: unsupported, a type with a scale for values that are a part of their keys: the values would
+// share one scale with the rest of the key, whose numbers are of another size, and both would lose too much precision.
 Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
   kv::visit(dtype, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });

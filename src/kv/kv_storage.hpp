@@ -76,11 +76,12 @@ class KvStorage {
   }
   [[nodiscard]] const KvStateTargets* targets() const noexcept { return targets_ ? &*targets_ : nullptr; }
 
-  // Prefix sharing; kinds without it do nothing.
-  // Appends pages that the index has, and returns their number, the same for each group. A group may lack the first pages, which its window
-  // has passed.
+  // Prefix sharing. A storage without it keeps these functions, which do nothing.
+  // Appends pages that the prefix index has, and returns their number, the same for each group. A group may lack the first pages, which its
+  // window has passed.
   virtual std::uint64_t adopt(const PrefixQuestion&) noexcept { return 0; }
-  // Offers page `i` of every group, with its inputs; it must be the next one to offer. Returns whether the page after it can be offered too.
+  // Offers page `i` of every group to the prefix index, with its inputs. The pages before it must have been offered. Returns whether the
+  // page after it can be offered too.
   virtual bool publish(std::string_view, std::uint64_t, const KvInputs&) noexcept { return false; }
   // Makes only the first `n` pages count as offered from now on.
   virtual void limit_published(std::uint64_t) noexcept {}
@@ -91,7 +92,7 @@ class KvStorage {
   virtual Status resume() { return {}; }
   [[nodiscard]] virtual bool suspended() const noexcept { return false; }
 
-  // [group][page]
+  // Returns the addresses of all pages: [group][page].
   [[nodiscard]] std::byte* const* const* tables() const noexcept { return tables_.data(); }
   // Returns the number of pages of a group, the same for all groups, pages that were given back included.
   [[nodiscard]] std::uint64_t size() const noexcept { return pages_.front().size(); }
@@ -134,7 +135,7 @@ class KvStorage {
     for (std::size_t group = 0; group < pages_.size(); ++group) {
       std::vector<std::byte*>& pages = pages_[group];
       if (n > pages.capacity()) pages.reserve(std::max<std::uint64_t>(n, 2 * pages.capacity()));
-      tables_[group] = pages.data();  // at once: the next group's table may find no memory
+      tables_[group] = pages.data();  // set now: reserving the next group's table may throw
     }
   }
   // Call it after the lists of pages_ have been replaced.

@@ -5,11 +5,12 @@
 namespace tessera {
 namespace {
 
-// Returns how many states a sequence of `pages` pages without drafts may hold at once: the live state and the checkpoints, and during a step
-// also the next live state, the next checkpoints and `offered` ones. Each draft holds one more state until it is accepted or rejected.
+// Returns how many states a sequence of `pages` pages without drafts may hold at once: the live state and the checkpoints; during a step
+// also the next live state, the next checkpoints and `offered` states for other sequences. Each draft holds one more state until it is
+// accepted or rejected.
 std::uint64_t most_states(std::uint64_t pages, std::uint64_t checkpoints, std::uint64_t offered) noexcept {
   const std::uint64_t own = std::min(pages, checkpoints + 1);
-  return std::min(own + std::min(pages, own + offered), pages + 1);  // one a page, and the live one that the step replaces
+  return std::min(own + std::min(pages, own + offered), pages + 1);  // at most one for each page, and the live state that the step replaces
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ std::uint64_t PageCost::pages(const Group& group, std::uint64_t tokens) const no
 std::uint64_t PageCost::pages_at_once(const Group& group, std::uint64_t tokens) const noexcept {
   const std::uint64_t all = pages(tokens);
   if (group.kind != KvGroupKind::recurrent) return all;
-  const std::uint64_t between = all - std::min(all, 2 * std::uint64_t{checkpoints});  // pages of no checkpoint, before the step or behind it
+  // Pages that keep no checkpoint, neither before the step nor after it.
+  const std::uint64_t between = all - std::min(all, 2 * std::uint64_t{checkpoints});
   const std::uint64_t offered = state_pages != 0 ? std::min<std::uint64_t>(kMostOffered, (between + state_pages - 1) / state_pages) : 0;
   return most_states(all, checkpoints, offered);
 }

@@ -26,14 +26,15 @@ inline constexpr std::size_t kLeastRotated = 8;
   return n < kLeastRotated ? 1 : n;
 }
 
-// Returns the factor of sums: 2^-k for Turn::in, and for Turn::out 2^-k if n = 2^2k, 2^-(k + 1) if n = 2^(2k + 1).
+// Returns the factor by which a rotation multiplies its sums. With n = 2^(2k): 2^-k for both turns. With n = 2^(2k + 1): 2^-k for Turn::in,
+// 2^-(k + 1) for Turn::out.
 [[nodiscard, gnu::always_inline]] constexpr float rotation_factor(std::size_t n, Turn turn) noexcept {
   float factor = 1.0f;
   for (; n >= 4; n /= 4) factor *= 0.5f;
   return n == 2 && turn == Turn::out ? factor * 0.5f : factor;
 }
 
-// Rotates the first `lanes` columns of x [dim][stride], each by itself.
+// Rotates the first `lanes` columns of x [dim][stride]. Each column is one token's or head's numbers.
 [[gnu::always_inline]] constexpr void rotate_lanes(float* x, std::size_t dim, std::size_t stride, std::size_t lanes,
                                                    Turn turn) noexcept {
   const std::size_t n = rotated_together(dim);
@@ -58,7 +59,7 @@ inline constexpr std::size_t kLeastRotated = 8;
 [[gnu::always_inline]] constexpr void rotate(float* x, std::size_t dim, Turn turn) noexcept {
   const std::size_t n = rotated_together(dim);
   if (n == 1) return;
-  for (std::size_t d = 0; d < dim; d += 8) {  // 1, 2 and 4 apart
+  for (std::size_t d = 0; d < dim; d += 8) {  // numbers that are 1, 2 and 4 apart
     float* v = x + d;
     const float a = v[0] + v[1], b = v[0] - v[1], c = v[2] + v[3], e = v[2] - v[3];
     const float f = v[4] + v[5], g = v[4] - v[5], h = v[6] + v[7], i = v[6] - v[7];

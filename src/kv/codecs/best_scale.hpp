@@ -26,7 +26,7 @@ constexpr float best_scale(float largest, LostWith&& lost_with) noexcept {
   return best;
 }
 
-// Returns the sum of errors in a fixed order: each lane ascending, then lanes 16 apart, 8, 4, 2, 1.
+// Returns the sum of errors, added in a fixed order: within each lane in ascending order; then lanes 16 apart, 8, 4, 2, 1.
 template <class Codec>
 constexpr float lost_of(const float* values, std::size_t n, float per_unit) noexcept {
   float lost[kLostLanes] = {};

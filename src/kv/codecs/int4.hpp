@@ -1,7 +1,9 @@
-// INT4, of rotated numbers (kv/rotation.hpp): x = n * m * scale. n has four bits, -8 .. 7, for each number. m is an integer for each 16
-// numbers, 1 .. 15 or -1 .. -15; its sign makes the largest of the 16 numbers -8, and of the two nearest m the one with the smaller error
-// is taken. scale is one f32 for each token and head, which makes the largest |x| 8 * 15. n * m is exact in 8 bits, so kernels multiply
-// it like INT8's numbers. A NaN or an infinity makes the scale NaN, and so every number of the token and head.
+// INT4: a rotated number (kv/rotation.hpp) is stored as x = n * m * scale.
+//   n      four bits for each number, -8 .. 7
+//   m      an integer for each 16 numbers, 1 .. 15 or -1 .. -15. Its sign makes the largest of the 16 numbers -8
+//   scale  one f32 for each token and head, which makes the largest |x| 8 * 15
+// Of the two m that are nearest the one with the smaller error is taken. n * m is exact in 8 bits, so kernels multiply it like INT8's
+// numbers. A NaN or an infinity makes the scale NaN, and so every number of the token and head.
 //
 // A run of 32 numbers is 18 bytes: byte i has number i in its low half and number 16 + i in its high half, then come the two m. A head's
 // last run is filled up with zeros.

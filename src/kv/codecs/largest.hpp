@@ -18,8 +18,8 @@ constexpr float largest_of(const float* values, std::size_t n) noexcept {
   return finite ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Returns the scale with which `largest` becomes `times`, in steps. It is at least the smallest normal float, so that nothing divides by
-// zero, and so small that times * scale is finite, also for the largest float. NaN if `largest` is NaN.
+// Returns the scale with which `largest` becomes `times`: largest / times, within bounds. It is at least the smallest normal float, so that
+// nothing divides by zero, and so small that times * scale is finite, also for the largest float. NaN if `largest` is NaN.
 constexpr float scale_from(float largest, float times) noexcept {
   if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
   constexpr float kLeast = std::numeric_limits<float>::min();

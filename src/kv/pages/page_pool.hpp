@@ -68,7 +68,7 @@ class PagePool {
     any,
     not_clean,  // all but copies of clean pages: to drop one copy in order to write another gains nothing, and could repeat for ever
   };
-  // Drops the oldest of these copies, and the page with it, if the page is only in the file. Returns false if there is none.
+  // Drops the oldest of these copies. If the page is only in the file, the page is lost with it. Returns false if there is no copy.
   bool drop_oldest_copy(Copies of) noexcept;
   // Returns a range of the file for a page; drops copies if need be. nullptr: there is none.
   [[nodiscard]] std::shared_ptr<PageFile::Extent> allocate_stored(Copies of);
@@ -107,7 +107,7 @@ class PagePool {
   void push_back(List& list, PageId id) noexcept;
   void unlink(List& list, PageId id) noexcept;
   void make_free(PageId id) noexcept;
-  // Makes a used page, whose last reference is gone, cached, clean or free.
+  // Moves a used page whose last reference is gone to its new state: cached, clean or free.
   void put_down(PageId id) noexcept;
   [[nodiscard]] List& list_of(const IndexedPage& indexed) noexcept { return indexed.stored != nullptr ? clean_ : cached_; }
   void add_copy(IndexedPage& indexed, std::shared_ptr<PageFile::Extent> extent) noexcept;

@@ -94,7 +94,7 @@ void PagePool::finish_write(PageId id, std::shared_ptr<PageFile::Extent> extent,
     ++all_.figures.pages_written;
   }
   if (error == 0) release({&id, 1});
-  // As release(), but without trying to write the page again at once.
+  // Does the same as release(), but does not try to write the page again at once.
   else if (--pages_[id].references == 0) put_down(id);
 }
 

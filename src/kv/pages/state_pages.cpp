@@ -8,8 +8,8 @@
 namespace tessera::detail {
 namespace {
 
-// Decides which states at page borders a step keeps. kept(page): the state behind page `page`, which the rows fill, is kept once all rows
-// before `last` are computed; rows from `last` on are drafts.
+// Decides which states at page borders a step keeps. kept(page) returns whether the state after the last token of page `page` is kept.
+// `last`: the position behind the step's last row that is no draft.
 class Kept {
  public:
   Kept(const KvLayout& layout, const StateRows& rows, std::uint64_t last) noexcept

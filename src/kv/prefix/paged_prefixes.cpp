@@ -179,7 +179,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, const KvI
       IndexedPage& indexed = node->pages[group];
       replaced_[group] = kNoPage;
       if (mine == kNoPage || indexed.id == mine) continue;  // the window has passed the page, or the index has it
-      if (group == state_group_ && (i + 1) % layout_.state_pages != 0) continue;  // only for this sequence's own truncations
+      if (group == state_group_ && (i + 1) % layout_.state_pages != 0) continue;  // it serves only this sequence's own truncations
       if (indexed.id == kNoPage) {
         pool(group).attach(indexed, mine);  // the index had the page only in the file, or not at all
       } else {  // another sequence has offered a page with the same bits

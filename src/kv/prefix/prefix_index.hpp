@@ -1,7 +1,8 @@
-// Finds pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). The index is a tree: a root for each identity (model, numerics, KV types, salt) and layout;
-// below it a node for each full page of inputs, with a page of every group of layers. Nodes are found by a chain of hashes (a node's hash
-// is over its parent's hash and its inputs) and confirmed by comparing the parent node and the inputs. So a hit has the same identity and
-// the same inputs from the beginning, even if the chain's hashes collide.
+// Finds pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). The index is a tree. It has a root for
+// each layout and identity (model, numerics, KV types, salt); below the root a node for each full page of inputs, with a page of every
+// group of layers. Nodes are found by a chain of hashes (a node's hash is over its parent's hash and its inputs) and confirmed by comparing
+// the parent node and the inputs. So a hit has the same identity and the same inputs from the beginning, even if the chain's hashes
+// collide.
 //
 // A node may lack the page of a group with a window, which needs the page only until the window has passed it. A node without any page
 // still leads to the nodes below it.
@@ -78,7 +79,8 @@ class PrefixIndex {
   // Return the node; nullptr: there is none.
   [[nodiscard]] PrefixNode* root(std::string_view identity, const PooledLayout& layout) const noexcept;
   [[nodiscard]] PrefixNode* child(const PrefixNode& parent, const KvInputs& page) const noexcept;
-  // Add a node. Precondition: the index does not have it yet, and the page's contents are all known. May throw bad_alloc; then nothing has changed.
+  // Add a node. Precondition: the index does not have it yet, and the page's contents are all known. May throw bad_alloc; then nothing has
+  // changed.
   PrefixNode& add_root(std::string_view identity, const PooledLayout& layout);
   PrefixNode& add_child(PrefixNode& parent, const KvInputs& page);
   // Removes the node and all nodes below it, the deepest first, and calls detach(page) for each of their pages. Then removes the root, if
@@ -113,7 +115,7 @@ class PrefixIndex {
   [[nodiscard]] std::size_t empty() const noexcept { return empty_; }        // nodes without any page
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes, roots included
 
-  // Hears of each node but roots, after it was added and before it is removed.
+  // Is told of each node except roots, after it was added and before it is removed.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -122,7 +124,7 @@ class PrefixIndex {
   };
   void add_listener(Listener& listener) { listeners_.push_back(&listener); }
   void remove_listener(Listener& listener) noexcept { std::erase(listeners_, &listener); }
-  // Calls tell(node) for all nodes but roots, for each one after its parent.
+  // Calls tell(node) for each node except roots, for a parent before its children.
   template <class Fn>
   void for_each(Fn&& tell) const {
     for (const auto& [hash, root] : nodes_) {
