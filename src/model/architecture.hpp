@@ -15,7 +15,8 @@ namespace tessera {
 
 enum class Presence : std::uint8_t { absent, optional, required };
 
-// Presence by role. Begin with an empty table and add the tensors that there are.
+// For each role: whether a model's file lacks, may have, or must have a tensor with this role. Begin with an empty table, and add the
+// tensors that a file has.
 struct TensorTable {
   std::array<Presence, kRoles> presence{};
 
@@ -50,7 +51,7 @@ enum class Scales : std::uint8_t {
   logits,         // logits times logit_scale
 };
 
-// Rotation of layers with a sliding window, in models where other layers see everything.
+// The rotation of layers with a sliding window, in models in which other layers see everything.
 enum class WindowedRope : std::uint8_t {
   shared,    // as in the other layers
   unscaled,  // with a base of their own, or the other layers' base; positions are never scaled

@@ -1,6 +1,6 @@
-// Draft heads: what is behind a model's last layer to guess the tokens after the next (DraftHeadSpec). Each kind has a file, which defines
-// one constant. To add a kind: its DraftHeadKind, its file, and a line in the list below. The engine and the drafters know no kind: they
-// ask the constant.
+// Draft heads: weights behind a model's last layer that guess the tokens after the next one (DraftHeadSpec). Each kind has a file, which
+// defines one constant. To add a kind: its DraftHeadKind, its file, and a line in the list below. The engine and the drafters know no kind:
+// they ask the constant.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ enum class RowsRead : std::uint8_t {
   all,     // all rows, whose hidden states Act::x has: the heads keep keys and values of each
 };
 
-// A guess's row: the token at `position`, from 1 on, and the hidden state before it.
+// The row of one guess: the token at `position`, which is at least 1, and the hidden state before it.
 struct HeadRow {
   KvView kv;  // takes the row's keys and values; the heads see positions 1 to `position`
   std::uint64_t position = 0;
@@ -42,8 +42,8 @@ struct DraftHeads {
   // Called behind the last layer of a step of the whole model: keeps what later guesses need of its rows, and the hidden state behind
   // each sequence's last row in hidden_layer().
   Status (*remember)(const Pass& pass);
-  // Computes a guess, in a step of its one row: `logits` [vocab] of the token behind the row's, and the hidden state `hidden` [d_model]
-  // for a row of the token after that. `hidden` may be row.hidden.
+  // Computes one guess, in a step of one row. Writes the `logits` [vocab] of the token after the row's token, and the hidden state `hidden`
+  // [d_model] for a guess of the token after that. `hidden` may be row.hidden.
   Status (*guess)(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden);
 };
 

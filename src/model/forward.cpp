@@ -15,7 +15,7 @@ using backend::Act;
 
 namespace {
 
-// Computes what follows a layer's two halves: the per-layer inputs and the output scale, in models that have them.
+// Computes the end of a layer, behind its two halves: the per-layer inputs and the output scale, in models that have them.
 Status leave_layer(const Pass& pass, const Layer& layer) {
   if (pass.model.spec.per_layer_dim != 0) TESSERA_TRY_STATUS(per_layer_feed(pass, layer));
   const float scale = layer.weights.output_scale;
@@ -39,7 +39,7 @@ Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
   return Inputs{.mixer = own ? Input{own, Act::h2} : shared, .feed = shared};
 }
 
-// x -> mixer -> feed -> x.
+// Computes the layer: x -> mixer -> feed -> x.
 Status run_layer(const Pass& pass, const Layer& layer) {
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
   TESSERA_TRY_STATUS(mixer_of(layer.spec).remember(pass, layer, in.mixer));
@@ -50,8 +50,8 @@ Status run_layer(const Pass& pass, const Layer& layer) {
 
 namespace {
 
-// Drops all rows of the step but the wanted ones. They keep their values in x, in `left`, and in the activations that the feed and
-// leave_layer() read.
+// Drops all rows of the step but the wanted ones. The wanted rows keep their values in x, in `left`, and in the activations that the feed
+// and leave_layer() read.
 Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> left) {
   std::array<Act, backend::kActs> alive{Act::x};
   auto end = std::ranges::copy(left, alive.begin() + 1).out;
@@ -61,8 +61,8 @@ Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> lef
   return pass.backend.keep_rows({alive.begin(), end});
 }
 
-// Computes the step's last layer if not all rows are wanted. All rows write to the cache what later rows will see; from there on only
-// the wanted rows are computed. Exception: if rows vote, all rows go through the mixer too.
+// Computes the step's last layer if not all rows are wanted. All rows write to the cache what later rows will see; from there on only the
+// wanted rows are computed. Exception: if rows vote (for a token budget), all rows go through the mixer too.
 Status run_last_layer(const Pass& pass, const Layer& layer) {
   const MixerBlock& mixer = mixer_of(layer.spec);
   const bool votes = !pass.step.votes.empty();

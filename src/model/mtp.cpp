@@ -17,7 +17,8 @@ const backend::Matrix& embeddings_of(const Pass& pass, const Layer& head) {
   return own != nullptr ? *own : *pass.model.weights.matrix(Role::token_embd);
 }
 
-// x = W [norm(h2), norm(h)], as two products, because h2 and h do not lie side by side.
+// Computes x = W [norm(h2), norm(h)]: h2 has the tokens' embeddings, h the hidden states. Two products, because h2 and h do not lie side by
+// side.
 Status join(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Weights& w = head.weights;
@@ -27,7 +28,7 @@ Status join(const Pass& pass, const Layer& head) {
   return b.linear_residual(*w.matrix(Role::mtp_token_in), nullptr, Act::h2, Act::linear, Act::x);
 }
 
-// Makes the head's inputs of the step's residual streams. A row takes the hidden state of the row before it in its sequence; a sequence's
+// Makes the head's inputs from the step's residual streams. A row takes the hidden state of the row before it in its sequence; a sequence's
 // first row takes 0. The last row's hidden state goes to the sequence's hidden_layer().
 Status inputs_of_step(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;

@@ -69,8 +69,8 @@ std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const s
   return n_outputs;
 }
 
-// Hidden states are read as they are. The other rows get the final norm and then logits or a token, or (embeddings) the norm alone, at
-// most kOutputRows at a time.
+// Hands out all outputs. Hidden states are read as they are. Rows with another output get the final norm, at most kOutputRows rows at a
+// time, and then logits or a token, or (embeddings) nothing more.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;

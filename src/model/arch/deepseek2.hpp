@@ -1,7 +1,7 @@
 // DeepSeek-V2 and -Lite, V3, R1, Kimi K2, GLM-4.7-Flash and Mistral Large 3 (DeepSeek-AI 2024): latent attention; first dense layers, then
-// layers with experts and shared experts. V2's scores are a softmax, and a group's score is its best expert's. V3's scores are sigmoids
-// with a bias for the choice. Lite models make queries in one product. The converter splits the matrix out of the latent into a matrix to
-// keys, transposed in each head, and a matrix to values.
+// layers with experts and shared experts. In V2 the experts' scores are a softmax, and the score of a group of experts is that of its best
+// expert. In V3 the scores are sigmoids, with a bias for the choice. Lite models make queries in one product. The converter splits the
+// matrix out of the latent into two: one makes keys, transposed in each head, the other values.
 #pragma once
 
 #include "model/architecture.hpp"

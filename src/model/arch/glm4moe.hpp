@@ -1,5 +1,5 @@
-// GLM-4.5 to 4.7 (Z.ai 2025): first dense layers, then layers with experts and a shared expert. Scores are sigmoids, with a bias for the
-// choice. Half of each head rotates. The larger models have norms over queries and keys. MTP heads have experts.
+// GLM-4.5 to 4.7 (Z.ai 2025): first dense layers, then layers with experts and a shared expert. The experts' scores are sigmoids, with a
+// bias for the choice. Half of each head rotates. The larger models have norms over queries and keys. MTP heads have experts.
 #pragma once
 
 #include "model/architecture.hpp"

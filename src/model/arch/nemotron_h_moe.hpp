@@ -1,6 +1,6 @@
-// Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): Nemotron-H whose FFNs are experts without gates, with a shared expert. Scores are
-// sigmoids, with a bias for the choice. In the larger models experts read and give a narrower vector, between two products. Layers behind
-// the last one guess further tokens: they are left out.
+// Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): Nemotron-H whose FFNs are experts without gates, with a shared expert. The experts'
+// scores are sigmoids, with a bias for the choice. In the larger models experts read and give a narrower vector, between two products. The
+// layers behind the last one, which guess further tokens, are left out.
 #pragma once
 
 #include "model/arch/nemotron_h.hpp"

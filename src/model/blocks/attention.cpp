@@ -41,7 +41,7 @@ Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   return grow_queries(pass);
 }
 
-// x += W attention(q), over the keys and values in the pages.
+// Computes x += W attention(q), over the keys and values in the pages.
 Status look_back(const Pass& pass, const Layer& layer) {
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,

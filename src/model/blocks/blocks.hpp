@@ -24,7 +24,7 @@ struct MixerBlock {
 
 extern const MixerBlock kNoMixer;            // the layer is its feed alone
 extern const MixerBlock kAttention;          // Vaswani et al. 2017, over keys and values in pages
-extern const MixerBlock kLatentAttention;    // DeepSeek-AI 2024: a key is a turned part and a latent, which is the value too
+extern const MixerBlock kLatentAttention;    // DeepSeek-AI 2024: a key is a latent, which is the value too, and a part that rotates
 // Recurrent mixers: remember() computes the whole recurrence, and leaves its output and that output's gate.
 extern const MixerBlock kDeltaNet;           // Yang et al. 2024: a convolution, then the gated delta rule
 extern const MixerBlock kShortConvolution;   // Liquid AI 2025 (LFM2): a convolution of two projections' product, times a third one
@@ -67,7 +67,7 @@ void make_room_for_experts(const ModelSpec& model, const LayerSpec& layer, backe
 // Computes each layer's vector of a row's token: the sum of the token's per-layer embedding and of a projection of its own embedding,
 // [rows, n_layers, per_layer_dim] in Act::per_layer.
 Status per_layer_inputs(const Pass& pass);
-// x += norm(projection(act(gate(x)) * the layer's vector)).
+// Computes x += norm(projection(act(gate(x)) * the layer's vector)).
 Status per_layer_feed(const Pass& pass, const Layer& layer);
 // Adds the activations of per_layer_inputs() and per_layer_feed() to the shape of the workspace.
 void make_room_for_per_layer(const ModelSpec& model, backend::WorkspaceShape& shape);

@@ -14,8 +14,9 @@ namespace latent {
 // Epsilon of the latents' norms in the authors' code, whatever epsilon the file has for other norms.
 constexpr float kLatentEps = 1e-6f;
 
-// Writes the key to the pages and leaves q in Act::q. On the way Act::gate has the heads' plain queries, Act::attn the same as latents,
-// Act::up and Act::v the turned parts of queries and key, and Act::k the latent.
+// Writes the key to the pages and leaves q in Act::q. A query or key has a turned part, which rotates by position, and a plain part, which
+// does not. On the way Act::gate has the heads' plain queries, Act::attn the plain queries as latents, Act::up and Act::v the turned parts
+// of queries and key, and Act::k the latent.
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;

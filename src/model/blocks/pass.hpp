@@ -16,7 +16,7 @@ struct Pass {
   const Step& step;
 };
 
-// The input of a block's first products: `act` as it is, or with a norm x behind the norm, which is written to `act`.
+// The input of a block's first products. Without a norm: `act` as it is. With a norm: the norm of x, which is written to `act`.
 struct Input {
   std::optional<backend::Norm> norm;
   backend::Act act;
@@ -25,7 +25,7 @@ struct Input {
 // Returns the norm with these weights; none if there is no weight.
 [[nodiscard]] std::optional<backend::Norm> norm_of(const Pass& pass, const Weights& weights, Role weight, Role bias = Role::count);
 
-// Each part: out = W input (+ bias).
+// Computes out = W input (+ bias) for each part, which is a matrix with its output.
 Status products(const Pass& pass, const Input& input, std::span<const backend::LinearPart> parts);
 
 // Makes an activation at least `columns` wide.
@@ -35,7 +35,8 @@ void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& sh
 
 // Multiplies Act::q by a factor of each row's position, in models whose queries grow.
 Status grow_queries(const Pass& pass);
-// Returns whether rows vote in this layer: only layers that see all keys count, or all layers if every one has a window.
+// Returns whether attention in this layer counts as votes for a token budget. Only layers that see all keys count. Exception: if every
+// layer has a window, all layers count.
 [[nodiscard]] bool counts_votes(const Pass& pass, const Layer& layer) noexcept;
 
 // The term that a block adds to the residual stream: scale * post_norm(W in + bias), or with `activated` in place of `in`.
@@ -48,9 +49,10 @@ struct Branch {
   float scale = 1.0f;
 };
 
-// x += branch. Blocks add to the residual stream only by this function or, if the term is in Act::linear already, by rejoin_linear().
+// Adds a branch: x += branch. Blocks add to the residual stream only by this function or, if the term is in Act::linear already, by
+// rejoin_linear().
 Status rejoin(const Pass& pass, const Branch& branch);
-// x += scale * post_norm(Act::linear); without post_norm scale * Act::linear.
+// Computes x += scale * post_norm(Act::linear); without post_norm x += scale * Act::linear.
 Status rejoin_linear(const Pass& pass, const std::optional<backend::Norm>& post_norm, float scale);
 
 }  // namespace tessera::detail

@@ -68,7 +68,7 @@ Status make_ropes(Model& model, std::span<const float> factors, TensorNames name
   return {};
 }
 
-// Returns whether the part is one number, which the forward pass holds itself and not the backend.
+// Returns whether the binding is one number, which the forward pass holds itself and not the backend.
 constexpr bool is_number(const Binding& binding) noexcept { return binding.role == Role::output_scale; }
 
 // Returns the sizes of heads whose values are normed, each size once.
@@ -101,7 +101,7 @@ Status add_hidden_shift(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Returns how many of the part's bytes are read for one token: of experts only those that the token takes.
+// Returns how many of a binding's `bytes` are read for one token: for experts only the share of the experts that a token takes.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = binding.role >= Role::experts_gate && binding.role <= Role::experts_down_bias;
   return !is_experts || binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layer(binding.layer).n_used;

@@ -1,4 +1,5 @@
-// The roles of tensors in a model. Each has a row with the tensor's name in each kind of file, its owner, and its shape.
+// The roles of a model's tensors: what each tensor does in the model. The table has a row for each role: the tensor's name in each kind of
+// file, its owner, and its shape.
 #pragma once
 
 #include <array>
@@ -57,8 +58,9 @@ struct RoleRow {
   Extent outputs = nullptr;  // rows of a matrix; nullptr: a vector
   // Roles of a fused tensor's parts, which follow each other: rows of a matrix, or values of a vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
-  Extent count = nullptr;  // number of equal matrices or vectors, one after another; nullptr: one
-  Extent turns = nullptr;  // stretches of each part in a fused matrix whose parts alternate; nullptr: one
+  Extent count = nullptr;  // number of equal matrices or vectors in the tensor; nullptr: one
+  // In a fused matrix whose parts alternate: number of stretches into which each part is divided; nullptr: one.
+  Extent turns = nullptr;
   bool by_element = false;  // vectors are stored as all first elements, then all second ones, ...
   bool by_columns = false;  // the parts of a fused matrix stand side by side in each row
 

@@ -33,7 +33,7 @@ bool is_redundant(std::string_view name) {
          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-// Returns whether the part may have factors: a matrix that is neither a table of embeddings nor a matrix of heads (head_linear()).
+// Returns whether the binding may have factors: a matrix that is neither a table of embeddings nor a matrix of heads (head_linear()).
 bool can_be_scaled(const Binding& binding) {
   return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd &&
          binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
@@ -255,7 +255,7 @@ class Binder {
     return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(source_.tensor_names(), *layer) == name; });
   }
 
-  // The source's tensor of that name. One that is no element of tensors(), or has another name, is none.
+  // Returns the source's tensor of that name; nullptr: none. A tensor that is no element of tensors(), or has another name, counts as none.
   [[nodiscard]] const TensorInfo* found(std::string_view name) const noexcept {
     const TensorInfo* tensor = source_.find_tensor(name);
     const std::span<const TensorInfo> all = source_.tensors();

@@ -8,8 +8,9 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns a factor whose square multiplies scores, in models with YaRN and a multiplier (which the converter has multiplied by 0.1). In
-// place of that the turned parts keep their size, unless the model names a magnitude.
+// Returns a factor whose square multiplies scores. It is 1 unless the model has YaRN with a multiplier (which the converter has multiplied
+// by 0.1). In these models the factor grows with YaRN's scaling, and the rotated elements keep their size, unless the model names a
+// magnitude.
 Result<double> growth_of_scores(const SettingReader& from, RopeSpec& rope) {
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
   TESSERA_TRY(const double multiplier, from.settings.number_or(Setting::yarn_log_multiplier, 0.0));

@@ -33,8 +33,8 @@ Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Se
   return static_cast<std::uint32_t>(dim);
 }
 
-// Returns the factor of rotated elements: the file's magnitude (transformers' attention_factor), as in transformers (llama.cpp computes it
-// from the factor even so). Without it: from the factor and, if there is one, the multiplier of all elements.
+// Returns the factor by which YaRN multiplies rotated elements. If the file states it (transformers' attention_factor): that number, as in
+// transformers; llama.cpp computes it even so. Else it follows from `factor` and, if there is one, the multiplier of all elements.
 Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   if (from.settings.has(Setting::yarn_magnitude)) return from.positive(Setting::yarn_magnitude, 1.0);
   const auto growth = [factor](double by) { return factor > 1.0 ? 0.1 * by * math::log(factor) + 1.0 : 1.0; };
