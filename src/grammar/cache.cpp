@@ -87,7 +87,7 @@ Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept 
     if (const auto found = state_->index.find(key); found != state_->index.end()) return found->second->grammar;
     std::list<State::Entry> made;
     made.push_front({std::move(key), compiled});
-    state_->index.emplace(made.front().key, made.begin());  // an entry is in both, or in none
+    state_->index.emplace(made.front().key, made.begin());  // an entry is in the list and in the index, or in neither
     state_->entries.splice(state_->entries.begin(), made);
     state_->shrink();
     return compiled;

@@ -98,7 +98,8 @@ void Chart::add(const Item& item) {
   ++work_;
 }
 
-// Adds the items that read `symbol`. `then` is the item behind the symbol.
+// Makes the row `self` read `symbol`: notes the terminal for scan(), or adds the first item of the called rule. `then` is the item that
+// follows once the symbol has been read.
 void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
   ++work_;
   if (!symbol.call) {

@@ -29,13 +29,13 @@ class Chart {
 
   static constexpr std::size_t kMostRows = 400'000, kMostItems = 20'000;
 
-  // Returns the row of these items. Precondition: `kernel` is sorted, without doubles.
+  // Returns the row of these items; makes it if it is new. Precondition: `kernel` is sorted, without doubles.
   [[nodiscard]] std::uint32_t row(std::span<const Item> kernel);
   [[nodiscard]] static constexpr std::uint32_t first_row() noexcept { return 0; }
 
   [[nodiscard]] bool accepts(std::uint32_t row) const noexcept { return rows_[row].accepts; }
   [[nodiscard]] std::uint32_t lexer_state(std::uint32_t row) const noexcept { return rows_[row].lexer; }
-  // Adds the items behind `terminal`, read from `row`.
+  // Appends to `out` the items that follow once `terminal` has been read in `row`.
   void scan(std::uint32_t row, std::uint32_t terminal, std::vector<Item>& out) const;
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
@@ -48,8 +48,8 @@ class Chart {
   };
   struct Row {
     std::uint32_t kernel, kernel_size;
-    std::uint32_t scans, scans_size;  // in scans_, by terminal
-    std::uint32_t calls, calls_size;  // in calls_, by rule
+    std::uint32_t scans, scans_size;  // place and number in scans_, ordered by terminal
+    std::uint32_t calls, calls_size;  // place and number in calls_, ordered by rule
     std::uint32_t lexer;
     bool accepts;
   };

@@ -30,7 +30,7 @@ struct [[gnu::visibility("hidden")]] MaskCache {
   Machine machine;
   SmallMap mask_ids;             // state -> index in masks
   std::vector<MaskWords> masks;  // at most kMostMasks
-  SmallMap slices;               // state << 8 | slice -> 0 no, 1 yes
+  SmallMap slices;               // state << 8 | slice -> 1: the state allows every token of the slice; 0: it may not
 
   static constexpr std::size_t kMostMasks = 512;
 

@@ -1,5 +1,5 @@
-// Reads several terminals at once. A state is the set of (terminal, the rest of it); states are found when they are first met. State 0 is
-// dead.
+// Reads several terminals (regular expressions) at once. A state is a set of pairs: a terminal, and the rest of it that is still to be
+// read. States are made when they are first met. State 0 is dead: no terminal is left.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,8 @@ bool MaskCache::contains(std::uint32_t state, const TokenTrie& tokens, std::size
   return yes;
 }
 
-// Returns whether no text of the class, of any length, leads to a dead state. Looks at all pairs of states; false if there are many.
+// Returns whether the state allows every text of the slice's characters, of any length. Looks at all pairs of a state of the grammar and a
+// state of the slice; false if there are many.
 bool MaskCache::search_slice(std::uint32_t state, const Slice& slice) {
   constexpr std::size_t kMostPairs = 48;
   std::vector<std::pair<std::uint32_t, std::uint8_t>> pairs{{state, std::uint8_t{1}}};

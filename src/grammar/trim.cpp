@@ -62,7 +62,7 @@ class Solver {
       for (const auto& m : object.others) others = others || member(m);
       return required <= object.max && object.min <= object.max && (others || possible >= object.min);
     }
-    // A plain node: is an end reached through symbols that have a text?
+    // For a plain node: looks for an end that is reached through symbols that have a text.
     std::vector<std::uint32_t> stack{start};
     mark(start);
     bool found = false;

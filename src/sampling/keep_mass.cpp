@@ -199,7 +199,7 @@ void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
     for (std::size_t i = 0; i < size_; ++i) kept += key(i) >= edge.threshold ? 1 : 0;
     if (kept < min_keep) return keep_best(min_keep);
   }
-  if (!weighed_) return keep_keys_from(edge.threshold);  // typical-p ranks by other values than logits for now
+  if (!weighed_) return keep_keys_from(edge.threshold);  // not by logits: typical-p ranks by other values
   const std::size_t kept = loops::drop_weights(workspace_.logits.data(), workspace_.tokens.data(), size_,
                                                static_cast<std::uint32_t>(edge.threshold >> 32),
                                                static_cast<std::uint32_t>(edge.threshold), weights.data());

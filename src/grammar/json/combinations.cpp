@@ -77,7 +77,7 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
       refuse(schema, "$ref", failure.error.message());
     }
     if (target != nullptr) out = alternatives(id_of(*target, uri) * 2);
-    if (draft_ != Draft::draft2020) return out;  // siblings do not count
+    if (draft_ != Draft::draft2020) return out;  // in older drafts keywords beside $ref do not count
   }
   for (const char* key : {"$dynamicRef", "$recursiveRef"}) {
     if (json.find(key) != nullptr) refuse(schema, key, "what it refers to depends on where it is used");
@@ -168,7 +168,7 @@ std::optional<std::vector<std::string>> SchemaCompiler::names_needed(const Schem
   return out;
 }
 
-// Returns: the property is missing, or `then` holds.
+// Returns the alternatives of: the property is missing, or `then` holds.
 Alternatives SchemaCompiler::depends(const std::string& name, const Alternatives& then) {
   Alternatives out(1);
   out[0].object.properties.push_back({name, {kNever}});

@@ -95,7 +95,7 @@ bool SchemaCompiler::is_empty(const SchemaSet& set, unsigned depth) {
   if (std::find(set.begin(), set.end(), kNever) != set.end()) return true;
   if (const auto found = emptiness_.find(set); found != emptiness_.end()) return found->second;
   for (const Signed s : set) {
-    if (std::find(open_.begin(), open_.end(), s) != open_.end()) return false;  // not known yet
+    if (std::find(open_.begin(), open_.end(), s) != open_.end()) return false;  // s is being worked out: not known to be empty
   }
   bool empty = false;
   try {

@@ -9,11 +9,11 @@ namespace tessera::grammar {
 namespace {
 
 constexpr std::size_t kPlainDigits = 16;  // about as many as a double holds
-// Digits that are counted and remainders that are kept multiply: with more steps than this it would take too long to find out which
-// beginnings can still end in a multiple.
+// The automaton of a multiple keeps a count of digits and a remainder. With more steps (remainders) than this it would take too long to
+// find out which beginnings can still end in a multiple.
 constexpr std::uint64_t kMostPlainSteps = 64;
 
-// The digits that a plain number may have in front of its point and behind it. Two bounds have a number between them.
+// The most digits of a plain number in front of its point and behind it. There are enough for a number between two bounds.
 struct Room {
   std::uint32_t whole, fraction;
 };

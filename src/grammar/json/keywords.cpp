@@ -78,7 +78,7 @@ void SchemaCompiler::read_number(const Schema& schema, NumberLimits& out) {
       if (!found || (lower ? c > 0 : c < 0) || (c == 0 && exclusive)) found = NumberBound{*value, exclusive};
     };
     const Json* strict = schema.json->find(exclusive_key);
-    const bool* const flag = strict == nullptr ? nullptr : strict->boolean();  // draft 4
+    const bool* const flag = strict == nullptr ? nullptr : strict->boolean();  // draft 4: true or false beside the bound
     if (const Json* json = schema.json->find(key)) take(key, *json, flag != nullptr && *flag);
     if (strict != nullptr && flag == nullptr) take(exclusive_key, *strict, true);
     return found;
@@ -187,7 +187,7 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
     for (const auto& [name, value] : object_in(schema, "properties", *properties)) {
       out.properties.push_back({name, set_of(value, fmt::format("{}/properties/{}", schema.path, name))});
       additional.names.push_back(name);
-      const Json* needed = draft_ == Draft::draft4 ? value.find("required") : nullptr;  // draft 3
+      const Json* needed = draft_ == Draft::draft4 ? value.find("required") : nullptr;  // draft 3's boolean, in the property's schema
       if (needed != nullptr && is_true(*needed)) refuse(schema, "properties", "draft 3's required: true");
     }
   }

@@ -111,7 +111,7 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
       }
     } else if (key == "minLength" || key == "maxLength" || key == "minimum" || key == "maximum" ||
                key == "exclusiveMinimum" || key == "exclusiveMaximum" || key == "multipleOf") {
-      continue;  // see above
+      continue;  // done above, all of one type together
     } else if (is_true(value) &&
                (key == "items" || key == "additionalProperties" || key == "propertyNames" ||
                 key == "unevaluatedItems" || key == "unevaluatedProperties")) {
@@ -186,7 +186,7 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
   return out;
 }
 
-// Returns: the property is there, and the schema that depends on it does not hold.
+// Returns the alternatives of: the property is there, and the schema that depends on it does not hold.
 Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const std::string& key, const Json& all) {
   Alternatives out;
   for (const auto& [name, what] : members_of(all)) {
@@ -206,7 +206,7 @@ Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const st
   return out;
 }
 
-// Returns: none of the options holds, or two of them do.
+// Returns the alternatives of: none of the options holds, or two of them do.
 Alternatives SchemaCompiler::negated_one_of(const Schema& schema, const Json& options) {
   const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;
@@ -244,7 +244,8 @@ Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
   return id_of(schema, path) * 2 + 1;
 }
 
-// Returns all other lists and objects: of another length or with another item; a member less, another member, or a member more.
+// Returns the alternatives of all values other than `value`, a list or an object: values of another type; lists of another length or with
+// another item; objects without a member, with another value of a member, or with one member more.
 Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
   const auto items = items_of(value);
   const auto members = members_of(value);
@@ -285,7 +286,7 @@ Alternatives SchemaCompiler::negated_composite(const Json& value, const std::str
   return out;
 }
 
-// Returns all values but these.
+// Returns the alternatives of all values except the ones that the keyword `key` (enum, const) allows.
 Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::string& key, const Json& value) {
   Conjunct c;
   std::vector<const Json*> composites;

@@ -105,7 +105,8 @@ ObjectForm SchemaCompiler::object_form(const ObjectLimits& object, std::vector<R
   return form;
 }
 
-// Returns the names that are not spelled out, divided by the patterns that they match: each region has its schemas.
+// Returns the names that are not spelled out, divided into regions: the names of a region match the same patterns, and so have the same
+// schemas.
 std::vector<SchemaCompiler::Region> SchemaCompiler::regions_of(const ObjectLimits& object, Regex remaining) {
   std::vector<Regex> patterns;
   const auto add = [&](Regex pattern) {

@@ -39,7 +39,8 @@ void SchemaCompiler::write_some(const ArrayLimits& array, std::vector<Form>& out
   place_some(array, {}, out);
 }
 
-// Places each demand, either at a counted place, or anywhere behind the counted places.
+// Writes a form for each way to place the demands of array.some: each either at one of the first places, which are counted, or behind them.
+// `behind` has the demands that are placed behind them already.
 void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out) {
   fuel_.spend(20, "it asks in too many ways for some item or some member");
   std::uint32_t first = std::max(static_cast<std::uint32_t>(array.prefix.size()), array.min == 0 ? 0 : array.min - 1);
@@ -77,7 +78,8 @@ void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some
   place_some(std::move(array), std::move(behind), out);
 }
 
-// Returns lists of `first` items or more, then an item of each set of `order`, with any items between them and behind.
+// Returns the form of lists with at least `first` items, and then, for each set of `order`, an item that satisfies it, with any items
+// between them and at the end.
 Form SchemaCompiler::items_behind(const ArrayLimits& array, std::uint32_t first, const std::vector<SchemaSet>& order) {
   const Form comma = ir_.regex(forms_.comma()), any = write(array.rest);
   ListForm head{.prefix = {}, .rest = any, .min = std::max(first, 1u), .separator = forms_.comma()};
@@ -99,7 +101,8 @@ void SchemaCompiler::write_some(const ObjectLimits& object, std::vector<Form>& o
   place_some(object, {}, out);
 }
 
-// Places each demand, either at a property that is spelled out, or at another member.
+// Writes a form for each way to place the demands of object.some: each either at a property that is spelled out, or at another member.
+// `unnamed` has the demands that are placed at other members already.
 void SchemaCompiler::place_some(ObjectLimits object, std::vector<ObjectLimits::Some> unnamed, std::vector<Form>& out) {
   fuel_.spend(20 + object.properties.size(), "it asks in too many ways for some item or some member");
   if (object.some.empty()) {

@@ -66,7 +66,7 @@ Regex RegexStore::derive(Regex r, unsigned byte) {
         parts.push_back(derivative(lists_[node.a + i], byte));
         if (parts.back() == kEmpty) return kEmpty;
       }
-      // By halves, because each joining looks at all pairs of its parts.
+      // Joins the parts two by two, round after round, because each joining looks at all pairs of its parts.
       for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
         for (std::size_t i = 0; i < parts.size(); i += 2) {
           parts[i / 2] = i + 1 < parts.size() ? both(parts[i], parts[i + 1]) : parts[i];

@@ -12,14 +12,14 @@ using Phase = NumberState::Phase;
 
 int sign(int value) noexcept { return (value > 0) - (value < 0); }
 
-// Compares with a bound after one more digit of the whole part, the n-th from 0.
+// Returns how the digits so far, with one more digit of the whole part (the n-th from 0), compare with the bound's: -1, 0 or 1.
 std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
   if (!bound) return 0;
   if (n >= bound->value.whole.size()) return 1;
   return so_far != 0 ? so_far : static_cast<std::int8_t>(sign(digit - bound->value.whole[n]));
 }
 
-// Compares with a bound after the whole part of n digits: fewer digits than the bound's is less.
+// Returns how a whole part of n digits compares with the bound's, once it has ended: fewer digits than the bound's are less.
 std::int8_t whole_done(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n) {
   return bound && n < bound->value.whole.size() ? std::int8_t{-1} : so_far;
 }
@@ -58,7 +58,7 @@ long largest_scale(const NumberSpec& spec) {
   return out;
 }
 
-// Takes one more digit of "d.ddd".
+// Compares one more digit with the bounds' digits. The number is read as "d.ddd", with one digit before the point.
 void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   const auto compare = [&](const std::optional<NumberBound>& bound, std::int8_t& so_far) {
     if (!bound || bound->value.zero() || so_far != 0) return;
@@ -70,7 +70,7 @@ void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   if (state.scaled_digits < longest) ++state.scaled_digits;
 }
 
-// Goes on to the "e". What follows depends only on how the digits compare.
+// Returns the state behind the "e"; nullopt: no exponent may follow. What may follow the "e" depends only on how the digits compare.
 std::optional<NumberState> to_exponent(const NumberSpec& spec, const NumberState& state) {
   if (!spec.allows_exponent()) return std::nullopt;
   if (state.nonzero && !state.single && !spec.reads_all_exponents()) return std::nullopt;
@@ -133,7 +133,7 @@ NumberState to_point(const NumberSpec& spec, NumberState state) {
   return state;
 }
 
-// Compares the value with a bound, by the comparison of their digits.
+// Returns how a number compares with a bound: -1, 0 or 1. `magnitude`: how their absolute values compare.
 int against(const NumberBound& bound, bool negative, int magnitude) {
   if (negative != bound.value.negative) return negative ? -1 : 1;
   return negative ? -magnitude : magnitude;

@@ -45,8 +45,8 @@ struct NumberSpec {
   bool operator==(const NumberSpec&) const noexcept = default;
 
   [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
-  // Returns whether all exponents can be read: no bound but zero. With other bounds only "d.ddd e n", with one digit before the point, can
-  // be compared.
+  // Returns whether numbers with any exponent can be compared with the bounds, which is so if no bound but zero is set. With another bound
+  // only numbers of the form "d.ddd e n", with one digit before the point, can be compared.
   [[nodiscard]] bool reads_all_exponents() const noexcept {
     return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
   }
