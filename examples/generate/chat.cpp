@@ -155,7 +155,7 @@ void Chat::forget_turn() {
   if (!list.empty() && list.back().role == "user") list.pop_back();
 }
 
-// Reads a turn of the user. A line that ends in a backslash continues with the next line. nullopt: there are no more turns.
+// Reads the user's next message. A line that ends in a backslash continues with the next line. nullopt: there are no more lines.
 std::optional<std::string> Chat::read_turn() {
   std::string text;
   for (bool more = false;;) {
@@ -209,7 +209,7 @@ void Chat::ask(std::string text) {
   answer();
 }
 
-// Answers until the model calls no more tools. Takes a turn back that fails.
+// Answers until the model calls no more tools. If an answer fails, takes the user's turn back.
 void Chat::answer() {
   try {
     while (answer_once()) {

@@ -4,9 +4,9 @@
 #include <stop_token>
 #include <thread>
 
-// While it exists, the first SIGINT requests a stop, and a second SIGINT ends the program. Without a signal handler, which may not
-// request a stop: the signal is blocked, and a thread waits for it. Make the object before other threads,
-// which must block the signal too.
+// While an Interrupt exists, the first SIGINT requests a stop, and a second SIGINT ends the program. A signal handler may not request a
+// stop, so there is none: the signal is blocked, and a thread waits for it. Make the object before other threads, which must block the
+// signal too.
 class Interrupt {
  public:
   Interrupt();

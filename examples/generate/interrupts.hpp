@@ -6,8 +6,8 @@
 #include <stop_token>
 #include <thread>
 
-// While it exists, SIGINT is blocked, and a thread waits for it. Make it before other threads, which must block SIGINT too.
-// If the parent process ignores SIGINT (a shell's background job), it stays ignored.
+// While an Interrupts object exists, SIGINT is blocked, and a thread waits for it. Make the object before other threads, which must block
+// SIGINT too. If the parent process ignores SIGINT (a shell's background job), it stays ignored.
 class Interrupts {
  public:
   Interrupts();

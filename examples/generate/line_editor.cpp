@@ -43,8 +43,8 @@ class EditedReader final : public LineReader {
     el_set(editor_, EL_EDITOR, "emacs");
     el_set(editor_, EL_HIST, history, history_);
     el_set(editor_, EL_GETCFN, &EditedReader::get);
-    // The modes between two lines, where libedit would have the terminal collect and show lines: what is typed waits as it came,
-    // because a change of icanon can lose it, and Ctrl-C does not discard it.
+    // Between two lines libedit would have the terminal collect lines and show them. With these modes what is typed waits unchanged: a
+    // change of icanon could lose it, and Ctrl-C does not discard it.
     el_set(editor_, EL_SETTY, "-x", "-icanon", "-echo", "+noflsh", nullptr);
     el_set(editor_, EL_BIND, "\\e[3~", "ed-delete-next-char", nullptr);
     el_set(editor_, EL_BIND, "\\e[1;5C", "em-next-word", nullptr);

@@ -87,8 +87,8 @@ std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, con
   return found;
 }
 
-// Returns the tokens that penalties count: the answer's, as with OpenAI. With llama.cpp's field for the tokens to look back at, the
-// prompt counts too, as there. Exception: `penalize_prompt` decides, if it is there.
+// Returns the tokens that penalties count: the answer's, as with OpenAI. If the request has llama.cpp's field for the number of tokens to
+// look back at (`looks_back`), the prompt's tokens count too, as there. Exception: `penalize_prompt` decides, if it is there.
 tessera::sampling::Counted read_counted(Fields& fields, bool looks_back) {
   using tessera::sampling::Counted;
   return fields.boolean("penalize_prompt").value_or(looks_back) ? Counted::sequence : Counted::answer;

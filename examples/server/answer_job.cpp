@@ -165,7 +165,7 @@ void Job::tell_progress() {
   writer_->progress(progress_ = now);
 }
 
-// Reads all pieces that are there, as long as the client takes them. Returns whether more will come.
+// Reads all pieces of one prompt's answer that are there, as long as the client takes them. Returns whether more will come.
 bool Job::read(Part& part) {
   if (!part.handle) return false;
   for (;;) {
@@ -182,7 +182,7 @@ bool Job::read(Part& part) {
   return false;
 }
 
-// Counts the scheduler's work for a part, also for a part that is cut: tokens that were not taken count too.
+// Counts the scheduler's work for one prompt, also if its answer was cut: tokens that were not taken count too.
 void Job::count(const Part& part) {
   const tessera::RequestFigures figures = part.handle->figures();
   usage_.completion_tokens += figures.tokens - std::min(figures.tokens, part.taken);

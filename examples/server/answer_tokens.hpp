@@ -17,7 +17,7 @@ class AnswerTokens {
  public:
   struct Token {
     tessera::Piece piece{};
-    std::size_t begin = 0, end = 0;  // the token's bytes of the output; a token within a character has the whole character
+    std::size_t begin = 0, end = 0;  // the token's bytes in the output; a token that is a part of a character has the whole character's
     std::size_t characters = 0;      // characters of the output in front of the token
   };
 

@@ -22,7 +22,7 @@ bool has(const List& list, std::string_view name) {
   return std::ranges::find(list, name) != list.end();
 }
 
-// Calls `see` with every schema within this one, and with this one.
+// Calls `see` with this schema and with every schema within it.
 template <class See>
 void walk(Json& schema, const See& see) {
   if (schema.elements() != nullptr) {
@@ -45,7 +45,7 @@ Json closed_schema(const Json& schema) {
   bool combines = false;
   walk(closed, [&](const Json& each) {
     for (const std::string_view name : kCombining) combines = combines || each.find(name) != nullptr;
-    // Properties beside a choice: each branch of the choice sees all of them.
+    // If properties stand beside a choice, each branch of the choice sees all of these properties, and a closed branch would refuse them.
     const bool chooses = each.find("anyOf") != nullptr || each.find("oneOf") != nullptr || each.find("$ref") != nullptr;
     combines = combines || (chooses && each.find("properties") != nullptr);
   });

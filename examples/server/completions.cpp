@@ -297,7 +297,7 @@ void start(const Api& api, const Call& call, Asked asked) {
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
 }
 
-// Scores the prompts, a part at a time, and then starts the job.
+// Scores the prompts, a few rows at a time, and then starts the job.
 void score_and_start(const Api& api, const Call& call, Asked asked) {
   std::vector<std::vector<tessera::Token>> tokens;
   for (const Prompt& prompt : asked.prompts) tokens.push_back(prompt.tokens);

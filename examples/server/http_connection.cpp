@@ -280,7 +280,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     if (!writing_) next();
   }
 
-  // Call it when the answer has been written.
+  // Ends the present answer, which must have been written, and awaits the next request or ends the connection.
   void next() {
     finished_ = false;
     set_answering(false);

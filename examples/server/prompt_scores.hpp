@@ -26,7 +26,7 @@ class PromptScoring {
   PromptScoring(const ServedModel& model, Slices& slices, std::string tenant, std::vector<std::vector<tessera::Token>> prompts, std::size_t top);
   ~PromptScoring();
 
-  // Does a part of the work. Returns true when all is done. Throws ApiError.
+  // Computes a few rows. Returns true when all prompts are scored. Throws ApiError.
   bool advance();
   [[nodiscard]] std::vector<PromptScores> take() { return std::move(scores_); }
 

@@ -104,7 +104,8 @@ void read_input(Fields& fields, std::vector<Message>& messages, ResponseTools& t
 void read_include(Fields& fields, AnswerFields& answer, Notes& notes) {
   for (const std::string& each : fields.texts("include", 16)) {
     if (each == "message.output_text.logprobs") answer.shows_logprobs = true;
-    else if (each != "reasoning.encrypted_content") notes.leave_out("include", each, "this server has nothing of it.");  // it comes in clear
+    // reasoning.encrypted_content needs no note: reasoning comes in clear.
+    else if (each != "reasoning.encrypted_content") notes.leave_out("include", each, "this server has nothing of it.");
   }
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, 20).value_or(0));
 }

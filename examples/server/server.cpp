@@ -33,7 +33,7 @@ struct Server::Route {
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;
 
-  // Returns whether the route serves this path. A route whose path ends with '/' serves all paths with one more part. Exception: "/"
+  // Returns whether the route serves this path. A route whose path ends with '/' serves all longer paths that begin with it. Exception: "/"
   // serves only itself.
   [[nodiscard]] bool is_at(std::string_view where) const {
     return path.size() > 1 && path.ends_with('/') ? where.size() > path.size() && where.starts_with(path) : where == path;
@@ -289,7 +289,8 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
   if (origin.empty() && reads && options_.is_private && !is_probe(exchange->route) && !is_named_here(request.header("host"))) {
     throw ApiError(403, "This server is for this machine alone: ask it as localhost or 127.0.0.1, or allow the page's origin by --cors.", "Host");
   }
-  const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page && exchange->route->tell == nullptr;  // also without the pages
+  // A file of the server's own page, which is served also if the other pages are turned off.
+  const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page && exchange->route->tell == nullptr;
   const bool is_greeted = request.path == "/" && !asks_for_page(request);
   if (const PageFile* file = reads && (options_.serves_page || is_ours) && !is_greeted ? find_page(request.path) : nullptr) {
     exchange->reply->send({.body = std::string(file->content), .type = std::string(file->type), .headers = page_headers()});

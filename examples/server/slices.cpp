@@ -11,7 +11,7 @@ namespace server {
 namespace {
 
 constexpr std::size_t kMostRows = 256;
-// Up to this many rows the time is mostly the time of reading the weights, which one row takes too.
+// Up to this many rows a step takes mostly the time of reading the weights, which one row takes too.
 constexpr std::size_t kLeastRows = 16;
 // The share of --step-ms that a slice gets if the steps take all of it.
 constexpr double kLeastShare = 0.25;
@@ -35,7 +35,7 @@ std::size_t Slices::next(const Rows& rows) {
   const std::size_t most = std::min(rows.wanted, kMostRows), least = std::min(most, kLeastRows);
   if (scheduler_.idle()) return most;
   const double seconds = seconds_left();
-  // At most twice the widest slice so far, because no wider slice was measured.
+  // At most twice the rows of the widest slice so far, because no wider slice was measured.
   std::size_t low = least, high = std::max(least, std::min(most, 2 * widest_));
   while (low < high) {
     const std::size_t middle = (low + high + 1) / 2;
@@ -56,7 +56,7 @@ tessera::Outputs Slices::compute(const tessera::Engine& engine, const tessera::S
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   }));
   tessera::Outputs taken = value_or_refuse(*std::move(outputs));
-  if (session.reused() == reused) {  // otherwise some rows were not computed, and the time is no measure
+  if (session.reused() == reused) {  // otherwise some rows were reused, not computed, and the time is no measure
     costs_.observe(load_of(rows, n), seconds);
     widest_ = std::max(widest_, n);
   }

@@ -39,14 +39,15 @@ std::vector<RenderedSpan> to_spans(const jinja::Text& text) {
 // The way in which a template takes a message with calls, found by trying.
 struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
   std::once_flag tried;
-  bool empty_is_null = false, null_is_empty = false;  // content
+  bool empty_is_null = false, null_is_empty = false;  // the template must get content "" as null; content null as ""
   bool arguments_are_text = false;
   bool refuses_both = false;  // the template refuses content beside reasoning
 };
 
 namespace {
 
-// Returns the key by which a template reads the assistant's thoughts. Empty: reasoning_content, or none.
+// Returns the key by which a template reads the assistant's thoughts. Empty: the key is reasoning_content, or the template reads no
+// thoughts.
 std::string_view reasoning_key(std::string_view source) {
   if (source.find("reasoning_content") != source.npos) return {};
   for (const std::string_view key : {"thinking", "thought", "reasoning"}) {

@@ -18,7 +18,7 @@ struct Match {
   Token id;
 };
 
-// The names that encoding finds with Special::parse and not with Special::as_text.
+// The texts that encoding takes for control tokens with Special::parse, and not with Special::as_text.
 class ControlNames {
  public:
   explicit ControlNames(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
@@ -61,7 +61,8 @@ class ControlNames {
   std::array<std::pair<std::size_t, std::size_t>, 256> first_{};      // place of the texts with each first byte
 };
 
-// Returns the names in [begin, end), by place: the longest first wherever it stands (as the tokenizer does), without overlaps.
+// Returns the names in [begin, end), by place, without overlaps. The longest name is taken first, wherever it stands (as the tokenizer
+// does).
 std::vector<Match> names_within(const ControlNames& names, std::string_view text, std::size_t begin, std::size_t end) {
   std::vector<Match> found;
   for (std::size_t at = begin; at < end; ++at) {

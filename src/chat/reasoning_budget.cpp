@@ -25,7 +25,7 @@ struct [[gnu::visibility("hidden")]] ReasoningBudget::Rules {
 
 namespace {
 
-constexpr std::size_t kPatience = 4;  // tokens over the budget, for a character to become whole
+constexpr std::size_t kPatience = 4;  // tokens beyond the budget for which the stage waits until a character is whole
 
 struct Found {
   std::size_t at = std::string::npos, size = 0;

@@ -12,8 +12,8 @@ struct SchemaTypes {
 // Returns the types that type, enum, const, anyOf, oneOf, allOf and references into `root` allow. Other keywords allow all types; so does a
 // schema that is too large or contains itself.
 [[nodiscard]] unsigned types_of(const Json& schema, const Json& root);
-[[nodiscard]] unsigned type_of_value(const Json& value) noexcept;
 // Returns the type of a value.
+[[nodiscard]] unsigned type_of_value(const Json& value) noexcept;
 
 // Finds the schema that a reference ("#/$defs/a") points at; nullptr if there is none.
 [[nodiscard]] const Json* schema_at(const Json& root, const Json& reference);

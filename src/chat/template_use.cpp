@@ -134,7 +134,7 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     asked.add_generation_prompt = false;
     asked.messages.push_back({.role = "assistant", .tool_calls = {{.id = "call00001", .name = std::string(kTool), .arguments = arguments}}});
     auto after = rendered(chat_template, asked);
-    if (!after) {  // some want the call's result too
+    if (!after) {  // some templates take a call only with its result
       asked.messages.push_back({.role = "tool", .content = "A", .tool_call_id = "call00001", .name = std::string(kTool)});
       after = rendered(chat_template, asked);
     }
@@ -143,7 +143,8 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     written.remove_prefix(common(*before, written));
     const std::string_view header = std::string_view(*prompt).substr(common(*before, *prompt));
     std::size_t head = common(header, written);
-    while (head < header.size() && head > 0 && header[head - 1] != '>' && header[head - 1] != '\n') --head;  // no half of a marker
+    // Goes back, so as not to begin within a marker.
+    while (head < header.size() && head > 0 && header[head - 1] != '>' && header[head - 1] != '\n') --head;
     check.written = written;
     check.printed = written.find(kTool) != written.npos && written.find(kCity) != written.npos;
     if (!check.printed) return check;

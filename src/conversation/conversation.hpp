@@ -17,7 +17,7 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   [[nodiscard]] Result<Prompt> prompt() const;
   // Returns the prompt, however long it is.
   [[nodiscard]] Result<Prompt> whole_prompt() const;
-  // Errors: invalid_state, an answer has not ended.
+  // Checks that no answer is going on. Error: invalid_state.
   [[nodiscard]] Status no_answer() const;
   // Returns the format in which answers are read: Hermes' if the tools are told in words.
   [[nodiscard]] const OutputFormat& answer_format() const { return tells_tools && !request.tools.empty() ? *told_format : format; }

@@ -94,7 +94,7 @@ Status Answer::State::take(const Piece& piece) {
   return conversation->answer_format().closes_with(end) ? parse(end) : Status();
 }
 
-// Takes leave of the source: no more pieces come.
+// Gives up the source, after which no more pieces come, and takes the session back from a request.
 void Answer::State::close() {
   if (!goes_on()) return;
   figures_ = figures();

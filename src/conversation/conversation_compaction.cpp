@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-// The old messages [begin, end): behind the system's, in front of the last turns.
+// The old messages [begin, end): all behind the system's messages and in front of the last turns.
 struct Old {
   std::size_t begin = 0, end = 0;
 };
@@ -59,7 +59,7 @@ void set_argument(ChatRequest& request, std::string_view name, Json value) {
 
 }  // namespace
 
-// Replaces the old messages, and brings the session in step.
+// Replaces messages [begin, end) by `with`, and has the session read the new prompt. After an error the messages are as they were.
 Result<Compaction> Conversation::State::replace(std::size_t begin, std::size_t end, std::vector<Message> with,
                                                 const CompactionOptions& options) {
   Restored restored(request);

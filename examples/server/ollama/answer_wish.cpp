@@ -105,7 +105,8 @@ bool read_keep_alive(Fields& fields, Notes& notes) {
   if (given->number() != nullptr) seconds = *given->number();
   if (given->integer() != nullptr) seconds = static_cast<double>(*given->integer());
   if (!seconds) fields.refuse("keep_alive", "This must be a duration such as \"5m\", or seconds as a number.");
-  if (*seconds >= 0.0) notes.ignore("keep_alive", "keep_alive", "the model stays loaded as long as the server runs.");  // below 0: for ever, as it is
+  // Below 0 the duration means for ever, which is what the server does.
+  if (*seconds >= 0.0) notes.ignore("keep_alive", "keep_alive", "the model stays loaded as long as the server runs.");
   return *seconds == 0.0;
 }
 

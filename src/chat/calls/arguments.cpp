@@ -36,7 +36,7 @@ Json with_definitions(const Json& property, const Json& root) {
   return out;
 }
 
-// Values of one property: texts that stand as they are, and JSON.
+// Collects the values that one property may have: texts that stand as they are, and JSON.
 class Values {
  public:
   Values(const Json& root, std::vector<std::string> markers, const JsonSchemaOptions& options)

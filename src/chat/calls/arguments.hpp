@@ -14,9 +14,9 @@ namespace tessera::calls {
 // Returns the schema of a tool's arguments: an object's, without properties if the tool gives none.
 [[nodiscard]] Json parameters_of(const Json& function);
 
+// Returns the grammar of arguments as JSON that the schema accepts.
 [[nodiscard]] Grammar json_arguments(const Json& schema, const JsonSchemaOptions& options);
 
-// Returns the grammar of arguments as JSON that the schema accepts.
 // Returns the grammar of parameters: key_open KEY key_close value_open VALUE value_close for each, in the order of the properties. A value
 // that may be a string stands as it is, with its length, pattern and format. No value holds one of the markers.
 [[nodiscard]] Grammar parameter_arguments(const Json& schema, const CallForm& form, const std::vector<std::string>& markers,

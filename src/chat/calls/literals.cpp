@@ -34,7 +34,7 @@ class Literals {
       pair.part(value(property.schema, property.path, depth + 1));
       pairs.push_back(pair.done());
     }
-    // The list may begin with any property up to the first that is required. Properties behind it are optional, or not.
+    // The list may begin with any property up to the first required one. Behind that, required properties must follow, and others may.
     std::vector<Grammar> beginnings;
     bool may_be_empty = true;
     for (std::size_t i = 0; i < list.size() && may_be_empty; ++i) {

@@ -114,7 +114,7 @@ class Calls {
     return Sequence().part(must(Grammar::until(opens))).part(all(Opening::read)).done();
   }
 
-  // For formats with recipients: returns the grammar of text in which no call begins. Marks that begin no call may stand in it.
+  // For formats with recipients: returns the grammar of a text in which no call begins. Marks that begin no call may stand in the text.
   [[nodiscard]] Grammar text_part() const { return Sequence().text(format_.recipients->text).part(must(Grammar::without(openings()))).done(); }
 
   [[nodiscard]] const OutputRegion* reasoning_region() const {
@@ -123,14 +123,14 @@ class Calls {
     return region == format_.regions.end() ? nullptr : &*region;
   }
 
-  // Returns the rest of reasoning that the prompt began. Markers in it begin no call.
+  // Returns the grammar of the rest of reasoning that the prompt began. Markers in it begin no call.
   [[nodiscard]] Grammar begun_reasoning() const {
     const OutputRegion* region = reasoning_region();
     if (!options_.starts_in_reasoning || region == nullptr) return Sequence().done();
     return rest_of(*region);
   }
 
-  // Returns reasoning up to its end. If messages have headers, another header ends it too, and is no part of it.
+  // Returns the grammar of reasoning up to its end. If messages have headers, another header ends the reasoning too, and is no part of it.
   [[nodiscard]] Grammar rest_of(const OutputRegion& region) const {
     if (!format_.header) return must(Grammar::until(region.close));
     std::vector<std::string> none = region.close;
@@ -138,7 +138,7 @@ class Calls {
     return Sequence().part(must(Grammar::without(none))).part(any_text_of(region.close)).done();
   }
 
-  // Returns the reasoning in front of calls, which may be missing.
+  // Returns the grammar of the reasoning in front of calls, which may be missing.
   [[nodiscard]] Grammar reasoning() const {
     Sequence out;
     const OutputRegion* region = reasoning_region();
@@ -160,7 +160,7 @@ class Calls {
     return any_of(ways);
   }
 
-  // Returns one region, or several if each has one call.
+  // Returns the grammar of one region, or of several if each has one call.
   [[nodiscard]] Grammar regions_of(const OutputRegion& region, Opening opening) const {
     Sequence out;
     out.part(region_of(region, opening));
@@ -320,7 +320,7 @@ std::vector<std::string> markers_of(const OutputFormat& format) {
   return out;
 }
 
-// Returns whether a control token is a piece of one of the markers.
+// Returns whether a control token is one of the markers, or a part of one.
 bool is_of(const std::vector<std::string>& markers, std::string_view token) {
   return !token.empty() && std::ranges::any_of(markers, [&](const std::string& marker) { return marker.find(token) != marker.npos; });
 }

@@ -62,7 +62,8 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// Returns whether a tool may have a name: no white space at its ends, and none of the characters that markers, JSON and calls are made of.
+// Returns whether a text can be the name of a tool: it is the name of a given tool, or it has no white space and none of the characters
+// that markers, JSON and calls are made of.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;
@@ -85,7 +86,7 @@ bool OutputParser::State::begins_tool(std::string_view word) const {
   });
 }
 
-// Returns whether a text may be the beginning of a name and of the text behind it.
+// Returns whether a text may be the beginning of a name and of what the form allows behind the name.
 bool OutputParser::State::may_become_name(std::string_view text) const {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   if (text.size() > kLongestName) return false;
@@ -255,7 +256,7 @@ OutputParser::State::Progress OutputParser::State::step_between() {
   }
 }
 
-// Returns the form of a call that begins at the buffer's start.
+// Returns the form of the call that begins at the buffer's start. nullptr: no call begins there; nullopt: more bytes will tell.
 std::optional<const CallForm*> OutputParser::State::form_here() const {
   if (format_.header) return nullptr;  // the header has named the call
   bool unsure = false;

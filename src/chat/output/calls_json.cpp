@@ -17,7 +17,8 @@ std::string string_of(std::string_view raw) {
   return value && value->string() != nullptr ? *value->string() : std::string();
 }
 
-// Returns arguments that do not begin as an object does.
+// Returns the arguments of a call whose value does not begin as an object does: {} for null and for nothing, the object in a text that
+// holds one, else the value as it is.
 std::string as_arguments(const std::string& raw) {
   if (raw.empty() || raw == "null") return "{}";
   const std::string text = string_of(raw);
@@ -40,7 +41,7 @@ void OutputParser::State::stream_arguments(std::string_view text) {
   held_.erase(0, end);
 }
 
-// Returns whether one of the region's markers stands at a place outside of JSON's strings, where JSON has no byte like that; nullopt: more
+// Returns whether one of the region's markers stands at `at`, which is outside of JSON's strings: JSON has no '<' there. nullopt: more
 // bytes will tell.
 std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);

@@ -79,7 +79,7 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   return key;
 }
 
-// Returns whether one of the texts, or the output's end, stands behind a place and white space; nullopt: more bytes will tell.
+// Returns whether one of the texts `next`, or the output's end, stands at `at`, behind white space. nullopt: more bytes will tell.
 std::optional<bool> OutputParser::State::goes_on_behind(std::size_t at, const Texts& next) const {
   const std::string_view rest = std::string_view(buffer_).substr(behind_space(buffer_, at));
   if (rest.empty()) return last_ ? std::optional(true) : std::nullopt;

@@ -246,7 +246,7 @@ Result<std::vector<MarkedText>> reasoning_stretches(const OutputFormat& format) 
     }
     if (!format.header) return stretches;
     const MessageHeader& header = *format.header;
-    for (MarkedText& stretch : stretches) {  // also behind a whole header
+    for (MarkedText& stretch : stretches) {  // reasoning may also begin right behind a header
       const std::size_t opens = stretch.open.size();
       for (std::size_t i = 0; i < opens; ++i) stretch.open.push_back(header.start + header.role + stretch.open[i]);
     }

@@ -1,5 +1,5 @@
-// The merging of both families of BPE. Of all pairs of neighbouring symbols the pair with the least priority becomes one symbol (the
-// leftmost of equals), until no pair has a priority. A text of n bytes takes time n log n, and 4.5 bytes for each byte.
+// The merging that both families of BPE share. Of all pairs of neighbouring symbols the pair with the least priority becomes one symbol (of
+// equal priorities the leftmost), until no pair has a priority. A text of n bytes takes time n log n, and 4.5 bytes for each byte.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Merge {
   PositionSet starts;  // beginnings of the symbols; before merge(): of the first symbols
   MinTree order;       // by a symbol's position: priority of joining it with the next
 
-  // Merges. priority(left, right, end) returns the priority of joining the symbols [left, right) and [right, end), or MinTree::kNever.
-  // join(left, priority) is called when they have become one symbol that begins at left.
+  // Merges all symbols that can be merged. priority(left, right, end) returns the priority of joining the symbols [left, right) and [right,
+  // end), or MinTree::kNever. join(left, priority) is called when two symbols have become one that begins at left.
   template <class Priority, class Join>
   void merge(std::uint32_t size, const Priority& priority, const Join& join) {
     order.assign(size);

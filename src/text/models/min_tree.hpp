@@ -49,7 +49,7 @@ class MinTree {
   struct Least {
     std::uint32_t priority, at;
   };
-  // Returns the leftmost of the least. Its priority is kNever if all are.
+  // Returns the leftmost position with the least priority, and that priority: kNever if all priorities are kNever.
   [[nodiscard]] Least least() const noexcept {
     const std::uint32_t priority = least_of(values_.data() + begin_[depth_ - 1]);
     std::size_t at = 0;

@@ -39,7 +39,7 @@ bool PieceOrder::build(const Vocabulary& vocabulary, const std::stop_token& stop
 
 PieceOrder::Range PieceOrder::narrowed(Range range, unsigned char byte, const Vocabulary& vocabulary) const noexcept {
   const auto at_depth = [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.piece(id)[range.depth]); };
-  if (range.end - range.begin == 1) {  // as most ranges are, some bytes into a piece
+  if (range.end - range.begin == 1) {  // most ranges have one piece, some bytes into it
     const std::string_view piece = vocabulary.piece(order_[range.begin]);
     const bool goes_on = piece.size() > range.depth && static_cast<unsigned char>(piece[range.depth]) == byte;
     return {range.begin, range.end - (goes_on ? 0 : 1), range.depth + 1};

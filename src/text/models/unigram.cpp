@@ -85,7 +85,8 @@ Status Unigram::normalize(std::string_view text) {
   return {};
 }
 
-// Offers a way from `begin` to `end` with a score; it is taken if it is better than the known way.
+// Offers a token for [begin, end) with a score. The token is taken if the best way to `begin`, and then this token, score better than the
+// best known way to `end`.
 void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint32_t token) {
   const auto at = [&](std::size_t position) -> double& { return scores_[position % scores_.size()]; };
   if (end > known_) {
