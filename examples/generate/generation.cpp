@@ -199,7 +199,7 @@ int write_logits(const Options& options) {
                                                      tokens.size(), session.context()));
   }
   LogitsFile file(options.logits_file);
-  // In chunks whose logits take 16 MB, for prompts of any length. Chunking changes no bits.
+  // The prompt is computed in chunks whose logits take 16 MB, so that it may have any length. Chunking changes no bits.
   constexpr std::size_t kChunkFloats = 4u << 20;
   const std::size_t chunk = std::max<std::size_t>(kChunkFloats / engine.spec().vocab_size, 1);
   ProgressBar bar("computing logits", ProgressBar::Unit::tokens);

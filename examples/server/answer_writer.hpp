@@ -48,7 +48,7 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual void begin() {}  // the scheduler has taken the whole request
-  // Tells the tokens of all choices so far, before the text that the last token adds.
+  // Tells the number of tokens of all choices so far, before the text that the last token adds.
   virtual void count(std::uint64_t /*completion_tokens*/) {}
   // progress() is called after each step that computed tokens of the prompts, if wants_progress().
   [[nodiscard]] virtual bool wants_progress() const { return false; }

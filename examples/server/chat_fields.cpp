@@ -54,7 +54,7 @@ Json checked(const Json& message, const std::string& path, Notes& notes) {
   Json flat = message;
   if (calls != nullptr) flat.set("tool_calls", std::move(calls_as_functions));
   if (content != nullptr) flat.set("content", text_of_parts(*content, path + ".content", notes));
-  else if (calls != nullptr && !calls->empty()) flat.set("content", Json());  // null and absent are the same
+  else if (calls != nullptr && !calls->empty()) flat.set("content", Json());  // absent content counts as null
   return flat;
 }
 
@@ -171,7 +171,7 @@ std::optional<std::string> text_of_part(Fields& part, Notes& notes) {
 std::string text_of_parts(const Json& content, const std::string& path, Notes& notes) {
   if (content.string() != nullptr) return *content.string();
   if (content.elements() == nullptr) throw ApiError(400, "This must be a text or a list of parts.", path);
-  // As one text, because not all templates take parts.
+  // The parts become one text, because not all templates take parts.
   std::string text;
   for (std::size_t i = 0; i < content.elements()->size(); ++i) {
     const Json& each = (*content.elements())[i];

@@ -10,7 +10,7 @@ namespace server {
 inline constexpr const char* kIgnoredHeader = "X-Tessera-Ignored";
 inline constexpr const char* kWarningHeader = "X-Tessera-Warning";
 
-// Used by the thread that reads the request; other threads may read it only after that.
+// The notes of one request. Only the thread that reads the request may change them; other threads may read them only after that.
 class Notes {
  public:
   // `strict`: ignore() and leave_out() throw ApiError of status 400.

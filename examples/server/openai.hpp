@@ -24,7 +24,7 @@ struct StreamFields {
   bool streams = false;
   bool shows_usage = false;     // stream_options.include_usage
   bool shows_running_usage = false;  // stream_options.continuous_usage_stats: each piece tells the usage so far
-  bool shows_progress = false;  // return_progress: events, not comments
+  bool shows_progress = false;  // return_progress: progress comes as events, not as comments
 };
 [[nodiscard]] StreamFields read_stream(Fields& fields);
 

@@ -58,7 +58,7 @@ class Items {
         text += part.need(part.text("text"), "text");
       }
     }
-    if (!text.empty()) messages_.push_back({.role = "assistant", .reasoning = std::move(text)});  // otherwise encrypted
+    if (!text.empty()) messages_.push_back({.role = "assistant", .reasoning = std::move(text)});  // without text it is encrypted
   }
   void call(Fields& item, Json arguments) {
     const std::string name = item.need(item.text("name"), "name");

@@ -244,7 +244,7 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   const std::string endpoint = exchange->route != nullptr ? std::string(exchange->route->path) : "other";
   const auto kind = exchange->route != nullptr ? std::optional(exchange->route->kind) : std::nullopt;
   const bool is_quick = kind == Route::Kind::quick, is_worked_on = is_quick || kind == Route::Kind::answer;
-  const bool logs_failure = !kind || is_worked_on;  // its end is logged later, when it comes
+  const bool logs_failure = !kind || is_worked_on;  // an answer that succeeds is logged at its end
   // The reply has only a weak pointer to the exchange, because the exchange holds the reply.
   exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), exchange->notes, [this, weak = std::weak_ptr(exchange), endpoint, is_quick, logs_failure](unsigned status) {
     figures_.count_request(endpoint, status);

@@ -32,7 +32,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   ReadSummary prompt;
   std::size_t calls_before;
   OutputParser parser;
-  // The source of the pieces: one of the two. Neither: the answer is over.
+  // The source of the pieces: a generation or a request. Neither: the answer is over.
   std::optional<Generation> generation;
   std::optional<RequestHandle> request;
   std::deque<OutputDelta> deltas;  // pieces that are not delivered yet

@@ -139,7 +139,7 @@ struct Session::State : detail::SequenceRecord {
 
   std::uint64_t guesses = 0;  // number of the TargetGuesses that began last; earlier ones have ended
 
-  // Counted since the previous generation, for the next one's figures.
+  // The tokens and seconds of prompts since the previous generation, for the next generation's figures.
   std::size_t prompt_tokens = 0;
   double prompt_seconds = 0.0;
 };

@@ -74,7 +74,7 @@ class Chart {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> seen_;  // place in seen_words_, number of words
   Interner seen_index_;
 
-  // Used while a row is made.
+  // Working lists, used while a row is made.
   std::vector<Item> items_;
   Interner item_index_;
   std::vector<Waiting> new_scans_, new_calls_;

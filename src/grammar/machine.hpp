@@ -46,7 +46,7 @@ class Machine {
     return false;
   }
 
-  // Call it when an operation begins: each operation has its own fuel.
+  // Begins an operation, which has fuel of its own.
   void begin_operation() { work_limit_ = work() + limits_.step_work; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
   [[nodiscard]] std::size_t states() const noexcept { return states_.size(); }
@@ -64,7 +64,7 @@ class Machine {
   static constexpr std::size_t kMostLives = 10'000;
 
   std::uint32_t compute(std::uint32_t state, unsigned byte);
-  std::uint32_t intern(bool accepts);  // the state of new_lives_
+  std::uint32_t intern(bool accepts);  // returns the state of new_lives_
   void check_limits();
 
   const Program& program_;

@@ -155,7 +155,8 @@ class Lowering {
     return id;
   }
 
-  // Takes the jumps out: gives each node the edges of all nodes that it can jump to.
+  // Removes the jumps, which lead from a node to another one without reading anything: gives each node the edges of all nodes that it can
+  // jump to.
   void close() {
     std::vector<std::uint32_t> seen, mark(out_.nodes.size(), kNone);
     std::vector<std::vector<ProgramNode::Edge>> edges(out_.nodes.size());

@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 class KvWatch final : private PrefixIndex::Listener {
  public:
-  // May throw bad_alloc.
+  // Watches the prefix index of the pools. May throw bad_alloc.
   explicit KvWatch(const KvPools& pools);
   KvWatch(const KvWatch&) = delete;
   KvWatch& operator=(const KvWatch&) = delete;

@@ -45,7 +45,8 @@ struct Step {
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
-// Appends to `selected` (Step::selected), and returns Step::n_outputs. `all_again`: draft heads read all rows.
+// Appends the lists of Step::selected to `selected`, and returns Step::n_outputs. `all_again`: draft heads read all rows, so the list of
+// all rows follows.
 std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
                            std::vector<std::uint32_t>& selected);
 

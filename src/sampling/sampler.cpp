@@ -25,7 +25,7 @@ Status usable(const SamplerState* state) {
   return {};
 }
 
-// Runs fn(). If it fails, clears the counts, which a stage may have left behind.
+// Runs fn(). If it fails, sets all counts to 0, because a stage that fails may leave numbers in them.
 template <class Fn>
 auto run(SamplerState& state, Fn&& fn) noexcept {
   auto result = guard(std::forward<Fn>(fn), ErrorCode::callback_failed);

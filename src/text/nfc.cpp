@@ -151,7 +151,7 @@ void Nfc::compose() {
     }
   };
   composed_.clear();
-  if (count > kLargeSegment) {  // a string that doubles takes three times its bytes
+  if (count > kLargeSegment) {  // counts the bytes first: a string that grows by doubling takes three times its bytes
     std::size_t bytes = 0;
     each([&](std::string_view character) { bytes += character.size(); });
     composed_.reserve(bytes);

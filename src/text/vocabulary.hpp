@@ -22,7 +22,7 @@ namespace tessera::detail {
 
 class Vocabulary {
  public:
-  // Errors: cancelled, by `stop`.
+  // Makes the vocabulary from the metadata. Error: cancelled, by `stop`.
   [[nodiscard]] static Result<Vocabulary> load(const TokenizerMetadata& metadata, const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;

@@ -64,7 +64,7 @@ class Values {
     if (type == nullptr) refuse(path, "a string by this schema");
     if (type->elements() == nullptr) {
       add_text(schema, path);
-      if (types != SchemaTypes::kString) json_.push_back(must(Grammar::literal("null")));  // nullable
+      if (types != SchemaTypes::kString) json_.push_back(must(Grammar::literal("null")));  // the value may also be null
       return;
     }
     for (const Json& one : *type->elements()) {

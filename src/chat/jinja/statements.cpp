@@ -107,7 +107,8 @@ void Evaluator::set(Name name, Value value) {
 void Evaluator::write(std::string_view bytes, TextOrigin origin) {
   if (bytes.empty()) return;
   if (capture_ != nullptr) return capture_->add(bytes, origin);
-  const std::size_t size = bytes.size() + (output_.extends(origin) ? 0 : 16);  // a new run takes memory too
+  // Bytes of another origin than those before begin a new run of the Text, which takes memory too.
+  const std::size_t size = bytes.size() + (output_.extends(origin) ? 0 : 16);
   budget_.spend_on(bytes.size());
   if (size > output_left_) {
     fail("the template prints too much: RenderLimits::output_bytes", ErrorCode::over_budget);

@@ -17,7 +17,7 @@ namespace tessera::detail {
 // A token to be drawn after a row, and its result.
 struct Draw {
   Sampler* sampler = nullptr;
-  std::uint32_t logprobs = 0;  // most likely tokens to report, and the drawn token's own log-probability; 0: none
+  std::uint32_t logprobs = 0;  // number of likeliest tokens to report, with the drawn token's own log-probability; 0: none
 
   Piece piece = {};  // the drawn token, with its log-probabilities
   Status status = {};

@@ -109,7 +109,7 @@ Status drop_if_over(Session::State& session) noexcept {
                                           .recent = budget.recent,
                                           .pooled = budget.choice == TokenChoice::snapkv ? kPooled : 0});
     TESSERA_TRY_STATUS(remove(session, runs));
-    if (budget.choice == TokenChoice::snapkv) std::ranges::fill(votes.of_tokens, 0);  // the next drop is decided by the next rows alone
+    if (budget.choice == TokenChoice::snapkv) std::ranges::fill(votes.of_tokens, 0);  // the next drop counts only the votes of later rows
     session.drop_is_due = false;
     return {};
   });

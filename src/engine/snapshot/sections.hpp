@@ -28,7 +28,7 @@ class SectionReader {
   Status open(SectionType type);
   // Opens the section and reads its payload, which must have `length` bytes; the checksum is checked.
   Result<std::vector<std::byte>> whole(SectionType type, std::uint64_t length);
-  // The same for a payload of at most `most` bytes.
+  // Does the same for a payload of at most `most` bytes.
   Result<std::vector<std::byte>> whole_up_to(SectionType type, std::uint64_t most);
   // Returns the next whole records of the open section's payload, at least one and at most `most`, valid until the next call. Their
   // checksum is checked by close().

@@ -113,7 +113,7 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
   return out;
 }
 
-// Applies oneOf: exactly one option holds. Each option excludes the options that it cannot be told apart from.
+// Applies oneOf: exactly one option holds. Each option gets the negation of every other option that may hold for the same value.
 void SchemaCompiler::apply_one_of(Alternatives& into, const Schema& schema, const Json& options) {
   const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kLast = 0x10FFFF;
 
-// Splits the numbers of `digits` digits to the base 2^bits, from low to high, into sequences of digit ranges.
+// Splits the numbers from low to high into sequences of digit ranges. The numbers have `digits` digits to the base 2^bits.
 void split_digits(std::uint32_t low, std::uint32_t high, unsigned digits, unsigned bits,
                   std::vector<std::vector<std::pair<unsigned, unsigned>>>& out) {
   for (unsigned d = digits - 1; d > 0; --d) {  // all lower digits of the range must be full, or it is cut in two

@@ -59,7 +59,7 @@ struct NumberState {
   std::int8_t low = 0, high = 0;  // the digits so far compared with the bound's: -1, 0, 1
   std::uint16_t digits = 0;       // digits of the whole part or of the fraction, counted as far as they matter
   std::uint64_t remainder = 0;
-  // The same digits read as those of "d.ddd e n"; then the exponent.
+  // The digits so far, read as those of a number "d.ddd e n", and compared with the bounds' digits; then the exponent.
   bool single = false;  // true: one digit, not zero, stands before the point
   bool negative_exponent = false;
   std::int8_t scaled_low = 0, scaled_high = 0;

@@ -75,7 +75,7 @@ void KvPools::trim() const noexcept {
   if (state_ == nullptr) return;
   std::unique_lock lock(state_->mutex);
   const auto drop_all = [&] {
-    const std::uint64_t evictions = state_->figures.evictions;  // evictions count only for want of room, so not these
+    const std::uint64_t evictions = state_->figures.evictions;  // counts evictions for want of room alone: restored below
     for (const auto& pool : state_->pools) {
       while (pool->drop_oldest_copy(PagePool::Copies::any) || pool->evict_one()) {
       }

@@ -24,7 +24,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
       std::shared_ptr<StoredPage>& page = pages[group][i];
       page = std::make_shared<StoredPage>(StoredPage{.page = {.pool = &pool}, .extent = {}});
       while ((page->extent = pool.allocate_stored(PagePool::Copies::any)) == nullptr && pools_.writing > 0) {
-        pools_.written.wait(lock);  // abandoned pages give their room in the file back
+        pools_.written.wait(lock);  // a page that was abandoned gives its room in the file back when its job ends
       }
       if (page->extent == nullptr) {
         return make_error(ErrorCode::cache_full,

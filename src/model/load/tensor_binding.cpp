@@ -42,7 +42,7 @@ bool can_be_scaled(const Binding& binding) {
 
 bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
 
-// Values of a matrix's row at most: a thousand times as many as models have, and every offset within a row fits 32 bits.
+// The most values in a row of a matrix: a thousand times as many as models have, and every offset within a row fits 32 bits.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
 
 std::string shape_text(const TensorInfo& tensor) {
@@ -71,7 +71,7 @@ class Binder {
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
                       table_.name, spec_.n_layers());
     }
-    // The file's order makes loading read forward.
+    // Sorts by the tensors' order in the file, so that loading reads the file forward.
     std::stable_sort(bindings_.begin(), bindings_.end(), [&](const Binding& a, const Binding& b) {
       const TensorInfo& x = source_.tensors()[a.tensor];
       const TensorInfo& y = source_.tensors()[b.tensor];

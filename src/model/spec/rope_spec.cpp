@@ -119,14 +119,14 @@ Status read_rope(const SettingReader& from, const SpecOverrides& overrides, Mode
   TESSERA_TRY(rope.theta, from.positive(Setting::rope_theta, 10000.0));
   TESSERA_TRY_STATUS(read_scaling(from, spec, rope));
   TESSERA_TRY_STATUS(choose_factors(from, overrides, spec, rope));
-  spec.ropes.push_back(rope);  // kRope
+  spec.ropes.push_back(rope);  // its index is kRope
   if (table.windows.rope != WindowedRope::unscaled) return {};
   const bool has_own_dim = from.settings.has(Setting::windowed_rope_dim);
   TESSERA_TRY(const std::uint32_t windowed_dim,
               rope_dim(from, kWindowedRope, has_own_dim ? Setting::windowed_rope_dim : Setting::rope_dim, spec));
   RopeSpec windowed{.pairs = table.rope_pairs, .dim = windowed_dim};
   TESSERA_TRY(windowed.theta, from.positive(Setting::windowed_rope_theta, table.windows.theta != 0.0 ? table.windows.theta : rope.theta));
-  spec.ropes.push_back(windowed);  // kWindowedRope
+  spec.ropes.push_back(windowed);  // its index is kWindowedRope
   return {};
 }
 

@@ -52,7 +52,7 @@ struct SettingReader {
   // Returns a factor from 2^-64 to 2^64; `usual` if the model has none. The pass multiplies a few factors, or 1 over them, in float32:
   // within the bounds no product is 0 or infinite. No model has a factor beyond them. Error: corrupt_file.
   [[nodiscard]] Result<double> positive(Setting setting, double usual) const;
-  // The same, but 0 is allowed: the model has no such factor.
+  // Does the same, but allows 0, which means that the model has no factor.
   [[nodiscard]] Result<double> positive_or_none(Setting setting, double usual) const;
   [[nodiscard]] Result<float> softcap(Setting setting, double usual) const;
 

@@ -14,7 +14,7 @@ namespace tessera::detail {
 // A file's merges as token ids.
 class MergeTable {
  public:
-  // Errors: cancelled, by `stop`.
+  // Reads the merges, and finds their tokens in the vocabulary. Error: cancelled, by `stop`.
   [[nodiscard]] static Result<MergeTable> load(const ValueList& merges, const Vocabulary& vocabulary,
                                                const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept;
