@@ -21,7 +21,7 @@ struct HttpShared {
   HttpOptions options;
   HttpHandler handler;
   HttpRefusal refusal;
-  std::atomic<std::size_t> connections{0};  // number of open connections
+  std::atomic<std::size_t> connections{0};  // open connections: a new one counts up, on_closed counts down
   std::atomic<std::size_t> answering{0};    // connections whose client waits for an answer or the rest of an answer
   std::atomic<bool> draining{false};
   std::function<void()> on_closed;     // called when a connection has ended

@@ -86,7 +86,7 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const K
   if (!end || !checked_add(layout.page_bytes(), *heads)) {
     return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
   }
-  // Values in keys begin behind the rows of the key's first dimensions.
+  // Values that are a part of their keys begin behind the block's rows of the key's other dimensions.
   const std::uint64_t before = kv::block_bytes(dtype, kv::KeyOrValue::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
   group.layers.push_back({.shape = shape,
                           .dtype = dtype,

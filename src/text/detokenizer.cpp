@@ -26,7 +26,7 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
     const bool control = tokenizer_.is_control(token);
     if (control && options_.control == ControlText::omit) return std::string();
     std::string_view piece = control ? tokenizer_.text(token) : tokenizer_.piece(token);
-    // The space that encoding put before the text can only be a part of a token that merges make.
+    // Encoding may put a space in front of a text. In the tokens the space can only be a part of a token that merges make.
     const bool merged = !control && type != TokenType::user_defined && type != TokenType::byte;
     if (at_start_ && merged && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) piece.remove_prefix(1);
 

@@ -76,7 +76,7 @@ class PositionSet {
   }
   static void assign(std::vector<std::uint64_t>& words, std::size_t count, std::uint64_t value, std::size_t in_last) {
     words.clear();
-    words.reserve(count);  // exactly, if there is not enough
+    words.reserve(count);  // if it must allocate, exactly this size
     words.resize(count, value);
     if (in_last != 0) words.back() &= (std::uint64_t{1} << in_last) - 1;
   }

@@ -424,7 +424,7 @@ void Run::undo(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
   if (part.branch == nullptr && (part.phase == Phase::prepared || part.phase == Phase::computed)) {
     KvCache& kv = part.session->kv;
-    kv.truncate(part.begin - part.ahead);  // drops adopted tokens
+    kv.truncate(part.begin - part.ahead);  // drops the tokens whose pages came from the prefix index
     kv.commit(kv.length());                // gives reserved pages back
     part.session->keep_tokens(part.tokens);
     close(i);

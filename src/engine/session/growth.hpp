@@ -38,7 +38,7 @@ std::uint64_t begin_guesses(Session::State& session) noexcept;
 // Draws the token behind the session's last one, from its logits  [vocab].
 void draw_next(Draw& draw, const Session::State& session, std::span<const float> logits) noexcept;
 
-// Tokens that were computed since the last generation, and their time: the prompt of the next one.
+// The tokens that were computed since the last generation, and their time: they are the prompt of the next generation.
 struct PromptFigures {
   std::size_t tokens = 0;
   double seconds = 0.0;

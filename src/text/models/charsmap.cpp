@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kLongestSequence = 256;  // bytes at most that are looked at from one place, so that a trie with a cycle ends
+constexpr std::size_t kLongestSequence = 256;  // the most bytes that are looked at from one place, so that a trie with a cycle ends
 
 // A unit of the double array. The unit of child `c` of the node at `i` is at i ^ offset ^ c, and has `c` as its label. A node that ends a
 // sequence has a child 0, which holds a value.

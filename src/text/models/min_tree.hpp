@@ -25,7 +25,7 @@ class MinTree {
       count = blocks;
     }
     values_.clear();
-    values_.reserve(total);  // exactly, if there is not enough
+    values_.reserve(total);  // if it must allocate, exactly this size
     values_.resize(total, kNever);
   }
   void put(std::size_t at, std::uint32_t priority) noexcept { values_[at] = priority; }

@@ -37,7 +37,7 @@ void RawBpe::encode_part(std::string_view text, TokenList& out) {
   symbols_.merge(
       size, [&](std::uint32_t left, std::uint32_t right, std::uint32_t) { return merges_.rank(ids_[left], ids_[right]); },
       [&](std::uint32_t left, std::uint32_t rank) { ids_[left] = merges_.result(rank); });
-  if (size >= kLargeWord) symbols_.order.release();  // before the tokens take their room
+  if (size >= kLargeWord) symbols_.order.release();  // gives memory back before the tokens need it
   out.reserve(symbols_.starts.count());
   for (std::uint32_t at = 0; at < size;) {
     const std::uint32_t end = symbols_.starts.next(at + 1);

@@ -89,7 +89,7 @@ void SpmBpe::encode_part(std::string_view text, TokenList& out) {
         return id == kNoToken ? MinTree::kNever : priority_of(vocabulary_.score(id));
       },
       [](std::uint32_t, std::uint32_t) {});
-  if (size >= kLargeWord) symbols_.order.release();  // before the tokens take their room
+  if (size >= kLargeWord) symbols_.order.release();  // gives memory back before the tokens need it
   out.reserve(symbols_.starts.count());
   for (std::uint32_t at = 0; at < size;) {
     const std::uint32_t end = symbols_.starts.next(at + 1);
