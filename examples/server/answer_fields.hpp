@@ -38,7 +38,7 @@ struct AnswerFields {
   std::int64_t top_k = 0;
   double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
   std::size_t repeat_last_n = tessera::sampling::kWholeHistory;
-  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // of the three penalties; DRY has its own
+  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // for the three penalties; DRY has a setting of its own
   double typical_p = 1.0, top_n_sigma = 0.0;
   std::optional<tessera::sampling::DynamicTemperatureOptions> dynamic_temperature{};
   std::optional<tessera::sampling::XtcOptions> xtc{};

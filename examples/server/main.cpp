@@ -124,7 +124,8 @@ int wait_for_signal(const sigset_t& signals) {
 }
 
 int serve(Options options) {
-  // Before any thread is made, so that all threads leave these signals to wait_for_signal().
+  // The signals that end the server. They are blocked below, before the server makes threads of its own, so that only wait_for_signal()
+  // gets them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);

@@ -1,5 +1,5 @@
-// The transitions of an automaton that is built while it is used: from a state and a byte to a state. They lie in pages of 64 bytes'
-// values, and a page exists once one of its bytes was asked for.
+// The transitions of an automaton that is built while it is used: from a state and a byte to a state. A page has a state's transitions for
+// 64 bytes. It exists once one of these bytes was asked for.
 #pragma once
 
 #include <array>

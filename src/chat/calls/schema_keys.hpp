@@ -31,8 +31,8 @@ struct Property {
 // Returns the values of enum or const; nullopt if the schema has neither.
 [[nodiscard]] std::optional<Json::Array> fixed_values(const Json& schema);
 
-// Refuses a schema that has other keywords than `known` and those that say nothing about a value (title, ...), unless the options ignore
-// them.
+// Refuses a schema with keywords other than `known`, unless the options ignore them. Keywords that say nothing about a value (title, ...)
+// are allowed.
 void check_keys(const Json& schema, std::initializer_list<std::string_view> known, const std::string& path,
                 const JsonSchemaOptions& options);
 

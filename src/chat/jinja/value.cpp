@@ -117,7 +117,7 @@ Value make_dict(Budget& budget, Members members) {
     const auto by_key = key_order(budget, members[a].first, members[b].first);
     return by_key != 0 ? by_key < 0 : a < b;
   });
-  // A key that occurs again gives its value to the first place.
+  // If a key occurs again, its first place gets the later value.
   bool doubled = false;
   std::vector<bool> dropped(members.size());
   for (std::size_t i = 1, first = 0; i < order.size(); ++i) {

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// name(key=value, ...)
+// Reads name(key=value, ...).
 OutputParser::State::Progress OutputParser::State::step_pythonic() {
   const auto end = loose_.find(buffer_);
   if (!end) return Progress::waits;
@@ -21,7 +21,7 @@ OutputParser::State::Progress OutputParser::State::step_pythonic() {
   return Progress::made;
 }
 
-// NAME{key:value}
+// Reads NAME{key:value}.
 OutputParser::State::Progress OutputParser::State::step_braces() {
   const auto end = loose_.find(buffer_);
   if (!end) return Progress::waits;

@@ -223,7 +223,7 @@ unsigned RegexStore::classes_of(std::span<const Regex> list, std::array<std::uin
 
 namespace {
 
-constexpr std::uint64_t kLongestSearch = 12'000;  // derivatives of one search: 40 ms where they are dear
+constexpr std::uint64_t kLongestSearch = 12'000;  // derivatives of one search: 40 ms where derivatives are expensive
 
 }  // namespace
 
@@ -397,7 +397,7 @@ Regex RegexStore::import(const RegexStore& from, Regex r, std::vector<Regex>& do
         out = repeat(import(from, node.a, done), node.min, node.max);
         break;
       case Kind::number:
-        out = number(from.numbers_[node.a]);  // only whole ones are in a grammar
+        out = number(from.numbers_[node.a]);  // in a grammar no digit of a number has been read yet
         break;
     }
     done[r] = out;

@@ -2,7 +2,7 @@
 //   n      four bits for each number, -8 .. 7
 //   m      an integer for each 16 numbers, 1 .. 15 or -1 .. -15. Its sign makes the largest of the 16 numbers -8
 //   scale  one f32 for each token and head, which makes the largest |x| 8 * 15
-// Of the two m that are nearest the one with the smaller error is taken. n * m is exact in 8 bits, so kernels multiply it like INT8's
+// m is one of the two nearest integers: the one with the smaller error. n * m is exact in 8 bits, so kernels multiply it like INT8's
 // numbers. A NaN or an infinity makes the scale NaN, and so every number of the token and head.
 //
 // A run of 32 numbers is 18 bytes: byte i has number i in its low half and number 16 + i in its high half, then come the two m. A head's

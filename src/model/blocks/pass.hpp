@@ -28,7 +28,7 @@ struct Input {
 // Computes out = W input (+ bias) for each part, which is a matrix with its output.
 Status products(const Pass& pass, const Input& input, std::span<const backend::LinearPart> parts);
 
-// Makes an activation at least `columns` wide.
+// Makes an activation at least `columns` wide in the shape of the workspace.
 void widen(backend::WorkspaceShape& shape, backend::Act act, std::uint64_t columns) noexcept;
 // Adds the sizes of attention(), of queries and of its output to the shape of the workspace.
 void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& shape) noexcept;
