@@ -31,7 +31,8 @@ void set_thinking(ChatFields& chat, const Thinking& thinking);
 // Reads keep_alive, a duration ("5m", "1h30m", seconds as a number), and notes that the model stays loaded anyway. Returns whether the
 // duration is zero, which asks to unload the model.
 [[nodiscard]] bool read_keep_alive(Fields& fields, Notes& notes);
-// Reads num_ctx, at most the model's context. Returns 0 if the field is absent, or not below the model's context.
+// Returns num_ctx if the field is present and below the model's context. Otherwise returns 0, which stands for the model's context. Warns
+// in `notes` if num_ctx is above the model's context.
 [[nodiscard]] std::size_t read_context(Fields& options, const ServedModel& model, Notes& notes);
 
 }  // namespace server::ollama

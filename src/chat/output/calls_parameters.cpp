@@ -320,7 +320,8 @@ class ElementReader {
 
 }  // namespace
 
-// Reads mark<KEY>VALUE mark</KEY>, up to the call's close. Malformed elements are left out.
+// Reads a call's elements, up to the call's close. An element is <KEY>VALUE</KEY> with the text CallForm::mark in front of both tags. If
+// an element is malformed, the call is broken and its arguments are {}.
 OutputParser::State::Progress OutputParser::State::step_elements() {
   const CallForm& form = *form_;
   Texts ends{form.close, form.open};

@@ -12,9 +12,10 @@ namespace {
 
 constexpr unsigned kBegin = 1, kEnd = 2, kInner = 4, kVariants = 8;
 
-// A part of a pattern, split by its demands on its surroundings: variant[kBegin] matches only if nothing is before it, variant[kInner]
-// only if something is, variant[kEnd] only if nothing follows. No variant has both kBegin and kInner. Only lookaheads have a
-// variant[kInner], so no group has one.
+// A part of a pattern, split by what it demands of the text around it: variant[kBegin] matches only if no text is before the part,
+// variant[kInner] only if some text is before the part, variant[kEnd] only if no text follows. Indices are sums of these
+// flags, but never of kBegin and kInner, which exclude each other. Only a lookahead with `^` inside makes variants with kInner. Lookaheads
+// in groups are refused, so a group has no such variants.
 struct Piece {
   std::array<Regex, kVariants> variant{};  // RegexStore::kEmpty is 0
 

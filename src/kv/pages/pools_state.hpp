@@ -51,8 +51,8 @@ struct [[gnu::visibility("hidden")]] KvPools::State {
   [[nodiscard]] std::uint64_t room() const noexcept;
   // Returns the bytes of used and cached pages.
   [[nodiscard]] std::uint64_t occupied() const noexcept;
-  // Evicts cached pages, then gives back free slabs, until used and cached pages, and then all memory held, are within `keep` as far as
-  // possible.
+  // First evicts cached pages until used and cached pages together are within options.keep. Then gives back free slabs until all memory
+  // held is within options.keep. Does both as far as possible.
   void settle() noexcept;
   // Makes room for `bytes` more. Evicts cached pages and gives back free slabs of the pools other than `asking` until all memory is within
   // `keep`, as far as possible. Returns whether it is within the budget then.
