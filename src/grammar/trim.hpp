@@ -1,4 +1,5 @@
-// Takes the parts out of a program that cannot be completed, and finds the rules that may be empty.
+// Removes from a program the edges, list items and object properties that no complete text can contain, and marks the rules that may be
+// empty.
 #pragma once
 
 #include "grammar/program.hpp"

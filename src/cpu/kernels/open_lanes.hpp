@@ -51,8 +51,8 @@ TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   });
 }
 
-// Return the bytes of the same kind of table for low, or high, halves of bytes as indices. The VBMI instruction reads six bits of an index;
-// the two bits beside the half choose one of the table's four equal repetitions.
+// Return for each byte of `pair` the table's byte at the index in its low, or high, four bits. `table` has its 16 bytes four times.
+// The VBMI instruction reads six bits as the index: the upper two only choose among the table's four equal copies.
 TESSERA_INLINE U8x64 of_low_halves(U8x64 table, U8x64 pair) {
 #if defined(__AVX512VBMI__)
   return {{(native::B)_mm512_permutexvar_epi8((__m512i)pair.r[0], (__m512i)table.r[0])}};

@@ -26,8 +26,9 @@ struct Identity {
   std::string spec;  // spec_text(): all fields that change results, windows included
 };
 
-// Returns, as a text, the families that compute a sequence with keys and values of these types: of attention, of products by weight type,
-// and of the other operations; one name if all are the same. "NAME: " of the backend precedes them, unless the backend is the CPU.
+// Returns a text with the names of the kernel families (docs/glossary.md) that compute a sequence with these KV types: the families of
+// attention, of matrix products for each weight type, and of all other operations. If all are one family, only its name is listed.
+// Either text begins with the backend's name and ": ". Exception: with the CPU, nothing precedes the families.
 [[nodiscard]] std::string numerics_of(const Identity& identity, const KvOptions& kv);
 
 // Returns the backend's name from a text of numerics_of().

@@ -30,7 +30,8 @@ Status products(const Pass& pass, const Input& input, std::span<const backend::L
 
 // Makes an activation at least `columns` wide in the shape of the workspace.
 void widen(backend::WorkspaceShape& shape, backend::Act act, std::uint64_t columns) noexcept;
-// Adds the sizes of attention(), of queries and of its output to the shape of the workspace.
+// Makes the workspace large enough for this layer's attention: widens the activations of queries and of attention's output, and raises the
+// largest number of heads, group and head dimensions.
 void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& shape) noexcept;
 
 // Multiplies Act::q by a factor of each row's position, in models whose queries grow.

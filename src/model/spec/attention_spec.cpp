@@ -87,7 +87,8 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
   return {};
 }
 
-// Returns the model's score scale, else the table's, else 1 / sqrt(dim) (Vaswani et al. 2017). A scale of 0 counts as none.
+// Returns the factor of attention scores: the factor in the model's file, else the architecture's (Architecture::score_scale), else
+// 1 / sqrt(key_dim) (Vaswani et al. 2017). A factor of 0 counts as none. Exception to key_dim: Architecture::layers_scaled_by_width.
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);
