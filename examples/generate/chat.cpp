@@ -222,7 +222,7 @@ void Chat::answer() {
     settle();
   } catch (const Failure& failure) {
     if (failure.code != ErrorCode::cancelled) fail(failure.what());
-    else complain("stopped before the answer began: the turn is taken back");
+    else complain("stopped: the turn is taken back");
     forget_turn();
   }
 }

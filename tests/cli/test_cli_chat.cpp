@@ -450,7 +450,7 @@ TEST_CASE("an answer on a terminal is stopped by Ctrl-C, and is kept as far as i
     terminal.type("/nex\x03t\r");
     stopped = terminal.until({"; stopped]", "; the end]", "as many as allowed]"}).ends_with("stopped]");
     if (!stopped) continue;
-    // What was typed before the Ctrl-C is there as what was typed after it.
+    // The text before Ctrl-C and the text behind it are one line.
     terminal.until({"no command /next"});
     terminal.until({"> "});
     terminal.type("/tokens\r");
