@@ -19,7 +19,10 @@ using test::must;
 
 namespace {
 
-constexpr std::uint32_t kHeads = 3, kInputs = 256, kOutputs = 40, kRows = 70;
+struct Shape {
+  std::uint32_t heads, outputs, inputs, rows;  // `rows`: the most of a step
+};
+constexpr Shape kShape{3, 40, 256, 70};
 
 std::vector<float> random_values(std::size_t n, std::uint32_t seed) {
   std::mt19937 random(seed);
@@ -29,16 +32,15 @@ std::vector<float> random_values(std::size_t n, std::uint32_t seed) {
   return values;
 }
 
-// A backend with a matrix of each head, together and by themselves.
+// A backend with a matrix of each head, together and by themselves. values: [heads, outputs, inputs]
 struct Rig {
-  Rig(InstructionSet set, Numerics numerics, DType type)
+  Rig(InstructionSet set, Numerics numerics, DType type, const Shape& of, const std::vector<float>& values)
       : machine(must(detail::make_backend(must(detail::resolve_options({.numerics = numerics, .instruction_set = set, .threads = 3}))))),
         cpu(*machine.backend) {
-    const backend::MatrixShape all{type, kOutputs, kInputs, kHeads}, one{type, kOutputs, kInputs};
-    const backend::MatrixShape wide{DType::f32, 1, kHeads * kInputs}, narrow{DType::f32, 1, kInputs};
-    must(cpu.reserve_weights(cpu.matrix_bytes(all) + kHeads * cpu.matrix_bytes(one) + cpu.matrix_bytes(wide) + cpu.matrix_bytes(narrow),
+    const backend::MatrixShape all{type, of.outputs, of.inputs, of.heads}, one{type, of.outputs, of.inputs};
+    const backend::MatrixShape wide{DType::f32, 1, of.heads * of.inputs}, narrow{DType::f32, 1, of.inputs};
+    must(cpu.reserve_weights(cpu.matrix_bytes(all) + of.heads * cpu.matrix_bytes(one) + cpu.matrix_bytes(wide) + cpu.matrix_bytes(narrow),
                              std::max(cpu.staging_bytes(all), cpu.staging_bytes(wide))));
-    const auto values = random_values(kHeads * kOutputs * kInputs, 1);
     std::vector<std::byte> file;
     formats::visit(type, [&]<class F>(std::type_identity<F>) {
       file.resize(values.size() / F::block_values * F::block_bytes);
@@ -46,7 +48,7 @@ struct Rig {
         test::encode_or_make_up<F>(values.data() + i * F::block_values, file.data() + i * F::block_bytes, static_cast<std::uint32_t>(i));
       }
     });
-    const std::size_t row = file.size() / (kHeads * kOutputs);
+    const std::size_t row = file.size() / (of.heads * of.outputs);
     const auto add = [&](const backend::MatrixShape& shape, std::size_t first) {
       return must(cpu.add_matrix(shape, [&](std::uint64_t at, std::uint64_t count, std::span<std::byte> out) {
         std::memcpy(out.data(), file.data() + (first + at) * row, count * row);
@@ -60,13 +62,13 @@ struct Rig {
       }));
     };
     together = add(all, 0);
-    for (std::size_t head = 0; head < kHeads; ++head) alone.push_back(add(one, head * kOutputs));
+    for (std::size_t head = 0; head < of.heads; ++head) alone.push_back(add(one, head * of.outputs));
     rows_of_all = blank(wide);
     rows_of_one = blank(narrow);
     cpu.finish_loading();
-    backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .max_group = 1, .max_key_dim = 1, .max_value_dim = 1,
-                                  .head_inputs = kInputs};
-    for (std::uint64_t& columns : shape.columns) columns = kHeads * kInputs;
+    backend::WorkspaceShape shape{.rows = of.rows, .output_rows = 1, .max_group = 1, .max_key_dim = 1, .max_value_dim = 1,
+                                  .head_inputs = of.inputs};
+    for (std::uint64_t& columns : shape.columns) columns = of.heads * of.inputs;
     must(cpu.reserve_workspace(shape));
   }
 
@@ -91,29 +93,44 @@ struct Rig {
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: two heads' products", "[cpu]") {
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (!cpu::claim_set(support.set)) continue;
+    INFO(to_string(support.set));
+    Rig rig(support.set, Numerics::automatic, DType::f32, {2, 2, 2, 1},
+            {1, 0, 0, 1,     // head 0 gives its inputs back
+             1, 1, 1, -1});  // head 1 gives their sum and their difference
+    const float row[] = {1, 2, 3, 4};
+    rig.begin(*rig.rows_of_all, row, 4, 1);
+    must(rig.cpu.head_linear(*rig.together, Act::h, Act::gate));
+    CHECK(rig.read(4, 0) == std::vector<float>{1, 2, 7, -1});
+  }
+}
+
 TEST_CASE("each head's product is that of its own matrix, for any number of rows, on every instruction set", "[cpu]") {
-  const auto inputs = random_values(kRows * kHeads * kInputs, 5);
+  const auto [heads, outputs, inputs, most] = kShape;
+  const auto weights = random_values(std::size_t{heads} * outputs * inputs, 1), rows_in = random_values(std::size_t{most} * heads * inputs, 5);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_k, DType::iq4_nl, DType::q2_k}) {
     for (const cpu::Support& support : cpu::supported_sets()) {
       if (!cpu::claim_set(support.set)) continue;
       for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::reference}) {
         if (numerics == Numerics::reference && support.set != cpu::supported_sets().front().set) continue;  // the same on all
         INFO(to_string(support.set) << ", " << to_string(type) << ", " << to_string(numerics));
-        Rig rig(support.set, numerics, type);
-        std::vector<std::vector<float>> want(kRows);
-        for (std::uint32_t row = 0; row < kRows; ++row) {
-          for (std::size_t head = 0; head < kHeads; ++head) {
-            rig.begin(*rig.rows_of_one, inputs.data() + (row * kHeads + head) * kInputs, kInputs, 1);
+        Rig rig(support.set, numerics, type, kShape, weights);
+        std::vector<std::vector<float>> want(most);
+        for (std::uint32_t row = 0; row < most; ++row) {
+          for (std::size_t head = 0; head < heads; ++head) {
+            rig.begin(*rig.rows_of_one, rows_in.data() + (row * heads + head) * inputs, inputs, 1);
             must(rig.cpu.linear(*rig.alone[head], Act::h, Act::gate));
-            const auto part = rig.read(kOutputs, 0);
+            const auto part = rig.read(outputs, 0);
             want[row].insert(want[row].end(), part.begin(), part.end());
           }
         }
-        for (const std::uint32_t rows : {1u, 5u, 33u, kRows}) {
-          rig.begin(*rig.rows_of_all, inputs.data(), kHeads * kInputs, rows);
+        for (const std::uint32_t rows : {1u, 5u, 33u, most}) {
+          rig.begin(*rig.rows_of_all, rows_in.data(), heads * inputs, rows);
           must(rig.cpu.head_linear(*rig.together, Act::h, Act::gate));
           for (std::uint32_t row = 0; row < rows; ++row) {
-            REQUIRE(std::memcmp(rig.read(kHeads * kOutputs, row).data(), want[row].data(), want[row].size() * sizeof(float)) == 0);
+            REQUIRE(std::memcmp(rig.read(heads * outputs, row).data(), want[row].data(), want[row].size() * sizeof(float)) == 0);
           }
         }
       }

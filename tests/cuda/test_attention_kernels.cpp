@@ -71,14 +71,18 @@ class Rig {
 
   // [rows, heads, value_dim]
   [[nodiscard]] std::vector<float> attend(const std::vector<Row>& rows, const AttentionLimits& limits) const {
-    std::vector<std::uint32_t> sequences;
-    std::vector<std::uint64_t> positions;
     std::vector<float> q;
     for (const Row& row : rows) {
-      sequences.push_back(row.sequence), positions.push_back(row.position);
       const auto own = queries(row);
       q.insert(q.end(), own.begin(), own.end());
     }
+    return attend(rows, q, limits);
+  }
+  // With queries `q` [rows, heads, key_dim].
+  [[nodiscard]] std::vector<float> attend(const std::vector<Row>& rows, const std::vector<float>& q, const AttentionLimits& limits) const {
+    std::vector<std::uint32_t> sequences;
+    std::vector<std::uint64_t> positions;
+    for (const Row& row : rows) sequences.push_back(row.sequence), positions.push_back(row.position);
     AttentionPlan plan;
     const AttentionHeads heads_of_layer{shape_.kv_heads, shape_.group, shape_.value_dim, shape_.window};
     plan_attention({sequences, positions}, heads_of_layer, limits, plan);
@@ -185,6 +189,20 @@ void check_close(const Rig& rig, const std::vector<Row>& rows, const std::vector
 }
 
 }  // namespace
+
+TEST_CASE("four numbers in, four out: attention over two keys") {
+  // The query fits key 0 by ln 3 and key 1 by 0, after the scale of 1/2. So the row takes three quarters of value 0 and one
+  // quarter of value 1.
+  Rig rig(DType::f32, {4, 4, 1, 1, 16, 0}, {2});
+  const float keys[][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}}, values[][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+  for (const std::size_t p : {0, 1}) {
+    kv::encode(rig.kv().view(0), {1, kv::KeyOrValue::key, 0}, p, keys[p]);
+    kv::encode(rig.kv().view(0), {1, kv::KeyOrValue::value, 0}, p, values[p]);
+  }
+  const auto out = rig.attend({{0, 1}}, {2 * 1.0986123f, 0, 0, 0}, kUnsplit);
+  REQUIRE(out.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(out[i] == Approx(2.0 + static_cast<double>(i)).epsilon(1e-5));
+}
 
 TEST_CASE("attention is close to a softmax in double precision: dims, groups, pages, windows") {
   const Shape shapes[] = {

@@ -37,6 +37,18 @@ Narrowed narrow(const char* kernel, const std::vector<float>& x, std::uint32_t c
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: a row as f16, and a product's row at its end") {
+  const Narrowed row = narrow("rows_to_half", {1, 2, -3, 4}, 4);
+  std::vector<float> back;
+  for (const std::uint16_t half : row.out) back.push_back(f16_to_f32(half) * row.scales[0]);
+  CHECK(back == std::vector<float>{1, 2, -3, 4});
+
+  const float y[] = {1, 2, 3, 4}, scale[] = {2}, bias[] = {10, 20, 30, 40};
+  std::vector<float> out{100, 100, 100, 100};
+  emulator::launch("finish_rows", {1, 1}, kGemmRowThreads, 0, FinishRowsArgs{y, scale, bias, out.data(), 4, 4, 4, FinishStore::add});
+  CHECK(out == std::vector<float>{112, 124, 136, 148});  // what was there, 2 y, and the bias
+}
+
 TEST_CASE("rows as f16: the largest comes near the top of the range, and the scale takes it back exactly") {
   const std::uint32_t columns = GENERATE(1u, 31u, 256u, 1000u);
   std::mt19937 random(columns);

@@ -121,6 +121,29 @@ void check_addresses(DType type, Dims dims, std::uint32_t page_tokens) {
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: a token's key and value, written and read back") {
+  const std::uint32_t page_tokens = 16;
+  const Rows rows{{0}, {17}};  // the second token of the second page
+  for (const DType type : kDeviceKvTypes) {
+    PagedKv kv(layout_of(type, {4, 4}, page_tokens), {18});
+    // [heads, dim]: types of 16 bits and more hold these numbers exactly
+    const std::vector<float> k{1, 2, -4, 7, 0, 0, 0, 0, 7, 7, 7, 7}, v{-1, 2, 4, -7, 0, 0, 0, 0, 1, 1, 1, 1};
+    const AppendKvArgs args{kv_layer(kv.layout(), 1), kv.tables(rows.sequences, rows.positions), k.data(), v.data(), 1};
+    emulator::launch(named("append_kv", type).c_str(), {head_blocks(2 * kHeads)}, kHeadThreads, 0, args);
+    CAPTURE(kernel_suffix(type));
+    for (std::size_t head = 0; head < kHeads; ++head) {
+      float key[4], value[4];
+      kv::decode(kv.view(0), {1, kv::KeyOrValue::key, head}, 17, key);
+      kv::decode(kv.view(0), {1, kv::KeyOrValue::value, head}, 17, value);
+      const float tolerance = type == DType::int8 ? 0.04f : type == DType::fp8 ? 0.3f : 0.0f;
+      for (std::size_t i = 0; i < 4; ++i) {
+        CHECK(std::abs(key[i] - k[4 * head + i]) <= tolerance);
+        CHECK(std::abs(value[i] - v[4 * head + i]) <= tolerance);
+      }
+    }
+  }
+}
+
 TEST_CASE("device pages have the addresses of kv::Slot and KvView") {
   for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
     for (const Dims dims : kDims) {

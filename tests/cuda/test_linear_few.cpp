@@ -3,6 +3,7 @@
 #include <emulator/launch.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "catch.hpp"
@@ -95,6 +96,18 @@ void check_order(const Weights& w, std::uint32_t seed) {
 }
 
 }  // namespace
+
+TEST_CASE("four numbers in, four out: a product of a matrix and a row") {
+  const float values[] = {1, 0, 0, 0,    // x0
+                          0, 1, 0, 0,    // x1
+                          1, 1, 1, 1,    // the sum
+                          0, 2, 0, -1};  // 2 x1 - x3
+  std::vector<std::byte> rows(sizeof values);
+  std::memcpy(rows.data(), values, sizeof values);
+  const Weights w(DType::f32, 4, 4, rows);
+  const std::vector<float> x{1, 2, 3, 4};
+  CHECK(product({w, x, 1, 4}, 1) == std::vector<float>{1, 2, 10, 0});
+}
 
 TEST_CASE("products have the bits of the written order, for every number of rows at once") {
   const DType type = any_type();

@@ -48,6 +48,14 @@ void put_half(std::vector<std::byte>& rows, std::size_t at, float value) {
 
 }  // namespace
 
+TEST_CASE("a block in, its numbers out: Q8_0") {
+  std::vector<std::byte> block(34);  // an f16 scale, then 32 integers
+  put_half(block, 0, 0.5f);
+  for (int i = 0; i < 32; ++i) block[2 + static_cast<std::size_t>(i)] = static_cast<std::byte>(i - 16);
+  const std::vector<float> out = unpacked(Weights(DType::q8_0, 1, 32, block));
+  for (int i = 0; i < 32; ++i) CHECK(out[static_cast<std::size_t>(i)] == 0.5f * static_cast<float>(i - 16));
+}
+
 TEST_CASE("packed weights take the file's bytes and at most 3 % more") {
   for (const DType type : device_types()) {
     CAPTURE(to_string(type));

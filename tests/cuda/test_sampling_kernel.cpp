@@ -178,6 +178,17 @@ class Cases {
 
 }  // namespace
 
+TEST_CASE("four logits in, a token out") {
+  const std::vector<float> logits{1, 4, 3, 2};
+  auto greedy = sampling::chain(), two = sampling::chain();
+  greedy.greedy();
+  two.top_k(2);  // tokens 1 and 2, with shares of 0.73 and 0.27
+  CHECK(run(logits, 4, {{0, recipe_of(greedy), 0.99}})[0].token == 1);
+  const SampleSteps best_two = recipe_of(two);
+  CHECK(run(logits, 4, {{0, best_two, 0.7}})[0].token == 1);
+  CHECK(run(logits, 4, {{0, best_two, 0.8}})[0].token == 2);
+}
+
 TEST_CASE("the kernel draws the tokens that the sampler draws") {
   Cases cases(1);
   std::size_t draws = 0, other = 0;
