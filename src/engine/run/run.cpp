@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/token_error.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/session/token_budget.hpp"
 #include "engine/states.hpp"
@@ -151,10 +152,7 @@ void Run::add_draft(const RunRow& row) {
 }
 
 Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
-  const std::uint32_t vocab = engine_.model.spec.vocab_size;
-  if (row.embedding == nullptr && (row.token < 0 || static_cast<std::uint32_t>(row.token) >= vocab)) {
-    return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", row.token, vocab);
-  }
+  if (row.embedding == nullptr) TESSERA_TRY_STATUS(check_token(row.token, engine_.model.spec.vocab_size));
   if (row.embedding == nullptr && options_.first_layer != 0) {
     return make_error(ErrorCode::invalid_argument, "rows that enter at layer {} must be embeddings", options_.first_layer);
   }

@@ -2,6 +2,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "core/token_error.hpp"
 #include "engine/run/append.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/states.hpp"
@@ -45,9 +46,7 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
 Status Session::add_pending(Token token) noexcept {
   return change(state_, [&]() -> Status {
     State& s = *state_;
-    if (token < 0 || static_cast<std::size_t>(token) >= s.vocab()) {
-      return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token, s.vocab());
-    }
+    TESSERA_TRY_STATUS(detail::check_token(token, s.vocab()));
     if (s.tokens.size() > s.kv.capacity()) {
       return make_error(ErrorCode::cache_full,
                         "the context of {} tokens is full, and one more is pending already; truncate the session, or make "

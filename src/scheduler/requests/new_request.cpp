@@ -8,6 +8,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "core/token_error.hpp"
 #include "scheduler/step/drops.hpp"
 
 namespace tessera::detail {
@@ -42,11 +43,7 @@ Status check_beams(const Setup& setup, const Request& request, std::size_t token
 Status check(const Setup& setup, const Request& request) {
   if (request.session && request.session->context() == 0) return empty_handle("Session");
   const ModelSpec& spec = setup.engine.spec();
-  for (const Token token : request.prompt) {
-    if (token < 0 || static_cast<std::uint32_t>(token) >= spec.vocab_size) {
-      return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token, spec.vocab_size);
-    }
-  }
+  for (const Token token : request.prompt) TESSERA_TRY_STATUS(detail::check_token(token, spec.vocab_size));
   if (request.session) {
     const Changing use(*view_of(state_of(*request.session)).use);  // error: a Generation or another thread uses the session
     TESSERA_TRY_STATUS(use.status());
