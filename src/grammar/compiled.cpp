@@ -136,12 +136,12 @@ Result<TextCheck> CompiledGrammar::check(std::string_view text) const noexcept {
     if (state_ == nullptr) return detail::empty_handle("CompiledGrammar");
     const auto cache = state_->warm_cache();
     const std::scoped_lock hold(cache->lock);
-    Machine& machine = cache->machine;
-    std::uint32_t state = Machine::kStart;
+    grammar::Machine& machine = cache->machine;
+    std::uint32_t state = grammar::Machine::kStart;
     for (std::size_t i = 0; i < text.size(); ++i) {
       machine.begin_operation();
       const std::uint32_t next = machine.next(state, static_cast<unsigned char>(text[i]));
-      if (next == Machine::kDead) return TextCheck{false, i, describe(machine.following(state), machine.accepts(state))};
+      if (next == grammar::Machine::kDead) return TextCheck{false, i, describe(machine.following(state), machine.accepts(state))};
       state = next;
     }
     if (machine.accepts(state)) return TextCheck{true, text.size(), {}};

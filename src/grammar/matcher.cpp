@@ -19,15 +19,15 @@ bool is_end(const TokenTrie& tokens, Token token) {
 }
 
 // Returns the state behind a token; kDead if the token may not come.
-std::uint32_t advance(Machine& machine, std::uint32_t state, Token token, const GrammarVocabulary& vocabulary) {
+std::uint32_t state_after(grammar::Machine& machine, std::uint32_t state, Token token, const GrammarVocabulary& vocabulary) {
   if (is_end(vocabulary.state()->trie, token)) {
-    return state == kEnded || machine.accepts(state) ? kEnded : Machine::kDead;
+    return state == kEnded || machine.accepts(state) ? kEnded : grammar::Machine::kDead;
   }
   const std::string_view bytes = vocabulary.bytes(token);
-  if (bytes.empty() || state == kEnded) return Machine::kDead;
+  if (bytes.empty() || state == kEnded) return grammar::Machine::kDead;
   for (const char c : bytes) {
     state = machine.next(state, static_cast<unsigned char>(c));
-    if (state == Machine::kDead) break;
+    if (state == grammar::Machine::kDead) break;
   }
   return state;
 }
@@ -35,7 +35,7 @@ std::uint32_t advance(Machine& machine, std::uint32_t state, Token token, const 
 }  // namespace
 
 Matcher::Matcher(std::shared_ptr<const Compiled> grammar, std::shared_ptr<MaskCache> cache)
-    : grammar_(std::move(grammar)), cache_(std::move(cache)), states_{Machine::kStart} {}
+    : grammar_(std::move(grammar)), cache_(std::move(cache)), states_{grammar::Machine::kStart} {}
 
 Status Matcher::status() const noexcept {
   if (grammar_ == nullptr) return detail::empty_handle("Matcher");
@@ -75,8 +75,8 @@ Status Matcher::accept(Token token) noexcept {
     TESSERA_TRY_STATUS(status());
     const std::scoped_lock hold(cache_->lock);
     cache_->machine.begin_operation();
-    const std::uint32_t next = advance(cache_->machine, states_.back(), token, grammar_->vocabulary);
-    if (next == Machine::kDead) {
+    const std::uint32_t next = state_after(cache_->machine, states_.back(), token, grammar_->vocabulary);
+    if (next == grammar::Machine::kDead) {
       return detail::make_error(ErrorCode::invalid_argument, "the grammar does not allow token {} after {} tokens", token,
                                 accepted());
     }
@@ -101,8 +101,8 @@ Result<std::size_t> Matcher::check(std::span<const Token> draft) noexcept {
     std::uint32_t state = states_.back();
     for (std::size_t i = 0; i < draft.size(); ++i) {
       cache_->machine.begin_operation();
-      state = advance(cache_->machine, state, draft[i], grammar_->vocabulary);
-      if (state == Machine::kDead) return i;
+      state = state_after(cache_->machine, state, draft[i], grammar_->vocabulary);
+      if (state == grammar::Machine::kDead) return i;
     }
     return draft.size();
   });

@@ -29,7 +29,7 @@ using namespace detail;
 
 namespace {
 
-constexpr std::size_t kLongestText = std::size_t{1} << 30;  // positions are 32 bits
+constexpr std::size_t kLongestInput = std::size_t{1} << 30;  // positions are 32 bits
 
 std::optional<Token> token_or_none(std::uint32_t id) noexcept {
   if (id == kNoToken) return std::nullopt;
@@ -148,9 +148,9 @@ std::uint64_t Tokenizer::memory_bytes() const noexcept {
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOptions options) const noexcept {
   return guard([&]() -> Result<std::vector<Token>> {
     if (state_ == nullptr) return no_tokenizer_error();
-    if (text.size() > kLongestText) {
+    if (text.size() > kLongestInput) {
       return make_error(ErrorCode::invalid_argument, "a text of {} bytes; at most {} are encoded at once", text.size(),
-                        kLongestText);
+                        kLongestInput);
     }
     const std::uint32_t bos = state_->vocabulary.bos(), eos = state_->vocabulary.eos();
     if (options.bos == Bos::always && bos == kNoToken) {

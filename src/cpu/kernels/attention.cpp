@@ -10,6 +10,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace attention {
 namespace {
 
 constexpr std::size_t kQueries = 128;
@@ -233,8 +234,10 @@ void attend_as_suits(const AttendJob& job) noexcept {
 }
 
 }  // namespace
+}  // namespace attention
 
 void add_attention(Kernels& kernels) noexcept {
+  using namespace attention;
   constexpr const char *chains = "chains over key chunks of 256", *pairs = "pair chains over key chunks of 256";
   const auto add = [&](Family family, KvType type, void (*run)(const AttendJob&) noexcept, const char* name) {
     kernels.attend(family, type) = {run, name, kQueries};

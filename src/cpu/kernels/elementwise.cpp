@@ -5,6 +5,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace elementwise {
 namespace {
 
 TESSERA_INLINE float tree_sum(float (&lanes)[16]) {
@@ -149,8 +150,10 @@ void activate_gated(const float* gate, const float* up, std::size_t n, float* ou
 }
 
 }  // namespace
+}  // namespace elementwise
 
 void add_elementwise(Kernels& kernels) noexcept {
+  using namespace elementwise;
   kernels.elementwise = {
       .rms_norm = rms_norm,
       .layer_norm = layer_norm,

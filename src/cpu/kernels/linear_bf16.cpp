@@ -8,6 +8,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace linear_bf16 {
 namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : 2;
@@ -230,8 +231,10 @@ void add(Kernels& kernels, Family family) noexcept {
 }
 
 }  // namespace
+}  // namespace linear_bf16
 
 void add_linear_bf16(Kernels& kernels) noexcept {
+  using namespace linear_bf16;
   add<PackedForm::bf16>(kernels, Family::bf16);
   LinearPair& bf16 = kernels.product(Family::bf16, PackedForm::bf16);
   bf16.few = {.run = few_rows, .name = "bf16 chains, streamed", .max_rows = 4 * kFewRows};

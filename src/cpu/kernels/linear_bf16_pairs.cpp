@@ -8,6 +8,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512BF16__)
 
+namespace linear_bf16_pairs {
 namespace {
 
 constexpr std::size_t kRows = 8, kPanels = 2;   // rows and panels of a tile, at most
@@ -56,8 +57,10 @@ void all_rows(const LinearJob& job) noexcept {
 }
 
 }  // namespace
+}  // namespace linear_bf16_pairs
 
 void add_linear_bf16_pairs(Kernels& kernels) noexcept {
+  using namespace linear_bf16_pairs;
   if (!pairs_are_as_written()) return;
   kernels.product(Family::bf16_pairs, PackedForm::bf16).few = {
       .run = all_rows, .name = "bf16 pairs, streamed", .max_rows = kMostRows, .panels = kPanels};

@@ -7,6 +7,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace linear_f32 {
 namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
@@ -229,8 +230,10 @@ void add(Kernels& kernels) noexcept {
 }
 
 }  // namespace
+}  // namespace linear_f32
 
 void add_linear_f32(Kernels& kernels) noexcept {
+  using namespace linear_f32;
   add<PackedForm::f32>(kernels);
   add<PackedForm::f16>(kernels);
   add<PackedForm::bf16>(kernels);

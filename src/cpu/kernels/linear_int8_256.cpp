@@ -7,6 +7,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace linear_int8_256 {
 namespace {
 
 // Rows of a tile that multiplies one panel as it streams, and panels and rows of a tile that multiplies unpacked weights. The registers
@@ -268,8 +269,10 @@ void add(Kernels& kernels) noexcept {
 }
 
 }  // namespace
+}  // namespace linear_int8_256
 
 void add_linear_int8_256(Kernels& kernels) noexcept {
+  using namespace linear_int8_256;
   add<PackedForm::block256_4>(kernels);
   add<PackedForm::block256_5>(kernels);
   add<PackedForm::block256_6>(kernels);

@@ -10,6 +10,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace linear_int8_32 {
 namespace {
 
 // Rows of a tile that multiplies one panel as it streams, and panels of a tile that multiplies unpacked weights. The registers limit them.
@@ -200,8 +201,10 @@ void add(Kernels& kernels) noexcept {
 }
 
 }  // namespace
+}  // namespace linear_int8_32
 
 void add_linear_int8_32(Kernels& kernels) noexcept {
+  using namespace linear_int8_32;
   add<PackedForm::block32_4>(kernels);
   add<PackedForm::block32_4_min>(kernels);
   add<PackedForm::block32_5>(kernels);

@@ -11,6 +11,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace linear_kept {
 namespace {
 
 constexpr std::size_t kTileRows = kRegisters == 1 ? 6 : 2;  // rows that are multiplied at once, limited by the registers
@@ -218,8 +219,10 @@ void add(Kernels& kernels) noexcept {
 }
 
 }  // namespace
+}  // namespace linear_kept
 
 void add_linear_kept(Kernels& kernels) noexcept {
+  using namespace linear_kept;
   add<PackedForm::kept_iq4_nl>(kernels);
   add<PackedForm::kept_mxfp4>(kernels);
   add<PackedForm::kept_nvfp4>(kernels);

@@ -5,6 +5,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace prepare {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;
@@ -147,8 +148,10 @@ void prepare_bf16x2(const float* x, std::size_t n, std::byte* out, std::size_t g
 }
 
 }  // namespace
+}  // namespace prepare
 
 void add_preparation(Kernels& kernels) noexcept {
+  using namespace prepare;
   const auto set = [&kernels](InputForm form, PrepareFn run) { kernels.prepare[static_cast<std::size_t>(form)] = run; };
   set(InputForm::f32, prepare_f32);
   set(InputForm::int8x32, prepare_int8x32);

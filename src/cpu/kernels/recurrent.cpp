@@ -5,6 +5,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace recurrent {
 namespace {
 
 constexpr std::size_t kChains = 4;
@@ -67,8 +68,10 @@ void convolve(const ConvolutionJob& job) noexcept {
 }
 
 }  // namespace
+}  // namespace recurrent
 
 void add_recurrent(Kernels& kernels) noexcept {
+  using namespace recurrent;
   kernels.recurrent = {.convolve = convolve, .delta_rule = delta_rule, .scan = scan};
 }
 

@@ -35,7 +35,7 @@ KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
 
 namespace {
 
-TokenBudget resolve(const TokenBudget& budget, const TokenBudget& base) noexcept {
+TokenBudget resolve_budget(const TokenBudget& budget, const TokenBudget& base) noexcept {
   TokenBudget resolved = budget.tokens == 0 ? base : budget;
   if (resolved.tokens == 0 || resolved.tokens == kNoTokenBudget) return {};
   if (resolved.recent != 0) return resolved;
@@ -57,7 +57,7 @@ WideLayers wide_layers(const KvOptions& options) noexcept {
 
 KvOptions resolve(const KvOptions& options, const KvOptions& base) {
   const bool has_types = options.dtype != DType::automatic || options.wide.dtype != DType::automatic;
-  const TokenBudget budget = resolve(options.budget, base.budget);
+  const TokenBudget budget = resolve_budget(options.budget, base.budget);
   const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows must vote, so be computed
   const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
   KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
@@ -112,7 +112,7 @@ namespace {
 
 // Gives the layers at both ends the type `wide.dtype`. A layer that reads another layer's keys and values gets that layer's type. Error:
 // invalid_argument, fewer layers keep keys and values than are to be wide.
-Status widen(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
+Status set_wide_layers(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
   const auto n = static_cast<std::uint64_t>(std::ranges::count_if(layers, keeps));
@@ -148,7 +148,7 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
     layers.back() = layers[of];
     if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
   }
-  TESSERA_TRY_STATUS(widen(layers, resolved.wide));
+  TESSERA_TRY_STATUS(set_wide_layers(layers, resolved.wide));
   for (const LayerSpec& head : spec.draft_heads.layers) layers.push_back(needs_of(spec, head));
   if (spec.has_draft_heads()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // hidden_layer()
   return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);

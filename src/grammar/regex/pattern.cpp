@@ -16,7 +16,7 @@ constexpr unsigned kBegin = 1, kEnd = 2, kInner = 4, kVariants = 8;
 // variant[kInner] only if some text is before the part, variant[kEnd] only if no text follows. Indices are sums of these
 // flags, but never of kBegin and kInner, which exclude each other. Only a lookahead with `^` inside makes variants with kInner. Lookaheads
 // in groups are refused, so a group has no such variants.
-struct Piece {
+struct PatternPart {
   std::array<Regex, kVariants> variant{};  // RegexStore::kEmpty is 0
 
   [[nodiscard]] bool anchored() const noexcept {
@@ -25,12 +25,12 @@ struct Piece {
 };
 static_assert(RegexStore::kEmpty == 0);
 
-Piece only(unsigned flags, Regex r) {
-  Piece out;
+PatternPart only(unsigned flags, Regex r) {
+  PatternPart out;
   out.variant[flags] = r;
   return out;
 }
-Piece plain(Regex r) { return only(0, r); }
+PatternPart plain(Regex r) { return only(0, r); }
 
 constexpr bool possible(unsigned flags) noexcept { return (flags & (kBegin | kInner)) != (kBegin | kInner); }
 
@@ -41,8 +41,8 @@ struct Parts {
   void add(unsigned flags, Regex r) {
     if (r != RegexStore::kEmpty && possible(flags)) of[flags].push_back(r);
   }
-  [[nodiscard]] Piece joined(RegexStore& store) const {
-    Piece out;
+  [[nodiscard]] PatternPart joined(RegexStore& store) const {
+    PatternPart out;
     for (unsigned f = 0; f < kVariants; ++f) out.variant[f] = store.alternative(of[f]);
     return out;
   }
@@ -54,7 +54,7 @@ class PatternParser {
       : store_(store), text_(text), options_(options), any_(store.star(store.character(any_char(), options.spelling))) {}
 
   Regex parse() {
-    const Piece piece = alternatives(0);
+    const PatternPart piece = alternatives(0);
     if (at_ < text_.size()) pattern_error(at_, "a closing parenthesis without its opening one");
     const bool search = options_.match == PatternOptions::Match::search;
     std::vector<Regex> parts;
@@ -79,19 +79,19 @@ class PatternParser {
     return true;
   }
 
-  Piece alternatives(unsigned depth) {
+  PatternPart alternatives(unsigned depth) {
     if (depth > kDeepest) pattern_error(at_, "groups are nested too deeply");
     Parts parts;
     do {
-      const Piece piece = sequence(depth);
+      const PatternPart piece = sequence(depth);
       for (unsigned f = 0; f < kVariants; ++f) parts.add(f, piece.variant[f]);
     } while (take("|"));
     return parts.joined(store_);
   }
 
-  Piece sequence(unsigned depth) {
+  PatternPart sequence(unsigned depth) {
     struct Part {
-      Piece piece;
+      PatternPart piece;
       int look = 0;  // 1: lookahead, -1: negative lookahead
     };
     std::vector<Part> parts;
@@ -101,21 +101,21 @@ class PatternParser {
         const int look = text_[at_ + 2] == '=' ? 1 : -1;
         at_ += 3;
         if (depth > 0) pattern_error(start, "lookahead inside a group is not supported", ErrorCode::unsupported);
-        const Piece inside = alternatives(depth + 1);
+        const PatternPart inside = alternatives(depth + 1);
         if (!take(")")) pattern_error(start, "a group without its closing parenthesis");
         parts.push_back({inside, look});
         continue;
       }
       parts.push_back({quantified(depth)});
     }
-    Piece out = plain(RegexStore::kEpsilon);
+    PatternPart out = plain(RegexStore::kEpsilon);
     for (std::size_t i = parts.size(); i-- > 0;) {
       out = parts[i].look == 0 ? join(parts[i].piece, out) : looked(parts[i].piece, parts[i].look, out);
     }
     return out;
   }
 
-  Piece join(const Piece& a, const Piece& b) {
+  PatternPart join(const PatternPart& a, const PatternPart& b) {
     Parts parts;
     const auto empty_text_of = [&](Regex r) { return store_.nullable(r) ? RegexStore::kEpsilon : RegexStore::kEmpty; };
     for (unsigned i = 0; i < kVariants; ++i) {
@@ -136,7 +136,7 @@ class PatternParser {
 
   // Returns the texts of `rest` that also begin, or do not begin, with a text of `inside`. At the text's beginning `^` inside holds too, so
   // there are variants for both cases.
-  Piece looked(const Piece& inside, int look, const Piece& rest) {
+  PatternPart looked(const PatternPart& inside, int look, const PatternPart& rest) {
     const bool search = options_.match == PatternOptions::Match::search;
     const auto ahead_of = [&](unsigned place) {
       return store_.alternative(store_.concat(inside.variant[place], any_), inside.variant[place | kEnd]);
@@ -161,9 +161,9 @@ class PatternParser {
     return parts.joined(store_);
   }
 
-  Piece quantified(unsigned depth) {
+  PatternPart quantified(unsigned depth) {
     const std::size_t start = at_;
-    Piece piece = atom(depth);
+    PatternPart piece = atom(depth);
     for (bool first = true;; first = false) {
       const std::size_t quantifier_at = at_;
       std::uint32_t min = 0, max = kUnlimited;
@@ -182,15 +182,15 @@ class PatternParser {
     }
   }
 
-  Piece repeat(const Piece& piece, std::uint32_t min, std::uint32_t max, std::size_t start) {
+  PatternPart repeat(const PatternPart& piece, std::uint32_t min, std::uint32_t max, std::size_t start) {
     if (!piece.anchored()) return plain(store_.repeat(piece.variant[0], min, max));
     if (min > 1 || (max != 1 && max != kUnlimited)) {
       pattern_error(start, "a counted repetition of an anchor is not supported", ErrorCode::unsupported);
     }
-    Piece out = piece;
+    PatternPart out = piece;
     if (max == kUnlimited) {  // the first one may ask for the beginning, the last one for the end
       const Regex inner = store_.star(piece.variant[0]);
-      Piece any = plain(inner);
+      PatternPart any = plain(inner);
       any.variant[kBegin] = store_.concat(piece.variant[kBegin], inner);
       any.variant[kEnd] = store_.concat(inner, piece.variant[kEnd]);
       any.variant[kBegin | kEnd] = store_.alternative(
@@ -230,7 +230,7 @@ class PatternParser {
     return true;
   }
 
-  Piece atom(unsigned depth) {
+  PatternPart atom(unsigned depth) {
     const std::size_t start = at_;
     const std::uint32_t c = next_character(text_, at_);
     switch (c) {
@@ -258,7 +258,7 @@ class PatternParser {
           if (end == std::string_view::npos) pattern_error(start, "a group's name does not end");
           at_ = end + 1;
         }
-        const Piece inside = alternatives(depth + 1);
+        const PatternPart inside = alternatives(depth + 1);
         if (!take(")")) pattern_error(start, "a group without its closing parenthesis");
         return inside;
       }
@@ -267,7 +267,7 @@ class PatternParser {
     }
   }
 
-  Piece characters(CharSet set) {
+  PatternPart characters(CharSet set) {
     if (options_.letters == PatternOptions::Case::ignore) {
       const CharSet upper = intersect(set, {{'A', 'Z'}}), lower = intersect(set, {{'a', 'z'}});
       for (const CharRange& r : upper) set.push_back({r.low + 32, r.high + 32});

@@ -5,21 +5,21 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::uint64_t kPlainFirst = 3, kPlainAgain = 48;  // steps without drafts, for each width: the first 3, then one in 48
-constexpr double kMayLose = 0.01;                           // share of the time that drafts may lose
-constexpr double kMemory = 0.998;                           // weight that earlier steps keep at each step
+constexpr std::uint64_t kLedgerPlainFirst = 3, kLedgerPlainAgain = 48;  // steps without drafts, for each width: the first 3, then one in 48
+constexpr double kLedgerMayLose = 0.01;                           // share of the time that drafts may lose
+constexpr double kLedgerMemory = 0.998;                           // weight that earlier steps keep at each step
 
 }  // namespace
 
 bool DraftLedger::may_draft(std::size_t rows) noexcept {
   const std::uint64_t turn = turns_[std::min(rows, turns_.size() - 1)]++;
-  if (turn < kPlainFirst || turn % kPlainAgain == 0) return false;
-  return lost_ <= kMayLose * spent_;
+  if (turn < kLedgerPlainFirst || turn % kLedgerPlainAgain == 0) return false;
+  return lost_ <= kLedgerMayLose * spent_;
 }
 
 void DraftLedger::observe(const Step& step) noexcept {
-  spent_ = kMemory * spent_ + step.seconds;
-  lost_ = kMemory * lost_ + step.seconds - step.without;
+  spent_ = kLedgerMemory * spent_ + step.seconds;
+  lost_ = kLedgerMemory * lost_ + step.seconds - step.without;
 }
 
 }  // namespace tessera::detail

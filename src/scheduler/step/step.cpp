@@ -18,7 +18,7 @@ using Lock = std::unique_lock<std::mutex>;
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoWake = std::numeric_limits<double>::infinity();
 constexpr double kRetry = 0.01;  // seconds until a step looks again for pages that sessions of the host have
 
 }  // namespace
@@ -116,7 +116,7 @@ void Scheduler::State::apply_wishes() {
 // Predicts the seconds until the present queue has been computed, and the seconds of a token.
 detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const CostModel& costs = learnt_.costs;
-  detail::Inbox::Outlook expected{.wake_time = kNever};
+  detail::Inbox::Outlook expected{.wake_time = kNoWake};
   const auto plans = planning_.running();
   std::uint64_t rows = requests_.waiting().rows(), drawing = 0;
   for (const PlannedRequest& one : plans) {

@@ -6,6 +6,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace attention {
 namespace {
 
 constexpr std::size_t kQueries = 128;
@@ -95,8 +96,10 @@ void attend(const AttendJob& job) noexcept {
 }
 
 }  // namespace
+}  // namespace attention
 
 void add_attention(Kernels& kernels) noexcept {
+  using namespace attention;
   kernels.attend(Family::bf16x3, KvType::f16) = {attend<TileProduct<2>, HeldF16>, "tiles over key chunks of 256, thrice", kQueries};
   kernels.attend(Family::bf16, KvType::f16) = {attend<TileProduct<1>, HeldF16Rounded>, "tiles over key chunks of 256", kQueries};
   kernels.attend(Family::bf16, KvType::bf16) = {attend<TileProduct<1>, HeldBF16>, "tiles over key chunks of 256", kQueries};

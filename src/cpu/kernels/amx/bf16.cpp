@@ -4,6 +4,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace bf16 {
 namespace {
 
 void linear(const LinearJob& job) noexcept {
@@ -13,8 +14,10 @@ void linear(const LinearJob& job) noexcept {
 }
 
 }  // namespace
+}  // namespace bf16
 
 void add_bf16(Kernels& kernels) noexcept {
+  using namespace bf16;
   add_bf16<1>(kernels, Family::bf16, PackedForm::bf16, linear, "tiles of bf16");
 }
 

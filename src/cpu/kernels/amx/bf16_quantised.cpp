@@ -6,6 +6,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace bf16_quantised {
 namespace {
 
 // Decodes four k of 16 outputs into two rows of a bf16 tile. `q`: the integers, a lane an output, a byte a k. value(integers) returns
@@ -77,8 +78,10 @@ void add_all(Kernels& kernels) noexcept {
 }
 
 }  // namespace
+}  // namespace bf16_quantised
 
 void add_bf16_quantised(Kernels& kernels) noexcept {
+  using namespace bf16_quantised;
   add_all<PackedForm::block32_4, PackedForm::block32_4_min, PackedForm::block32_5, PackedForm::block32_5_min,
           PackedForm::block32_8, PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6>(kernels);
 }

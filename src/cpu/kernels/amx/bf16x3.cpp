@@ -5,6 +5,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace bf16x3 {
 namespace {
 
 // Splits two k of 16 outputs, which are half of an f16 panel, into a row of the high tile and a row of the low tile.
@@ -31,8 +32,10 @@ void linear(const LinearJob& job) noexcept {
 }
 
 }  // namespace
+}  // namespace bf16x3
 
 void add_bf16x3(Kernels& kernels) noexcept {
+  using namespace bf16x3;
   add_bf16<2>(kernels, Family::bf16x3, PackedForm::f16, linear, "tiles of bf16, f16 as two", 3);  // 3 rows: not measured against vectors
 }
 

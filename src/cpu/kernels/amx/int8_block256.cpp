@@ -11,6 +11,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace int8_block256 {
 namespace {
 
 constexpr std::size_t kChunk = 2;             // superblocks unpacked at a time: 18 KB of B tiles, which stay in L1
@@ -297,8 +298,10 @@ void add(Kernels& kernels) noexcept {
 }
 
 }  // namespace
+}  // namespace int8_block256
 
 void add_int8_block256(Kernels& kernels) noexcept {
+  using namespace int8_block256;
   add<PackedForm::block256_4>(kernels);
   add<PackedForm::block256_5>(kernels);
   add<PackedForm::block256_6>(kernels);

@@ -16,6 +16,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
+namespace int8_block32 {
 namespace {
 
 constexpr std::size_t kPair = 2;    // panels that are multiplied at a time
@@ -333,8 +334,10 @@ void add(Kernels& kernels) noexcept {
 }
 
 }  // namespace
+}  // namespace int8_block32
 
 void add_int8_block32(Kernels& kernels) noexcept {
+  using namespace int8_block32;
   add<PackedForm::block32_4>(kernels);
   add<PackedForm::block32_4_min>(kernels);
   add<PackedForm::block32_5>(kernels);
