@@ -30,6 +30,7 @@ function(tessera_library_flags target)
     set(script ${PROJECT_SOURCE_DIR}/cmake/tessera.map)
     set(exports ${PROJECT_BINARY_DIR}/exports.hpp)
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.hpp)
+    list(REMOVE_ITEM headers tessera/eigen.hpp)  # templates alone, over the application's Eigen
     list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
     list(JOIN headers "" headers)
     file(CONFIGURE OUTPUT ${exports} @ONLY

@@ -1,0 +1,136 @@
+// Views of the library's numbers as Eigen expressions, without a copy: logits, vectors of rows, keys and values, and a sampler's stage over
+// an Eigen array. Header only, and in no other header: Eigen (3.3 or newer) is the application's own, and the library does not use it.
+//
+//   auto logits = session->append(tokens);
+//   if (logits) std::printf("%g\n", static_cast<double>(tessera::eigen::matrix(*logits).row(0).maxCoeff()));
+//   auto softer = tessera::eigen::stage([](auto logits) { logits /= 2.0f; });
+//   auto sampler = tessera::sampling::chain().stage(softer).seed(1).build();
+//
+// A view is valid for as long as what it was made of: logits until the next call on their session, keys and values until their cache is
+// next changed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <Eigen/Core>
+
+#include <tessera/batch.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/extend/kv/kv_view.hpp>
+#include <tessera/extend/sampling/stage.hpp>
+#include <tessera/session.hpp>
+
+namespace tessera::eigen {
+
+using Vector = Eigen::Map<const Eigen::VectorXf>;
+using Matrix = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
+using Array = Eigen::Map<Eigen::ArrayXf>;
+
+// Returns a column vector of the numbers: Session::logits(), Outputs::row(), an embedding.
+[[nodiscard]] inline Vector vector(std::span<const float> values) noexcept {
+  return {values.data(), static_cast<Eigen::Index>(values.size())};
+}
+
+// Returns logits as a matrix  [rows, vocab].
+[[nodiscard]] inline Matrix matrix(const Logits& logits) noexcept {
+  return {logits.values.data(), static_cast<Eigen::Index>(logits.rows()), static_cast<Eigen::Index>(logits.vocab)};
+}
+
+// Returns numbers that stand in rows of `columns` as a matrix  [rows, columns]. Precondition: columns > 0. A rest is left out.
+[[nodiscard]] inline Matrix matrix(std::span<const float> values, std::size_t columns) noexcept {
+  return {values.data(), static_cast<Eigen::Index>(values.size() / columns), static_cast<Eigen::Index>(columns)};
+}
+
+// How a KV type is stored for Eigen: its scalar, and the number of neighbours that a kernel multiplies as a group (src/kv/block.hpp). INT8,
+// FP8 and INT4 have scales, so no view of them holds the model's numbers: decode them by kv::decode() (extend/kv/records.hpp).
+template <class Scalar>
+struct KvScalar;
+template <>
+struct KvScalar<float> {
+  static constexpr DType dtype = DType::f32;
+  static constexpr Eigen::Index group = 1;
+};
+template <>
+struct KvScalar<Eigen::half> {
+  static constexpr DType dtype = DType::f16;
+  static constexpr Eigen::Index group = 2;
+};
+template <>
+struct KvScalar<Eigen::bfloat16> {
+  static constexpr DType dtype = DType::bf16;
+  static constexpr Eigen::Index group = 2;
+};
+
+template <class Scalar>
+using KvMatrix = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+
+// Returns one head's keys in a page of a layer, with rows for tokens and columns for dimensions: dimensions `member`,
+// member + group, member + 2 * group, ... of each key  [page_tokens, dimensions / group]. For float, whose group is 1, these are the whole
+// keys. For the types of 16 bits `member` 0 gives the even dimensions and 1 the odd ones, because pairs of dimensions stand side by side.
+// Rows of tokens that are not computed yet hold any numbers. Empty: the layer has another type or no keys, the page was given back, or
+// `member` is not below the group.
+template <class Scalar>
+[[nodiscard]] KvMatrix<Scalar> keys(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
+  constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;
+  const auto tokens = static_cast<Eigen::Index>(layer.page_tokens), dims = static_cast<Eigen::Index>(layer.layout->shape.key_dim);
+  const bool there = layer.dtype == KvScalar<Scalar>::dtype && member < static_cast<std::size_t>(kGroup) && dims > 0 &&
+                     layer.pages[page] != nullptr;
+  const Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic> strides(tokens * kGroup, kGroup);  // from dimension to dimension, token to token
+  if (!there) return {nullptr, 0, 0, strides};
+  const auto* block = reinterpret_cast<const Scalar*>(layer.k_block(kv_head, page));
+  const auto m = static_cast<Eigen::Index>(member);
+  return {block + member, tokens, (dims - m + kGroup - 1) / kGroup, strides};
+}
+
+// Returns one head's values in a page of a layer, with rows for dimensions and columns for tokens: tokens `member`, member + group,
+// member + 2 * group, ... of the page  [value_dim, page_tokens / group]. For float these are all tokens. Here tokens stand in pairs, not
+// dimensions. Empty: as for keys(), and in layers whose values lie in their keys (latent attention).
+template <class Scalar>
+[[nodiscard]] KvMatrix<Scalar> values(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
+  constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;
+  const auto tokens = static_cast<Eigen::Index>(layer.page_tokens);
+  const auto dims = static_cast<Eigen::Index>(layer.layout->shape.own_value_dim());
+  const bool there = layer.dtype == KvScalar<Scalar>::dtype && member < static_cast<std::size_t>(kGroup) && dims > 0 &&
+                     layer.pages[page] != nullptr;
+  const Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic> strides(dims * kGroup, kGroup);  // from pair to pair, dimension to dimension
+  if (!there) return {nullptr, 0, 0, strides};
+  const auto* block = reinterpret_cast<const Scalar*>(layer.v_block(kv_head, page));
+  return {block + member, dims, tokens / kGroup, strides};
+}
+
+// A sampler's stage (extend/sampling/stage.hpp) made of a function of the logits: function(logits), or function(logits, tokens, context).
+// `logits` is an Array that the function changes in place: -infinity removes a candidate. tokens[i] is the token of logits[i]; a stage in
+// front of all others sees the whole vocabulary in its order. The function must be copyable, and may throw (callback_failed).
+template <class Function>
+class LogitStage {
+ public:
+  static constexpr std::string_view kName = "Eigen stage";
+
+  explicit LogitStage(Function function) : function_(std::move(function)) {}
+
+  void operator()(sampling::Candidates& candidates, const sampling::Context& context) {
+    const std::span<float> logits = candidates.change_logits();
+    const Array array(logits.data(), static_cast<Eigen::Index>(logits.size()));
+    if constexpr (std::is_invocable_v<Function&, Array, std::span<const Token>, const sampling::Context&>) {
+      function_(array, candidates.tokens(), context);
+    } else {
+      function_(array);
+    }
+  }
+
+ private:
+  Function function_;
+};
+
+// Makes a stage for sampling::Chain::stage().
+template <class Function>
+[[nodiscard]] LogitStage<std::decay_t<Function>> stage(Function&& function) {
+  return LogitStage<std::decay_t<Function>>(std::forward<Function>(function));
+}
+
+}  // namespace tessera::eigen
