@@ -1,5 +1,6 @@
-// Exceptions of the host's callbacks, with the callback's name. Code that cannot return an error calls a callback by call_host();
-// the next guard() makes an error of the exception that names the callback, so it does not look like a defect of the library.
+// Errors for exceptions that a callback of the host (the program that uses the library) throws. Code that cannot return an error runs a
+// callback by call_host(), which turns its exception into CallbackFailed, with the callback's name. The next guard() up the stack returns
+// that as an error. So the error names the callback and does not look like a defect of the library.
 #pragma once
 
 #include <exception>
@@ -22,8 +23,8 @@ class CallbackFailed : public std::exception {
   std::string text_;
 };
 
-// Runs a callback of the host. `name`: the name by which the host knows it, "SchedulerOptions::clock". Throws CallbackFailed if the
-// callback throws. Exception: bad_alloc is passed on.
+// Runs a callback of the host. `name`: the callback's name in the public API, for example "SchedulerOptions::clock". Throws CallbackFailed
+// if the callback throws. Exception: bad_alloc is passed on.
 template <class Fn>
 decltype(auto) call_host(std::string_view name, Fn&& fn) {
   try {

@@ -1,5 +1,5 @@
-// Results of functions of an empty handle. A handle is empty when it was default-constructed, when it was moved from, and when
-// it is the value of a failed Result (docs/headers.md).
+// Return values of functions that are called on an empty handle. A handle is empty when it was default-constructed, when it was moved from,
+// and when it is the value of a failed Result (docs/headers.md).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-// Returns the error of functions that return a Result, for an empty handle of class `name`, also as an argument.
+// Returns the error with which a function fails that is called on an empty handle of class `name`, or gets one as an argument.
 inline Error empty_handle(const char* name) noexcept {
   return make_error(ErrorCode::invalid_state,
                     "this {} is empty: it was default-constructed or moved from, or it is the value of a failed Result; test the "
@@ -23,8 +23,8 @@ inline Error no_tokenizer_error() noexcept {
   return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give token ids");
 }
 
-// Returns a reference to a T{}, for functions of an empty handle that return a reference. The T{} is made at the first use, on any thread,
-// and never destroyed.
+// Returns a reference to a T{}. Functions that return a reference return this one if their handle is empty. The T{} is made at the first
+// use, on any thread, and never destroyed.
 template <class T>
 const T& empty_value() noexcept {
   static_assert(std::is_nothrow_default_constructible_v<T>);

@@ -26,7 +26,7 @@ inline Error suspended_error() noexcept {
   return make_error(ErrorCode::invalid_state, "the session is suspended: resume() it first");
 }
 
-// Returns the error for a device, or its Memory, that failed. `what`: the operation that failed.
+// Returns the error for a failed operation of a compute device or of its memory. `what`: the operation.
 inline Error device_error(const char* what) noexcept {
   return make_error(ErrorCode::device_error,
                     "the device failed at {}; if it goes on failing, end what uses it and load the model again", what);

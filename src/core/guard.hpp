@@ -13,7 +13,7 @@
 
 namespace tessera::detail {
 
-// Returns an error without using memory: Error has this message ready.
+// Returns the error for failed allocations. If there is no memory for the message, Error uses a message that is stored in advance.
 inline Error out_of_memory_error() noexcept { return {ErrorCode::out_of_memory, "out of memory"}; }
 
 // Returns the exception being handled as an error: bad_alloc and length_error as out_of_memory, CallbackFailed as callback_failed,

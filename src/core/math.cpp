@@ -23,7 +23,7 @@ constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 double bits_to_double(std::uint64_t bits) noexcept { return std::bit_cast<double>(bits); }
 double power_of_two(std::int64_t n) noexcept { return bits_to_double(static_cast<std::uint64_t>(n + 1023) << 52); }
 
-// An unevaluated sum high + low with |low| at most half an ulp of high.
+// A number in double-double precision: the sum high + low, which is not rounded to one double. |low| is at most half an ulp of high.
 struct Pair {
   double high;
   double low;
@@ -93,8 +93,9 @@ struct Reduced {
   std::uint64_t quadrant;
 };
 
-// Returns x - n pi/2 as a pair, |x| <= 1e9. pi/2 is split into parts of 33 bits, whose products with n are exact while n has up to
-// 20 bits (|x| up to 1.6e6) (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
+// Returns x - n pi/2 as a pair, where n pi/2 is the multiple of pi/2 nearest to x; |x| <= 1e9. pi/2 is split into parts of 33 bits. Their
+// products with n are exact while n has up to 20 bits (|x| up to 1.6e6) (Cody and Waite, "Software Manual for the Elementary Functions",
+// 1980).
 Reduced reduce(double x) noexcept {
   const double shifted = x * 0x1.45f306dc9c883p-1 + kRound;
   const double n = shifted - kRound;

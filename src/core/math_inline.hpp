@@ -1,8 +1,8 @@
-// The f32 functions of core/math.hpp for loops in kernels: without branches and calls, so that compilers vectorise over them
-// at -O3, and every instruction set gives the scalar's bits. V is float, or a vector type with float's operators and with
-// overloads of the functions below (cpu/kernels/simd/wide.hpp). Include this only in files compiled with -ffp-contract=off (all of
-// ours). The functions are static and without std::bit_cast, so that objects built for different instruction sets share no symbol,
-// and constexpr, so that CUDA kernels can call them.
+// The f32 functions of core/math.hpp for loops in kernels. They have no branches and calls, so that compilers vectorise loops over them at
+// -O3, and vectors of every instruction set give the same bits as scalar code. V is float, or a vector type with float's operators and with
+// overloads of the functions below (cpu/kernels/simd/wide.hpp). Include this only in files compiled with -ffp-contract=off (all of ours).
+// The functions are static and without std::bit_cast, so that objects built for different instruction sets share no symbol, and constexpr,
+// so that CUDA kernels can call them.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ template <class V>
   return if_less(x, -87.25f, 0.0f, times_power_of_two(p, n, shifted));
 }
 
-// |x| < 0.63: x + x^3 P(x^2), near-minimax of degree 5; else 1 - 2 / (e^2|x| + 1).
+// tanh(x). For |x| < 0.63: x + x^3 P(x^2), P a near-minimax polynomial of degree 5. Otherwise: 1 - 2 / (e^2|x| + 1), with x's sign.
 template <class V>
 [[nodiscard, gnu::always_inline]] static constexpr V tanh(V x) noexcept {
   const V t = magnitude(x);
@@ -75,7 +75,8 @@ template <class V>
   return with_sign_of(if_less(t, 0.63f, small, large), x);
 }
 
-// |x| < 0.92: x P(x^2), near-minimax of degree 6; else 1 - e^(-t Q(t)) with t Q(t) = -ln erfc(t), Q of degree 6.
+// erf(x). For |x| < 0.92: x P(x^2), P near-minimax of degree 6. Otherwise: 1 - e^(-t Q(t)) with t Q(t) = -ln erfc(t), Q of degree 6, with
+// x's sign.
 template <class V>
 [[nodiscard, gnu::always_inline]] static constexpr V erf(V x) noexcept {
   const V positive = magnitude(x);

@@ -15,7 +15,7 @@ struct Utf8Step {
   Utf8Kind kind;     // incomplete: well-formed up to the text's end
 };
 
-// Reads the sequence at the start of `text`, which must not be empty.
+// Returns the kind and the size of the sequence at the start of `text`, which must not be empty.
 [[nodiscard]] constexpr Utf8Step utf8_step(std::string_view text) noexcept {
   const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
@@ -33,7 +33,7 @@ struct Utf8Step {
   return {size, Utf8Kind::valid};
 }
 
-// A run of bytes at the start of a text that are all in valid sequences, or all in malformed ones.
+// The longest beginning of a text whose bytes are all in valid sequences, or all in malformed ones.
 struct Utf8Run {
   std::size_t size;
   bool valid;
