@@ -14,8 +14,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Buckets of candidates by the leading bits of their keys: a histogram finds the bucket where a selection ends, and
-// only that bucket is searched.
+// Buckets for the search of the n-th best candidate. Candidates are counted by the leading bits of their 64-bit keys (order.hpp); the
+// counts tell which bucket has the n-th best, and only that bucket's keys are searched.
 constexpr int kShift = 52;
 constexpr std::size_t kBuckets = 4096;
 
@@ -47,8 +47,8 @@ std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
   const std::size_t blocks = (size_ + kBlock - 1) / kBlock;
   std::size_t count = 0;
   if (n <= blocks / 2) {
-    // `bound` is the n-th best of the blocks' best candidates. So at least n candidates are as good as `bound`, and a worse candidate
-    // is not among the n best. Few blocks have a candidate as good as `bound`.
+    // `bound` is the n-th best of the blocks' best candidates. At least n candidates are at least as good as `bound`, so a worse candidate
+    // is not among the n best. Only a few blocks have a candidate that is at least as good, and only these are searched.
     const auto best = keys.last(blocks);  // at the end: the keys written below never reach the entries still to be read
     for (std::size_t block = 0; block < blocks; ++block) {
       const std::size_t begin = block * kBlock;
@@ -81,7 +81,7 @@ std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
   return nth_of(keys.first(count), n);
 }
 
-// Moves the rows whose key is at least `threshold` to the front, and returns their number.
+// Moves the candidates whose key is at least `threshold` to the front, and returns their number.
 std::size_t Candidates::move_kept(std::uint64_t threshold) const noexcept {
   const std::uint32_t least = static_cast<std::uint32_t>(threshold >> 32);
   const std::uint32_t last = static_cast<std::uint32_t>(threshold);  // the token's half of the key, for logits of order `least`

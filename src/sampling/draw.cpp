@@ -7,7 +7,7 @@
 namespace tessera::sampling {
 namespace {
 
-// Draws among n candidates by `probability(i)`, the rounded probability of candidate i.
+// Draws one of n candidates, and returns its index. probability(i) returns the rounded probability of candidate i.
 template <class Probability>
 std::size_t draw_rounded(std::size_t n, double uniform, const Probability& probability) noexcept {
   double total = 0.0;
@@ -30,8 +30,8 @@ std::size_t draw(std::span<const Candidate> distribution, double uniform) noexce
   return draw_rounded(distribution.size(), uniform, [&](std::size_t i) { return distribution[i].probability; });
 }
 
-// Adds weights, so that no probabilities have to be computed. Exception: where rounding could decide otherwise, draw_rounded() adds
-// the probabilities.
+// Finds the token by adding up weights, which saves computing the probabilities. Exception: if rounding could make the sum of probabilities
+// reach its target at another token, draw_rounded() adds up the probabilities instead.
 Token Candidates::draw(double uniform) const noexcept {
   constexpr std::size_t kBlock = 256;
   const auto weights = workspace_.weights.first(rows_);

@@ -1,6 +1,7 @@
-// Candidates::keep_mass(): the smallest set of best candidates whose probabilities reach p, without sorting all. The candidates are
-// counted into bins of equal width between a low and a high logit, and only the bin in which p is reached is looked at again. If
-// there are many candidates, a sample first tells between which logits p is reached: candidates outside of them are only added up.
+// Candidates::keep_mass(): the smallest set of best candidates whose probabilities reach p, without sorting all. The candidates are counted
+// into bins of equal width between a low and a high logit, and only the bin in which p is reached is looked at again. If there are many
+// candidates, a sample of them first gives an estimate of the two logits between which p is reached. Candidates outside of this range are
+// not put into bins; their weights are only added up.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +21,7 @@ constexpr std::size_t kFew = 256;    // candidates that are sorted rather than b
 constexpr float kDeepest = 128.0f;   // exp(-128) adds nothing: deeper logits share a bin
 constexpr std::size_t kBlock = 128;  // candidates whose bins are computed together
 
-// Bins of logits: the higher the logit, the higher its bin, or the same.
+// Bins of logits, of equal width, numbered from the lowest logit to the highest.
 class Bins {
  public:
   explicit Bins(const loops::Range& range) noexcept : low_(range.low), high_(range.high) {
@@ -46,9 +47,11 @@ class Bins {
   float low_, high_, scale_;
 };
 
-// Guesses a low and a high logit between which the sum of weights, from the highest logit on, most likely reaches p * sum. The guess
-// is made from candidates at equal distances, if their weights are alike enough. If a few candidates hold nearly all weight, `low`
-// is certain instead, and there is no `high`: all candidates below (1 - p) / n of the sum weigh less than 1 - p together.
+// Guesses two logits, `low` and `high`, between which the cut most likely lies: if weights are added up from the highest logit down, the
+// sum reaches p * sum there. The guess comes from a sample of the candidates, at equal distances in their list. If a few candidates hold
+// nearly all the weight, a sample tells too little. Then there is no `high` (infinity), and `low` is not a guess but a bound: each
+// candidate below it weighs less than (1 - p) / n of the sum, so all n candidates below it together weigh less than 1 - p of the sum, and
+// the cut is not among them.
 constexpr std::size_t kSample = 4096;
 struct Bracket {
   float low = 0.0f, high = std::numeric_limits<float>::infinity();
@@ -91,15 +94,16 @@ Bracket guess_bracket(const float* logits, const float* weights, std::size_t n, 
   return bracket;
 }
 
-// An "index list" of all candidates. find_edge() looks at all candidates first, later at a list of indices.
+// Stands for a list of the indices of all candidates: entry j is j. find_edge() looks at all candidates first, later at a list of indices.
 struct Everyone {
   std::size_t operator[](std::size_t j) const noexcept { return j; }
 };
 
 }  // namespace
 
-// Narrows the `count` candidates at[j] to the candidates of the bin in which `target` is reached. Lists them in `keys`, adds the mass
-// above that bin to `above`, and returns their number. If bins cannot divide the candidates, returns `count`.
+// Puts the `count` candidates at[j] into bins by their logits, and finds the bin in which the sum of masses reaches `target`, added up from
+// the highest bin down. Lists this bin's candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of
+// listed candidates. If bins cannot tell the candidates apart, returns `count`.
 template <class Mass, class At>
 std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept {
   const auto list = workspace_.keys;
@@ -120,7 +124,8 @@ std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, st
   const Bins bins_of(range);
   if (!bins_of.divide()) return count;
 
-  // Two sums a bin, so that equal bins one after another do not wait for each other.
+  // Each bin has two sums, which candidates use by turns. If several candidates in a row fall into the same bin, their additions then do
+  // not all wait for each other.
   std::array<std::array<double, 2>, kBins> masses{};
   for_each_block([&](std::size_t begin, std::size_t n) {
     bins_of.of(logits.data(), n, bins.data());
@@ -145,7 +150,8 @@ std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, st
   return found;
 }
 
-// Finds the fewest best candidates whose masses reach the target, where mass(i) is the mass of candidate i.
+// Finds the smallest set of best candidates whose masses add up to `target`; mass(i) is the mass of candidate i. Returns the key of the
+// set's worst candidate, and whether this is certain although each sum may be wrong by up to `doubt`.
 template <class Mass>
 Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& mass) noexcept {
   const auto list = workspace_.keys;
@@ -187,8 +193,8 @@ Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& 
 void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
   settle();
   if (size_ == 0 || !(sum_ > 0.0)) return;
-  // Probabilities are rounded to float, each by at most a part in 2^24. If this rounding cannot change the result, the weights give
-  // the same result without divisions.
+  // Probabilities are rounded to float, each by at most a part in 2^24. If this rounding cannot change which candidates are kept, the
+  // weights are added up instead, which needs no divisions.
   const auto weights = workspace_.weights.first(size_);
   const double target = p * sum_;
   Edge edge = find_edge(target, target * 0x1.1p-24, [&](std::size_t i) { return static_cast<double>(weights[i]); });

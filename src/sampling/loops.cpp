@@ -7,7 +7,8 @@
 namespace tessera::sampling::loops {
 namespace {
 
-// Returns math::exp(x) for x <= 0, with the same bits, but without the upper clamp, and with 2^n in one factor, as n >= -126.
+// Returns math::exp(x) for x <= 0, with the same bits. It takes fewer operations: x needs no upper limit, and 2^n is one factor, since n is
+// at least -126.
 [[gnu::always_inline]] inline float exp_below_zero(float x) noexcept {
   using namespace math::inlined;
   const float clamped = at_least(x, -88.0f);
@@ -50,7 +51,7 @@ struct Loops {
     return sums.total();
   }
 
-  // Additions wait for each other. So a block's weights are added while the next block's weights are computed.
+  // Each addition to a sum waits for the one before it. So a block's weights are added up while the next block's weights are computed.
   [[gnu::always_inline]] static double weigh(const float* x, std::size_t n, float top, float* weights) noexcept {
     constexpr std::size_t kBlock = 64;
     FourSums sums;
@@ -121,7 +122,7 @@ struct Loops {
   }
 };
 
-// Runs the same loop in vectors twice as wide.
+// Runs a loop compiled for AVX2, whose vectors are twice as wide as those of SSE.
 #if defined(__x86_64__)
 template <class Loop>
 [[gnu::target("avx2")]] auto run_avx2(const Loop& loop) noexcept {

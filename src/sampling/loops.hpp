@@ -13,7 +13,8 @@ namespace tessera::sampling::loops {
 
 inline constexpr std::size_t kLanes = 16;
 
-// Returns an integer that orders floats: both zeros are equal, and NaNs lie outside of all numbers, so the order is always defined.
+// Returns an integer by which floats can be compared: the higher float has the higher integer. Both zeros have the same integer, and NaNs
+// lie below or above all numbers, so the order is always defined.
 [[nodiscard, gnu::always_inline]] inline std::int32_t rank(float x) noexcept {
   const auto bits = __builtin_bit_cast(std::int32_t, x + 0.0f);
   return bits ^ ((bits >> 31) & 0x7fffffff);
@@ -64,7 +65,7 @@ struct Range {
   return all;
 }
 
-// Copies n values, and returns whether every value is above -inf, and so no NaN.
+// Copies n values. Returns false if any of them is -inf or NaN.
 [[nodiscard]] inline bool copy_numbers(const float* from, float* to, std::size_t n) noexcept {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   std::array<std::uint32_t, kLanes> bad{};
@@ -85,7 +86,7 @@ struct Range {
   return any == 0;
 }
 
-// Four running sums: s[i % 4] += x[i], in ascending order of i.
+// Four running sums: x[i] is added to s[i % 4], in ascending order of i.
 class FourSums {
  public:
   [[gnu::always_inline]] void add(const float* x, std::size_t n) noexcept {  // n: a multiple of 4, except in the last call
@@ -120,11 +121,11 @@ void divide(float* x, std::size_t n, float shift, float divisor) noexcept;
 // Sets weights[i] = exp(x[i] - top), and returns the sum of the weights by FourSums.
 double weigh(const float* x, std::size_t n, float top, float* weights) noexcept;
 
-// Returns the sum of x, in another order, which is faster.
+// Returns the sum of x, added in another order than by sum(): faster, with other rounding errors.
 [[nodiscard]] double total(const float* x, std::size_t n) noexcept;
 
-// Sets the weight to 0 where the order (order.hpp) of x is below `least`, or equals `least` while the token's order is below `last`.
-// Returns how many weights stay.
+// Removes the candidates below a cut, by setting their weights to 0. A candidate is below the cut if the order (order.hpp) of its logit is
+// below `least`, or equals `least` while the order of its token is below `last`. Returns how many weights stay.
 [[nodiscard]] std::size_t drop_weights(const float* x, const std::int32_t* tokens, std::size_t n, std::uint32_t least, std::uint32_t last,
                                        float* weights) noexcept;
 

@@ -25,7 +25,8 @@ Status usable(const SamplerState* state) {
   return {};
 }
 
-// Runs fn(). If it fails, sets all counts to 0, because a stage that fails may leave numbers in them.
+// Runs fn(), which applies the stages. If it fails, sets the stages' scratch counts (one for each token) to 0, because a stage that fails
+// may leave numbers in them.
 template <class Fn>
 auto run(SamplerState& state, Fn&& fn) noexcept {
   auto result = guard(std::forward<Fn>(fn), ErrorCode::callback_failed);

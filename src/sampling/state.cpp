@@ -14,7 +14,7 @@ namespace {
 
 using tessera::detail::make_error;
 
-// Returns the error of a softmax() that failed after the stages.
+// Returns the error that says why no probabilities can be computed after the stages: a NaN, or no token left.
 Error unusable(const Candidates& candidates) noexcept {
   for (const Candidate candidate : candidates.view()) {
     if (candidate.logit != candidate.logit) {

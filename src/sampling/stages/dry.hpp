@@ -13,10 +13,10 @@
 
 namespace tessera::sampling {
 
-// If the last n >= allowed_length counted tokens occurred before, and token t followed there, the logit of t is lowered by
-// multiplier * base^(n - allowed_length). n is the length of the longest repeat that t would continue; a repeat holds no breaker, and
-// breakers are never penalised. Linear in last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3). Order
-// unchanged.
+// Lowers the logit of each token t that would continue a repeated sequence: if the last n counted tokens occurred before, t followed there,
+// and n >= allowed_length, the logit is lowered by multiplier * base^(n - allowed_length). n is the length of the longest repeat that t
+// would continue. A breaker (a token of DryOptions) ends a repeat and is never penalised. The time is linear in last_n (Z-algorithm;
+// Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3). Order unchanged.
 class Dry {
  public:
   static constexpr std::string_view kName = "DRY";
