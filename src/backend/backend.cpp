@@ -1,4 +1,4 @@
-// The defaults: fused operations by plain ones, and errors for operations that a backend may lack.
+// Backend's default implementations: fused operations call the plain ones; operations that a backend may lack return an error.
 #include "backend/backend.hpp"
 
 #include "core/error.hpp"

@@ -72,8 +72,8 @@ struct Norm {
   float eps = 0.0f;
 };
 
-// The input of a product behind an activation: act(up), or act(gate) * up with a gate (clamped_swiglu: see ActivationKind). The
-// product may use both as scratch.
+// The input of a product that follows an activation function: act(up), or with a gate act(gate) * up. (clamped_swiglu also changes `up`:
+// see ActivationKind.) The product may overwrite `gate` and `up`.
 struct Activated {
   ActivationKind kind = ActivationKind::silu;
   Act gate = Act::count;  // Act::count: no gate
@@ -97,8 +97,8 @@ struct Routing {
   float scale = 1.0f;
 };
 
-// Changes the products of experts. Each product is changed before its bias is added. Called in the order of experts and rows, while
-// experts() computes.
+// A hook that changes the products of experts, for adapters, for example. experts() calls join() for each product before the product's bias
+// is added, in the order of experts and rows.
 class ExpertProducts {
  public:
   virtual ~ExpertProducts() = default;
@@ -127,9 +127,10 @@ struct RopeTable {
   float magnitude = 1.0f;               // factor of rotated elements
 };
 
-// A row that votes for the keys that it sees: for each key, attention adds the squares of the weights that the row's query heads give
-// to the key, in units of 1 / kVoteUnits. Squares, so that a head that looks at few keys outweighs many heads that look a little at
-// all. Sums of integers do not depend on the order of rows, layers and tasks.
+// A row that votes for the keys that it sees, so that a token budget can drop the keys with the fewest votes. To the sum of each key,
+// attention adds the squares of the weights that the row's query heads give to the key, in units of 1 / kVoteUnits. The weights are squared
+// so that a head that looks at few keys outweighs many heads that look a little at all keys. The sums are integers, so they do not depend
+// on the order of rows, layers and tasks.
 struct RowVotes {
   std::uint32_t row = 0;  // index in the step
   std::span<std::uint64_t> of_keys;  // sums [position + 1] or more; rows of one sequence may share them
@@ -156,7 +157,8 @@ struct Convolution {
   bool silu = false;               // applied to the result
 };
 
-// A recurrence along each sequence. Each head has a state S [keys][values] and takes the keys of the group that `group_order` says.
+// A recurrence along each sequence. Each head has a state S [keys][values]. Keys and queries are shared by groups of heads: `group_order`
+// says to which group a head belongs.
 struct Recurrence {
   std::uint32_t layer = 0;  // index in the KV view
   std::uint32_t heads = 0, groups = 0;
@@ -168,8 +170,8 @@ struct Recurrence {
   const Vector* skip = nullptr;       // [heads], for scan()
 };
 
-// Latent attention of one layer (DeepSeek-V2 2024). All query heads share one KV head: the turned key and then the latent, which is the
-// value too.
+// Latent attention of one layer (DeepSeek-V2 2024). All query heads share one KV head. Its key is the turned key followed by the latent,
+// and its value is the latent.
 struct LatentShape {
   std::uint32_t layer = 0;  // index in the KV view
   std::uint32_t n_heads = 0;
@@ -191,7 +193,7 @@ struct KvMove {
   std::uint64_t from = 0, to = 0, count = 0;
   std::span<const std::uint64_t> first = {};  // [group of layers]: tokens before this position stay in place; empty: all tokens move
 
-  // Returns how many of the `count` tokens stay in place in a group of layers, counted from the first token.
+  // Returns how many of the `count` tokens, counted from the first one, stay in place in the layers of a group.
   [[nodiscard]] std::uint64_t skipped(std::size_t group) const noexcept {
     if (first.empty() || first[group] <= from) return 0;
     return first[group] - from < count ? first[group] - from : count;
@@ -221,8 +223,8 @@ struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
   Token token = 0;                   // in a row with an embedding: the token that gather() takes, 0 if there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
-  // Sequences [also, also + n_also) get the row's key and value too, at the same position: branches of the row's sequence, which
-  // have copies of the page. In a branch that shares the page, the same bits are written again.
+  // Sequences [also, also + n_also) get the row's key and value too, at the same position. They are branches of the row's sequence, with
+  // copies of the page. If a branch shares the page itself, the same bits are written to it again.
   std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
 };
@@ -236,8 +238,8 @@ struct StepTables {
   std::span<const std::uint32_t> selected = {};  // lists of rows for select_rows(), one after another
 };
 
-// One line of explain(): the kernel of an operation. An empty dtype stands for the KV cache's. `fallback` says why a slower kernel was
-// taken than the machine could run; empty: the best one was taken.
+// One line of explain(): the kernel that computes an operation with weights of type `dtype`. An empty dtype stands for the type of the KV
+// cache. `fallback` says why a slower kernel was taken than the machine could run; empty: the best one was taken.
 struct Explanation {
   std::string operation, kernel, family, dtype, fallback = {};
 };
@@ -291,15 +293,15 @@ class Backend {
   [[nodiscard]] virtual std::uint64_t vector_bytes(std::uint64_t n) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept = 0;  // while packing
   [[nodiscard]] virtual std::uint64_t workspace_bytes(const WorkspaceShape& shape) const noexcept = 0;
-  // Returns the bytes of the host's memory beside a workspace on a device.
+  // Returns the bytes that the backend needs in the host's memory, in addition to a workspace on a device.
   [[nodiscard]] virtual std::uint64_t host_workspace_bytes(const WorkspaceShape&) const noexcept { return 0; }
   virtual Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) = 0;
   virtual Status reserve_workspace(const WorkspaceShape& shape) = 0;
   virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
   virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
-  // Makes every product with matrix i of `weight` be multiplied by factors[i], before bias and residual: products of linear(), of
-  // experts() and of operations made of them. Call it right after add_matrix(). Takes vector_bytes(factors.size()). Needs
-  // computes(Capability::weight_scales).
+  // Gives a matrix factors for its products: each product with matrix i of `weight` is multiplied by factors[i], before bias and residual.
+  // This holds for linear(), experts() and the operations made of them. Call it right after add_matrix(). Takes
+  // vector_bytes(factors.size()). Needs computes(Capability::weight_scales).
   virtual Status scale_products(const Matrix& weight, std::span<const float> factors);
   virtual void finish_loading() noexcept = 0;  // gives the staging memory back
 
@@ -357,11 +359,12 @@ class Backend {
   // weight_e * down_e act(up_e in); each product with its bias, if there are biases. An expert's weights are read once for all rows
   // that take the expert. `router` is scratch.
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
-  // out = the table's row of each row's token * scale; for a row with an embedding too, by RowTable::token.
+  // out = scale * the table's row for each row's token. Rows with an embedding of their own take a row of the table too: that of
+  // RowTable::token.
   virtual Status gather(const Matrix& table, float scale, Act out);
   // out = columns [first, first + count) of in.
   virtual Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out);
-  // x *= sigmoid(gate), a number a row [rows, 1].
+  // x *= sigmoid(gate). The gate has one number for each row [rows, 1].
   virtual Status weigh(Act gate, Act x);
 
   // Latent attention. Head h of out = W_h (head h of in); `weight` has a matrix for each head.
@@ -370,8 +373,8 @@ class Backend {
   // [turned_k, latent] to the KV pages. Writes [turned_q, latent_q] of each head to q.
   virtual Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q);
 
-  // Recurrent mixers. Rows of a sequence follow each other in a step, positions ascending. A row knows the rows before it by the
-  // layer's state (KvView::state_before, state_after; backend/recurrent_state.hpp).
+  // Recurrent mixers. Rows of a sequence follow each other in a step, positions ascending. The rows before a row act on it through the
+  // layer's state alone (KvView::state_before, state_after; backend/recurrent_state.hpp).
   // x = the convolution of x.
   virtual Status convolve(const Convolution& how, Act x);
   // Computes the gated delta rule (Yang et al. 2024). A row of `qkv` has q and k of each group [groups, keys] and v of each head
@@ -403,8 +406,8 @@ class Backend {
   // x += W activated(of) (+ bias). The gate and up of `of` are scratch, and so is `scratch`, which is as wide as x.
   virtual Status activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
                                            Act x);
-  // Norms and rotates the heads of q and k in place, in the order that the shape says, and norms the heads of v; without a norm or a
-  // rope that step is left out. Then appends k and v to the KV pages. With queries_alone only q is read and written.
+  // Norms and rotates the heads of q and k in place, in the order that the shape says, and norms the heads of v. A norm or a rope that the
+  // shape does not have is left out. Then appends k and v to the KV pages. With queries_alone only q is read and written.
   virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
 
   // --- Drawing tokens on the device that has the logits.

@@ -1,6 +1,6 @@
-// The layout of a recurrent layer's state in the KV cache, all f32. First the inputs that the convolution still sees,
-// [width - 1][columns], oldest first. Then the heads' states, each in stripes of 16 values: [heads][stripes][keys][16]. A stripe stays in
-// the CPU's first cache while a kernel goes along a sequence.
+// The layout of a recurrent layer's state in the KV cache, all f32. First come the inputs that the convolution still sees, [width -
+// 1][columns], oldest first. Then come the heads' states [keys][values], each cut into stripes of 16 values: [heads][stripes][keys][16]. A
+// stripe is small enough to stay in the CPU's first-level cache while a kernel computes all rows of a sequence.
 #pragma once
 
 #include <cstdint>

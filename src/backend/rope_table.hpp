@@ -14,13 +14,14 @@ struct Angle {
   float cosine, sine;
 };
 
-// Returns cosine and sine of a pair's angle, times the magnitude. `frequency`: radians a position.
+// Returns the cosine and the sine of the angle by which a pair of elements is rotated at a position, times the magnitude. `frequency`:
+// radians a position.
 [[nodiscard]] Angle rope_angle(double frequency, std::uint64_t position, float magnitude) noexcept;
 
 // Writes the table of a position, with the rope's magnitude  [n_pairs][cos, sin].
 void rope_table(const RopeTable& rope, std::uint64_t position, float* table) noexcept;
 
-// Writes the table that rotates keys back by `positions`, for tokens that move to lower positions  [n_pairs][cos, -sin].
+// Writes the table that rotates keys back by `positions` positions, for tokens that move to lower positions  [n_pairs][cos, -sin].
 void turn_back(const RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept;
 
 }  // namespace tessera::backend
