@@ -59,8 +59,8 @@ inline void pack_fifth_bits(const Quants<32>& q, std::byte* at) noexcept {
   std::memcpy(at, &bits, sizeof bits);
 }
 
-// The helpers below limit floats by their bits as integers: from 0 on, the bits are in the same order as the floats. Compilers vectorise
-// minima of integers, but not comparisons of floats, which might trap.
+// The helpers below compare floats as integers, by their bits: for floats from 0 on, the bits are in the same order as the floats.
+// Compilers vectorise minima of integers, but not comparisons of floats, which might trap.
 
 [[nodiscard]] constexpr float magnitude(float value) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);

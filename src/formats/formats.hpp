@@ -77,11 +77,11 @@ constexpr bool visit(DType type, Fn&& fn) {
   return detail::visit(type, fn, All{});
 }
 
-// The parts that a format's blocks are opened into, for a format whose blocks kernels keep.
+// The struct into which kernels open a block of a format whose blocks they keep.
 template <class F>
 using Open = std::conditional_t<F::block_values == 256, OpenSuperblock, OpenBlock>;
 
-// Calls fn(std::type_identity<Format>{}) for the format whose blocks the form keeps. Returns false for a form that keeps no blocks.
+// Calls fn(std::type_identity<Format>{}) for the one format whose blocks the form keeps. Returns false for a form that keeps no blocks.
 template <class Fn>
 constexpr bool visit_kept(PackedForm form, Fn&& fn) {
   return detail::visit_kept(form, fn, All{});

@@ -12,15 +12,15 @@ enum class PackedForm : std::uint8_t {
   f32,
   f16,
   bf16,
-  // 32 integers of 4, 5 or 8 bits under one scale. Half of their range is subtracted. Exception: the forms with "min" subtract nothing and
-  // have a minimum, which is added.
+  // Blocks of 32 integers of 4, 5 or 8 bits with one scale. A weight is scale * (integer - half of the integers' range). Exception: in the
+  // forms with "min" nothing is subtracted; instead the block has a minimum, which is added.
   block32_4,
   block32_4_min,
   block32_5,
   block32_5_min,
   block32_8,
-  // 256 integers. 4 and 5 bits: eight sub-blocks, each with a scale and a minimum of 6 bits. 6 bits: sixteen sub-blocks, each with a
-  // signed scale of 8 bits.
+  // Superblocks of 256 integers. With 4 or 5 bits a superblock has eight sub-blocks, each with a scale and a minimum of 6 bits. With 6 bits
+  // it has sixteen sub-blocks, each with a signed scale of 8 bits.
   block256_4,
   block256_5,
   block256_6,

@@ -1,8 +1,9 @@
-// The search for the best scales of formats that have fixed levels times a scale of either sign (Q3_K, IQ4_NL, IQ4_XS). A sub-block's
-// extreme value is put on either end of the levels, and on places near the ends. Each of these grids is solved for its weighted
-// least-squares scale, and the best one is taken. A value's weight is x * x plus the sub-block's mean of x * x. With ggml's weight, x * x,
-// the squared error is 3 % larger. Then each integer scale of a superblock, and the ones above and below, are tried with the values that
-// they decode to.
+// The search for the best scales of formats whose values are fixed levels times a scale of either sign (Q3_K, IQ4_NL, IQ4_XS). For a
+// sub-block the search tries the scales by which its extreme value falls on the lowest or the highest level, or on one of several targets
+// near these ends. By each it rounds the values to levels, computes the scale that fits these levels with the least weighted squared error,
+// and takes the best one. A value's weight is x * x plus the sub-block's mean of x * x. With ggml's weight, x * x, the squared error is 3 %
+// larger. Then the scales of a superblock are rounded to integers, and the integers above and below each are tried too, with the values
+// that they decode to.
 //
 // A format's levels are a type with
 //   sub      values of a sub-block
@@ -28,7 +29,7 @@ inline void weigh(const float (&x)[N], float (&weight)[N], const float* importan
   for (std::size_t i = 0; i < N; ++i) weight[i] += mean;
 }
 
-// Returns the scale, of either sign, with the least weighted squared error that the search finds.
+// Returns a sub-block's scale, of either sign, with the least weighted squared error among those that the search tries.
 template <class Levels, std::size_t N>
 [[nodiscard]] inline float best_scale(const float (&x)[N], const float (&weight)[N]) noexcept {
   const float extreme = largest(x);
@@ -72,7 +73,7 @@ struct Scales {
   int scale[n];
 };
 
-// Chooses the scales of a superblock. `x` gets the values that are encoded: NaN is 0, and values out of range are limited.
+// Chooses the scales of a superblock. Writes the values to be encoded to `x`: NaN becomes 0, and values out of range are limited.
 template <class Levels, std::size_t n>
 [[nodiscard]] inline Scales<n> choose_scales(const float* values, float (&x)[n][Levels::sub],
                                              const float* importance = nullptr) noexcept {

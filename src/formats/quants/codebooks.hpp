@@ -10,19 +10,19 @@
 
 namespace tessera::formats::detail {
 
-// Grids with eight values an entry: 8, 25 or 43. kGridIq1: 8 times -1, 0 or 1, plus 128.
+// Grids whose entries have eight values. In the grids of IQ2 a value is 8, 25 or 43. In kGridIq1 it is 8 times -1, 0 or 1, plus 128.
 extern const std::array<std::uint64_t, 256> kGridIq2xxs;
 extern const std::array<std::uint64_t, 512> kGridIq2xs;
 extern const std::array<std::uint64_t, 1024> kGridIq2s;
 extern const std::array<std::uint64_t, 2048> kGridIq1;
-// Grids with four values an entry. kGridIq3xxs: 4, 12, .. 52, 62. kGridIq3s: the odd numbers up to 15.
+// Grids whose entries have four values. In kGridIq3xxs a value is 4, 12, .. 52 or 62, in kGridIq3s an odd number up to 15.
 extern const std::array<std::uint32_t, 256> kGridIq3xxs;
 extern const std::array<std::uint32_t, 512> kGridIq3s;
 
-// Entry s has 255 in byte i where bit i of s is set.
+// Entry s expands eight sign bits to eight bytes: byte i is 255 if bit i of s is set, else 0.
 extern const std::array<std::uint64_t, 256> kSignMasks;
 
-// Returns the signs of eight values, of which seven bits are stored: the eighth bit makes the number of set bits even.
+// Returns the signs of eight values as bits. Seven of them are stored; the eighth makes the number of set bits even.
 [[nodiscard]] constexpr unsigned even_signs(unsigned seven) noexcept {
   return seven | (static_cast<unsigned>(std::popcount(seven)) & 1u) << 7;
 }

@@ -1,13 +1,14 @@
-// IQ1_S and IQ1_M: 256 values (ggml's block_iq1_s and block_iq1_m). Each eight values are one of the 2048 points of a grid, whose numbers
-// are -1, 0 and 1; all eight are moved up or down by an eighth. Scales have three bits.
+// IQ1_S and IQ1_M: 256 values (ggml's block_iq1_s and block_iq1_m), in 32 groups of eight values that follow each other. A group's values
+// are a point of a grid: one of 2048 entries of a table, with the numbers -1, 0 and 1. The block stores the entry's index. All eight values
+// of a group are moved up or down by an eighth. Scales have three bits.
 //
 // IQ1_S  byte 0    d, f16
-//        byte 2    grid[32], the low eight bits of the point of each eight values
-//        byte 34   u16 for each 32 values: the high three bits of point g at bit 3 g, the scale at bit 12; bit 15 is set if the values are
-//                  moved down
-// IQ1_M  byte 0    grid[32], the low eight bits of the point of each eight values
-//        byte 32   four bits for the eight values g, at bit 4 (g mod 2) of byte g / 2: the high three bits of the point; then a bit that is
-//                  set if the values are moved down
+//        byte 2    grid[32], the low eight bits of each group's index
+//        byte 34   u16 for each 32 values: the high three bits of the index of their group g (0 to 3) at bit 3 g, the scale at bit 12;
+//                  bit 15 is set if the values are moved down
+// IQ1_M  byte 0    grid[32], the low eight bits of each group's index
+//        byte 32   four bits for group g, at bit 4 (g mod 2) of byte g / 2: the high three bits of the index; then a bit that is set if the
+//                  values are moved down
 //        byte 48   four u16: the low twelve bits are four scales of 16 values each, at bits 0, 3, 6, 9; the high four bits are a quarter of
 //                  d (f16), its lowest four bits in the first u16
 // Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1); moved down, (8 point - 1). Exact in f32 (11, 4 and 4

@@ -1,16 +1,17 @@
-// IQ2_XXS, IQ2_XS and IQ2_S: 256 values (ggml's block_iq2_xxs, block_iq2_xs, block_iq2_s). The magnitudes of each eight values are one of
-// the points of a grid, which has 256, 512 or 1024 points. Signs are stored beside. Scales have four bits.
+// IQ2_XXS, IQ2_XS and IQ2_S: 256 values (ggml's block_iq2_xxs, block_iq2_xs, block_iq2_s), in 32 groups of eight values that follow each
+// other. The magnitudes of a group's values are a point of a grid: one entry of a table of 256, 512 or 1024 entries. The block stores the
+// entry's index. Signs are stored separately. Scales have four bits.
 //
 // IQ2_XXS  byte 0    d, f16
-//          byte 2    for each 32 values: four bytes, the points of each eight values; then a u32: the signs of the eight values g in 7 bits
-//                    at bit 7 g (even_signs()), and the scale at bit 28
+//          byte 2    for each 32 values: four bytes, the indices of their four groups; then a u32: the signs of their group g (0 to 3) in 7
+//                    bits at bit 7 g (even_signs()), and the scale at bit 28
 // IQ2_XS   byte 0    d, f16
-//          byte 2    u16 for each eight values: the point, and from bit 9 on the signs in 7 bits
-//          byte 66   the scale of 16 values j at bit 4 (j mod 2) of byte j / 2
+//          byte 2    u16 for each group: the index, and from bit 9 on the signs in 7 bits
+//          byte 66   the scales: that of values 16 j to 16 j + 15 at bit 4 (j mod 2) of byte j / 2
 // IQ2_S    byte 0    d, f16
-//          byte 2    grid[32], the low eight bits of the point of each eight values
-//          byte 34   signs[32], of value i at bit i mod 8 of byte i / 8
-//          byte 66   the high two bits of point g at bit 2 (g mod 4) of byte g / 4
+//          byte 2    grid[32], the low eight bits of each group's index
+//          byte 34   signs[32]: the sign of value i at bit i mod 8 of byte i / 8
+//          byte 66   the high two bits of the index of group g at bit 2 (g mod 4) of byte g / 4
 //          byte 74   scales, as IQ2_XS
 // Decoding: value = (d / 8 * (2 scale + 1)) * point, exact in f32, since the factors have 11, 5 and 6 significant bits.
 #pragma once

@@ -1,15 +1,17 @@
-// IQ3_XXS and IQ3_S: 256 values (ggml's block_iq3_xxs and block_iq3_s). The magnitudes of each four values are one of the points of a grid,
-// which has 256 or 512 points. Signs are stored beside. Each 32 values have a scale of four bits.
+// IQ3_XXS and IQ3_S: 256 values (ggml's block_iq3_xxs and block_iq3_s), in 64 groups of four values that follow each other. The magnitudes
+// of a group's values are a point of a grid: one entry of a table of 256 or 512 entries. The block stores the entry's index. Signs are
+// stored separately. Each 32 values have a scale of four bits.
 //
 // IQ3_XXS  byte 0    d, f16
-//          byte 2    grid[64], the point of each four values
-//          byte 66   u32 for each 32 values: the signs of the eight values g in 7 bits at bit 7 g (even_signs()), the scale at bit 28
+//          byte 2    grid[64], each group's index
+//          byte 66   u32 for each 32 values: the signs of values 8 g to 8 g + 7 of them in 7 bits at bit 7 g (even_signs()), the scale at
+//                    bit 28
 //          value = (d / 4 * (2 scale + 1)) * point
 // IQ3_S    byte 0    d, f16
-//          byte 2    grid[64], the low eight bits of the point of each four values
-//          byte 66   the ninth bits of the points: of point i at bit i mod 8 of byte i / 8
-//          byte 74   signs[32], of value i at bit i mod 8 of byte i / 8
-//          byte 106  the scale of 32 values j at bit 4 (j mod 2) of byte j / 2
+//          byte 2    grid[64], the low eight bits of each group's index
+//          byte 66   the ninth bits of the indices: of group i at bit i mod 8 of byte i / 8
+//          byte 74   signs[32]: the sign of value i at bit i mod 8 of byte i / 8
+//          byte 106  the scales: that of values 32 j to 32 j + 31 at bit 4 (j mod 2) of byte j / 2
 //          value = (d * (2 scale + 1)) * point
 // The factors have 11, 5 and 5 significant bits (62 is twice 31), so all products are exact in f32.
 #pragma once

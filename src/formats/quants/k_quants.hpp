@@ -1,7 +1,8 @@
-// Shared by the K-quants: superblocks of 256 values, whose sub-blocks have integer scales under one f16 scale, and the search for the best
-// scales. The grid that just covers a sub-block's range is far from the best choice. So an encoder tries a row of grids around it, and
-// solves each for the weighted least-squares scale and minimum (the idea of ggml's make_qkx2_quants and make_qx_quants). Then it tries
-// each integer scale, and the ones above and below, with the values that they decode to. Decoders do not depend on the search.
+// Shared by the K-quants, whose superblocks of 256 values have sub-blocks with integer scales, all multiplied by one f16 scale. Also the
+// search for the best scales. The scale by which a sub-block's range is just covered is far from the best choice. So an encoder tries a
+// number of scales around it: it rounds the values to integers by each, and computes the scale and minimum that fit these integers with the
+// least weighted squared error (the idea of ggml's make_qkx2_quants and make_qx_quants). Then the scales are rounded to integers, and the
+// integers above and below each are tried too, with the values that they decode to. Decoders do not depend on the search.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,9 @@ inline constexpr std::size_t kSuperblock = 256;
 // Returns a value limited to the range that every K-quant can come near to, so that no sum in the search overflows. NaN becomes 0.
 [[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
 
-// Returns a superblock's scale as f16 holds it: the nearest f16 whose magnitude is not smaller. So the largest sub-block's scale stays
-// within reach of its integer, also where f16 is denormal and coarse, as in blocks of small weights: Q6_K divides a sub-block's scale by
-// 128.
+// Returns the scale d of a superblock as f16 holds it: the nearest f16 whose magnitude is not smaller. Because d is not rounded down, the
+// largest integer scale does not leave its range. This matters in superblocks of small weights, where d is a denormal f16 with few bits: in
+// Q6_K d is 1/128 of the largest sub-block's scale.
 [[nodiscard]] constexpr float superblock_scale(float value) noexcept {
   const float limited = half_range(value);
   const std::uint16_t half = f32_to_f16(limited);
@@ -99,7 +100,7 @@ struct Line {
   float scale, min;  // value = scale * q - min, both at least 0
 };
 
-// Returns the line through a sub-block's values with the least weighted squared error that the search finds.
+// Returns the scale and the minimum of a sub-block that have the least weighted squared error, among those that the search tries.
 template <std::size_t N>
 [[nodiscard]] inline Line fit_line(const float (&x)[N], const float (&weight)[N], float levels) noexcept {
   const Range range = range_of(x);
@@ -137,7 +138,7 @@ template <std::size_t N>
   return best;
 }
 
-// Returns the weighted squared error of a sub-block under a line, with each value at its nearest level.
+// Returns the weighted squared error of a sub-block that is encoded with this scale and minimum, each value at its nearest level.
 template <std::size_t N>
 [[nodiscard]] inline float line_error(const float (&x)[N], const float (&weight)[N], Line line,
                                       float levels) noexcept {

@@ -86,7 +86,7 @@ struct Q6_K {
   // Returns the nearest of -32..31.
   [[nodiscard]] static float level(float value) noexcept { return detail::nearest_level(value + 32.0f, 63.0f) - 32.0f; }
 
-  // Returns the scale, of either sign, with the least weighted squared error that the search finds.
+  // Returns a sub-block's scale, of either sign, with the least weighted squared error among those that the search tries.
   [[nodiscard]] static float fit_scale(const float (&x)[16], const float (&weight)[16]) noexcept {
     const float extreme = detail::largest(x);
     if (extreme == 0) return 0;

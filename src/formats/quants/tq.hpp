@@ -1,6 +1,7 @@
 // TQ1_0 and TQ2_0: 256 values of -1, 0 and 1 under one scale (ggml's block_tq1_0 and block_tq2_0).
 //
-// TQ1_0  byte 0    48 bytes of five values each. Value p of a byte is digit p of a fraction to base three:
+//
+// TQ1_0  byte 0    48 bytes of five values each. A byte is a fraction in base three, and value p of the byte is digit p:
 //                  q + 1 = (byte * 3^p mod 256) * 3 / 256. Byte i below 32 has values 32 p + i; byte 32 + i, i below 16, has 160 + 16 p + i
 //        byte 48   four bytes of four values each: byte 48 + i has values 240 + 4 p + i
 //        byte 52   d, f16
