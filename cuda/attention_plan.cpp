@@ -19,7 +19,8 @@ std::uint32_t segments_in(const AttentionTile& tile) noexcept {
   return static_cast<std::uint32_t>(range.last - range.first);
 }
 
-// Queries [first, first + n) of the run that begins with row `run`.
+// Makes a tile of queries [first, first + n) of a run: the rows of one sequence that begin with row `run`. Query i belongs to row run + i /
+// heads.group.
 AttentionTile make_tile(const AttentionRows& rows, const AttentionHeads& heads, std::size_t run, std::uint64_t first,
                         std::uint64_t n) noexcept {
   AttentionTile tile{};
@@ -51,7 +52,7 @@ void add_run(const AttentionRows& rows, const AttentionHeads& heads, std::size_t
 
 void split(const AttentionHeads& heads, const AttentionLimits& limits, std::vector<std::uint32_t>& segments,
            AttentionLaunch& launch) {
-  // Long tiles first, so that the device does not end on one.
+  // Tiles with many keys come first, so that no long tile is still being computed when the others are done.
   std::stable_sort(launch.tiles.begin(), launch.tiles.end(), [](const AttentionTile& a, const AttentionTile& b) {
     return a.end - a.begin > b.end - b.begin;
   });

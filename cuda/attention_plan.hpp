@@ -1,5 +1,5 @@
-// How one attention of a step becomes blocks: tiles of queries (cuda/kernels/attention.hpp), and over how many blocks
-// each tile's keys are split. Only speed depends on it. Pure functions, no device.
+// Plans one attention of a step: which tiles of queries (cuda/kernels/attention.hpp) there are, and over how many blocks each tile's keys
+// are split. The plan changes only the speed, never a bit. Pure functions, which need no device.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tessera::cuda {
 
-// A step's rows, as KvTables has them.
+// The sequence and the position of each row of a step.
 struct AttentionRows {
   std::span<const std::uint32_t> sequences;
   std::span<const std::uint64_t> positions;
@@ -32,7 +32,7 @@ struct AttentionLimits {
   std::uint32_t max_splits = 65535;     // grid.z
 };
 
-// One launch of attention_<codec>_d<class>_q<query_class>; where `splits` is over 1, attention_merge follows.
+// One launch of the kernel attention_<codec>_d<class>_q<query_class>. If `splits` is over 1, a launch of attention_merge follows.
 struct AttentionLaunch {
   std::uint32_t query_class = 0;
   std::uint32_t splits = 1;          // of the tile that has most
@@ -40,19 +40,20 @@ struct AttentionLaunch {
   std::vector<AttentionTile> tiles;  // those with most keys first; none: no launch
 };
 
-// A launch for each class of queries: a run of rows of one sequence takes the least class that holds it, else the
-// largest.
+// One launch for each class of queries (the most queries of a tile). A run of rows of one sequence belongs to the smallest class that holds
+// all its queries, or else to the largest class, where it becomes several tiles.
 struct AttentionPlan {
   AttentionLaunch launches[std::size(kQueryClasses)];
   std::vector<std::uint32_t> segments;  // of the tiles of one launch, while planning
 };
 
-// `plan` keeps its memory from step to step.
+// Fills `plan`, which keeps its memory from step to step.
 void plan_attention(const AttentionRows& rows, const AttentionHeads& heads, const AttentionLimits& limits,
                     AttentionPlan& plan);
 
-// The smallest number of splits with which the last wave of blocks leaves the device nearly as busy as with any: within
-// 85 % of the best share. `segments` of each tile, descending; no tile is split finer than that.
+// Returns into how many parts the keys of tiles are split. Blocks run in waves of concurrent_blocks, and the last wave may leave the device
+// partly idle. Chosen is the smallest number of splits whose share of busy places is at least 85 % of the best possible share. `segments`:
+// how many segments of keys each tile has, descending. No tile is split into more parts than it has segments.
 [[nodiscard]] std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32_t kv_heads,
                                           const AttentionLimits& limits) noexcept;
 

@@ -1,4 +1,4 @@
-// The CUDA backend's attention, and how keys and values get into their pages.
+// The CUDA backend's attention, and the operations that write keys and values to their pages.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -12,7 +12,7 @@ namespace tessera::cuda {
 
 namespace {
 
-// Blocks of attention that a multiprocessor holds, by its shared memory (Ampere's 164 KB, less 1 KB a block).
+// Returns how many blocks of attention fit into a multiprocessor's shared memory at once (Ampere: 164 KB, less 1 KB for each block).
 std::uint32_t blocks_at_once(std::uint32_t head_class, std::uint32_t query_class) noexcept {
   constexpr std::uint32_t kShared = 163 * 1024;
   return std::max(1u, kShared / (attention_shared_bytes(head_class, query_class) + 1024));
@@ -64,7 +64,8 @@ Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
-  // The kernel turns every row's heads, after their norms: with rows of several layouts the plain operations are as good.
+  // The kernel norms every row's heads and then rotates them. Other orders of these steps, and rows whose pages have several layouts, are
+  // left to the plain operations.
   if (n_kv_sets_ != 1 || shape.norms_together || shape.norms_behind_rope) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);
   const KvSet& set = kv_sets_[0];
@@ -168,7 +169,7 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
   TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
-  // Layers of one type are moved at once.
+  // All layers of one KV type are moved by one launch.
   struct OfType {
     std::uint32_t heads = 0, shared = 0, first = 0, end = 0;  // places
   };
@@ -205,7 +206,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
                                    .to = move.to,
                                    .count = move.count});
   }
-  // Whether it happened is what counts here: an error that goes away was not the kernel's.
+  // Waits again if the first wait fails. The second answer counts: an error that is gone by then was reported by an earlier call, not by
+  // this kernel.
   const Status done = device_->check(device_->wait(device_->stream()), "move tokens");
   return status ? done : status;
 }

@@ -1,4 +1,4 @@
-// The CUDA backend's steps: what a step uploads, and the operations that are neither products nor attention.
+// The CUDA backend's steps: the uploads of a step, and the operations that are neither products nor attention.
 #include "cuda/cuda_backend.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
     turns_.push_back({.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = rope.pairs});
   }
 
-  // Sequences of one layout form a set; nearly always all do.
+  // Sequences with the same KV layout form a set. Nearly always there is only one set.
   n_kv_sets_ = 0;
   for (const KvView& kv : tables.sequences) {
     const auto same = [&](const KvSet& set) { return *set.layout == *kv.layout; };
@@ -49,7 +49,7 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
   for (std::size_t i = 0; i < n_kv_sets_; ++i) TESSERA_TRY_STATUS(upload_pages(kv_sets_[i], tables.sequences));
   TESSERA_TRY(wanted_list_, arena_.add<std::uint32_t>(tables.wanted));
   TESSERA_TRY(selected_list_, arena_.add<std::uint32_t>(tables.selected));
-  // All rows, and the wanted ones by themselves: keep_rows() uploads nothing.
+  // Uploads the lists of all rows and of the wanted rows now, so that keep_rows() needs no upload.
   every_row_.resize(n_rows_);
   std::iota(every_row_.begin(), every_row_.end(), 0u);
   TESSERA_TRY_STATUS(upload_lists(every_row_, all_lists_));
@@ -58,8 +58,8 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
   return arena_.flush();
 }
 
-// Where the pages of a set's sequences are, of each group of layers; those of others have none. Pages behind a row's
-// position are not there yet.
+// Uploads the addresses of the pages of a set's sequences, for each group of layers. Sequences of other sets get no pages. Only pages up to
+// the last row's position are uploaded, since no later pages exist yet.
 Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) {
   page_counts_.assign(sequences.size(), 0);
   for (const backend::RowTable& row : rows_) {
@@ -92,7 +92,7 @@ Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) 
   return {};
 }
 
-// The device's copy of what `of_rows` says of these rows, as T.
+// Uploads a list with one value for each of `rows`, of_rows(row) as a T. Returns the list's address on the device.
 template <class T, class Of>
 Result<const T*> CudaBackend::upload_of(std::span<const std::uint32_t> rows, const Of& of_rows) {
   TESSERA_TRY(const auto list, arena_.add<T>(rows.size()));
@@ -114,7 +114,7 @@ Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, RowLists& 
   return {};
 }
 
-// From now on operations see these rows.
+// Makes the following operations work on the rows of these lists.
 void CudaBackend::use_lists(const RowLists& lists) {
   lists_ = &lists;
   n_attentions_ = 0;
@@ -250,7 +250,7 @@ Status CudaBackend::keep_rows(std::span<const Act> acts) {
   };
   for (const Act id : acts) TESSERA_TRY_STATUS(compact(act(id).data, act(id).columns));
   for (const RopeTurns& turns : turns_) {
-    // The device's half of the arena is ours to write once it has been uploaded.
+    // Writing to the arena's memory on the device is allowed here: its tables have been uploaded already.
     TESSERA_TRY_STATUS(compact(const_cast<float*>(turns.table), 2 * std::size_t{turns.pairs}));
   }
   return {};

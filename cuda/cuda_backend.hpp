@@ -1,6 +1,6 @@
-// The CUDA backend: every operation puts kernels into one stream; end() and read() wait for them. Activations are f32.
-// Products of few rows are our own kernels, which read packed weights (family cuda-f32); of many rows cuBLASLt's, on
-// weights and activations in 16 bits, unless the numerics are to be invariant.
+// The CUDA backend. Every operation puts kernels into one stream; end() and read() wait for them. Activations are f32. Products of few rows
+// use kernels of our own, which read packed weights (family cuda-f32). Products of many rows use cuBLASLt, with weights and activations in
+// 16 bits, unless the numerics are to be invariant.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,12 @@
 
 namespace tessera::cuda {
 
-// Of rows in 16 bits, in elements: rows begin at multiples of 16 bytes.
+// Returns the distance between rows of 16-bit numbers, in numbers: rows begin at multiples of 16 bytes.
 [[nodiscard]] constexpr std::uint32_t half_stride(std::uint64_t columns) noexcept {
   return static_cast<std::uint32_t>((columns + 7) / 8 * 8);
 }
 
-// From this many rows on a product is cuBLASLt's.
+// From this many rows on, products use cuBLASLt.
 inline constexpr std::size_t kGemmRows = 17;
 
 class CudaBackend final : public backend::Backend {
@@ -40,7 +40,7 @@ class CudaBackend final : public backend::Backend {
   using MatrixShape = backend::MatrixShape;
   using Vector = backend::Vector;
 
-  // Before open() it knows sizes alone. `host` must outlive it.
+  // Before open(), only the functions that compute sizes may be called. `host` must outlive the backend.
   CudaBackend(Numerics numerics, Memory& host) noexcept;
   ~CudaBackend() override;
   Status open(const CudaOptions& options);
@@ -103,25 +103,26 @@ class CudaBackend final : public backend::Backend {
     const float* data = nullptr;
     std::uint64_t n = 0;
   };
-  // Rows whose sequences have the same KV layout; kernels are started for each such set. Rows of others have
+  // The rows whose sequences have the same KV layout. Kernels are launched once for each set; for the rows of other sets, `sequences` has
   // kNoSequence.
   struct KvSet {
     const KvLayout* layout = nullptr;
     std::vector<KvTables> tables = {};  // [group of layers]
     std::vector<std::uint32_t> sequences;  // [rows]
   };
-  // The device's lists of rows: of all of the step, or of the wanted ones alone.
+  // Lists on the device with one entry for each row: for all rows of the step, or only for the wanted rows.
   struct RowLists {
     const std::uint64_t* positions = nullptr;
     const std::uint32_t* tokens = nullptr;  // kNoRow of a row with an embedding of its own
     const std::uint32_t* places = nullptr;  // positions, as rows of a table
     std::vector<const std::uint32_t*> sequences = {};  // [KV sets]: KvSet::sequences
   };
-  // The tables of the layer's group.
+  // Returns the page tables of the layer's group.
   static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
     return set.tables[set.layout->layers[layer].group];
   }
-  // The tiles of attentions of one shape: the same in most layers.
+  // The plan of the attentions of one shape, with its tiles on the device. Most layers of a model have the same shape, so it is made once
+  // for them.
   struct PlannedAttention {
     AttentionHeads heads;
     std::uint32_t key_dim = 0;
@@ -142,7 +143,7 @@ class CudaBackend final : public backend::Backend {
     return reinterpret_cast<const DeviceVector&>(vector);
   }
 
-  // Splits the workspace up, or only counts: `base` may be null.
+  // Cuts the workspace into its buffers, and returns the bytes that they take. If `base` is null, only computes the bytes.
   std::uint64_t lay_out(const backend::WorkspaceShape& shape, std::byte* base) noexcept;
   [[nodiscard]] static std::uint64_t table_bytes(const backend::WorkspaceShape& shape) noexcept;
   template <class Args>
@@ -158,13 +159,13 @@ class CudaBackend final : public backend::Backend {
   void use_lists(const RowLists& lists);
   [[nodiscard]] Grid row_grid() const noexcept { return {.x = static_cast<std::uint32_t>(n_rows_)}; }
   Status gather_rows_of(const DeviceMatrix& table, const std::uint32_t* indices, Activation& out, UnpackStore store, float scale);
-  // Where a product goes, [rows, outputs], and what is added there passes through.
+  // The destination of a product [rows, outputs]. If the product is added to `data`, cuBLASLt's result is written to `scratch` first.
   struct ProductOut {
     float* data;
     LinearStore store = LinearStore::set;
     float* scratch = nullptr;
   };
-  // out = W in (+ bias), set or added.
+  // out = W in (+ bias), or out += W in (+ bias), as `out.store` says.
   Status product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status prepare_half(Act in, GemmType type);
@@ -186,7 +187,8 @@ class CudaBackend final : public backend::Backend {
   std::uint64_t weights_used_ = 0;
   struct Staging;  // while loading
   std::unique_ptr<Staging> staging_;
-  // Each by itself: handles are their addresses, and an empty list takes no memory (planning must not fail).
+  // Each matrix has an allocation of its own, because handles are addresses, which must not change. An empty list takes no memory, so
+  // planning cannot fail.
   std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
   std::vector<MatrixShape> shapes_;  // of the matrices
   std::vector<std::unique_ptr<DeviceVector>> vectors_;

@@ -1,4 +1,4 @@
-// Which kernel runs what.
+// CudaBackend::explain(): the kernel and the family of every operation.
 #include <algorithm>
 
 #include "core/error.hpp"

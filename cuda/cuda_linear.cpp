@@ -44,7 +44,7 @@ Status CudaBackend::product(const DeviceMatrix& weight, const Vector* bias, Act 
                            .store = out.store});
 }
 
-// The activation as numbers of 16 bits, made once for all products that read it.
+// Converts an activation to 16-bit numbers, once for all products that read it.
 Status CudaBackend::prepare_half(Act in, GemmType type) {
   if (half_act_ == in && half_type_ == type) return {};
   const auto columns = static_cast<std::uint32_t>(act(in).columns);
@@ -59,14 +59,14 @@ Status CudaBackend::prepare_half(Act in, GemmType type) {
                                .out_stride = half_stride(columns)});
 }
 
-// Of quantised weights some outputs at a time, as f16. F32 stays F32.
+// Computes a product by cuBLASLt. Quantised weights are unpacked to f16, some outputs at a time; weights in F32 stay F32.
 Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in,
                                  const ProductOut& out) {
   const GemmType type = gemm_type(weight.form);
   if (type != GemmType::f32) TESSERA_TRY_STATUS(prepare_half(in, type));
   const bool unpack = is_quantised(weight.form);
   const std::uint32_t value_bytes = type == GemmType::f32 ? 4 : 2;
-  // A multiple of 64, so that what each piece begins with lies at a multiple of 256 bytes.
+  // A multiple of 64 outputs, so that each piece begins at a multiple of 256 bytes.
   const std::uint64_t most = half_weight_bytes_ / (2 * std::uint64_t{weight.inputs}) / 64 * 64;
   const std::uint64_t step = unpack ? most : weight.outputs;
   float* y = out.store == LinearStore::add ? out.scratch : out.data;

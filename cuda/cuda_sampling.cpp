@@ -1,4 +1,4 @@
-// Tokens drawn on the device: no logits leave it.
+// CudaBackend::sample(): draws tokens on the device, so that no logits are copied to the host.
 #include "core/logit_errors.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "cuda/kernels/sampling.hpp"

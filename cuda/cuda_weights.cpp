@@ -1,4 +1,4 @@
-// The CUDA backend's loading half: the device, its memory, weights on their way.
+// The CUDA backend's loading: opening the device, reserving its memory, and packing and copying weights.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -27,7 +27,7 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) noexcept {
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 
-// Rows of a chunk.
+// Returns the rows of a matrix that are read and packed at a time.
 std::uint64_t chunk_rows(const backend::MatrixShape& shape) noexcept {
   const std::uint64_t fit = std::max<std::uint64_t>(kChunkBytes / std::max<std::uint64_t>(file_row_bytes(shape), 1), 1);
   return std::min(fit, std::max<std::uint64_t>(shape.outputs, 1));
@@ -35,7 +35,7 @@ std::uint64_t chunk_rows(const backend::MatrixShape& shape) noexcept {
 
 }  // namespace
 
-// One chunk is packed while the one before it is being copied.
+// Buffers for loading. While one chunk of weights is being copied to the device, the next chunk is packed into the other buffer.
 struct CudaBackend::Staging {
   explicit Staging(std::shared_ptr<const Device> of) noexcept : device(std::move(of)) {}
   Staging(const Staging&) = delete;
@@ -79,14 +79,15 @@ Status CudaBackend::open(const CudaOptions& options) {
   return {};
 }
 
-// All products are our own then; explain() says why, and strict engines refuse.
+// Switches to our own kernels for all products, because cuBLASLt cannot be used. explain() gives the reason; engines that must not fall
+// back refuse to load.
 void CudaBackend::give_up_gemm(std::string why) noexcept {
   no_gemm_ = std::move(why);
   gemm_.reset();
 }
 
-// A small product of each kind that the weights will need: what cuBLASLt loads and takes with its first products, it
-// takes now, and what it cannot do shows.
+// Computes a small product of each type that the weights will need. cuBLASLt loads code and allocates memory at its first products; this
+// way it does so while the model is loaded, and errors show now.
 Status CudaBackend::warm_up_gemm() {
   constexpr std::uint64_t kSize = 16;
   std::byte* at = half_weights_;
@@ -126,7 +127,8 @@ std::uint64_t CudaBackend::vector_bytes(std::uint64_t n) const noexcept { return
 
 std::uint64_t CudaBackend::staging_bytes(const MatrixShape& shape) const noexcept {
   const std::uint64_t rows = chunk_rows(shape);
-  // The buffers of all matrices are as large as the largest one's parts: thrice the larger part covers both.
+  // One buffer of rows and two buffers of packed weights are used for all matrices, so each must fit the largest matrix. Three times the
+  // larger of the two sizes is enough.
   return 3 * std::max(aligned(rows * file_row_bytes(shape)),
                       aligned(cuda::staging_bytes(formats::packed_form_of(shape.dtype), shape.inputs, rows)));
 }
@@ -173,7 +175,7 @@ Result<const backend::Matrix*> CudaBackend::add_matrix(const MatrixShape& shape,
     TESSERA_TRY_STATUS(read(first, count, rows));
     const std::size_t i = staging_->next;
     staging_->next = 1 - i;
-    // What this buffer held before has arrived.
+    // Waits until the chunk that was in this buffer before has been copied.
     TESSERA_TRY_STATUS(device_->check(device_->api().cuEventSynchronize(staging_->copied[i]), "copy weights"));
     std::byte* packed = staging_->packed[i].data();
     pack_rows(shape.dtype, matrix, rows.data(), count, packed);
@@ -219,7 +221,7 @@ std::uint64_t CudaBackend::lay_out(const backend::WorkspaceShape& shape, std::by
     half_rows_ = take(shape.rows * half_stride(widest) * 2);
     half_scales_ = reinterpret_cast<float*>(take(shape.rows * sizeof(float)));
     const std::uint64_t outputs = std::max(widest, shape.columns[static_cast<std::size_t>(Act::logits)]);
-    // At least the 64 outputs that are one piece.
+    // At least 64 outputs, the smallest piece in which weights are unpacked.
     half_weight_bytes_ =
         std::max({std::min(kMostHalfWeights, widest * round_up(outputs, 64) * 2), widest * 64 * 2, kLeastHalfWeights});
     half_weights_ = take(half_weight_bytes_);
@@ -233,7 +235,7 @@ std::uint64_t CudaBackend::workspace_bytes(const backend::WorkspaceShape& shape)
   return counting.lay_out(shape, nullptr) + table_bytes(shape);
 }
 
-// Lists of rows, rotations, the pages of a sequence of many, tiles.
+// Returns the bytes of a step's tables: lists of rows, rotations, page addresses, tiles.
 std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noexcept {
   return aligned(kTableBytes + shape.rows * (128 + shape.rope_dims * sizeof(float)));
 }

@@ -11,8 +11,8 @@ namespace {
 
 CUdeviceptr address_of(const void* at) noexcept { return reinterpret_cast<CUdeviceptr>(at); }
 
-// Walks over the parts in pieces that together fill at most `room` bytes at a time: piece(offset, to, from, bytes) for
-// each, then done() before the room is used again. Either may say that it failed.
+// Cuts the parts into pieces that fit a buffer of `room` bytes. Calls piece(offset in the buffer, to, from, bytes) for each piece, and
+// done() when the buffer is full and at the end. Returns false at once if a call returns false.
 template <class Piece, class Done>
 bool in_rooms(std::span<const Transfer> parts, std::size_t room, Piece piece, Done done) noexcept {
   std::size_t used = 0;
@@ -78,7 +78,8 @@ void DeviceMemory::release(void* base, std::size_t) noexcept {
 bool DeviceMemory::read(std::span<const Transfer> parts) noexcept {
   const Device::Scope scope(*device_);
   const std::lock_guard lock(mutex_);
-  // What lies in the buffer, to be copied on once it has come: pieces follow each other there as they do in the parts.
+  // Copies pieces from the page-locked buffer to where the parts want them, once they have arrived. The buffer has the pieces in the order
+  // of the parts.
   std::size_t part = 0, within = 0;  // up to where the host has it
   std::size_t waiting = 0;           // bytes in the buffer
   const auto piece = [&](std::size_t offset, void*, const void* from, std::size_t n) {

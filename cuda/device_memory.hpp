@@ -1,7 +1,6 @@
-// A device's memory as KV pages live in it: addresses are the device's, and bytes go in and out through page-locked
-// buffers on a stream of their own, so that moving pages of one session does not wait for the steps of others (giving
-// memory back may: cuMemFree waits). Nothing is under way on the pages of a session outside its own calls, as
-// Backend::end() has waited: the streams need no order.
+// A device's memory for KV pages. Addresses are the device's. Bytes go in and out through page-locked buffers on a stream of its own, so
+// that moving the pages of one session does not wait for the steps of other sessions. (Giving memory back may wait: cuMemFree does.) The
+// two streams need no order between them: a session's pages are used by kernels only inside a step, and Backend::end() waits for the step.
 #pragma once
 
 #include <mutex>
@@ -28,7 +27,7 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] bool copy(std::span<const Transfer> parts) noexcept override;
   [[nodiscard]] bool fill(void* at, unsigned char byte, std::size_t bytes) noexcept override;
 
-  // Page-locked memory that it holds.
+  // Bytes of page-locked memory that each object has.
   static constexpr std::size_t kHostBytes = 2 * (std::size_t{1} << 20);
 
  private:

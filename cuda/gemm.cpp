@@ -6,7 +6,8 @@ namespace tessera::cuda {
 
 namespace {
 
-// Shapes differ by their rows alone, and those are few: whole steps, and the last one of a prompt.
+// The most plans that are kept. Calls for one matrix differ only in their number of rows, which takes few values: that of whole steps, and
+// that of a prompt's last step.
 constexpr std::size_t kMostPlans = 512;
 
 cudaDataType_t type_of(GemmType type) noexcept {
@@ -58,7 +59,8 @@ Status Gemm::check(cublasStatus_t status, const char* doing) const {
                             static_cast<int>(status));
 }
 
-// Row-major [rows][n] is column-major [n][rows]: y^T = (w^T)^T x^T, w transposed.
+// cuBLASLt works in column-major order. A row-major matrix [rows][n] is the column-major matrix [n][rows], so the product is computed
+// transposed: y^T = (w^T)^T x^T.
 Result<const Gemm::Plan*> Gemm::plan_of(const GemmCall& call) {
   const Shape shape{call.type, call.rows, call.outputs, call.inputs, call.x_stride, call.w_stride, call.y_stride};
   if (const auto found = plans_.find(shape); found != plans_.end()) return found->second.get();

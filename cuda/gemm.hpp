@@ -1,5 +1,5 @@
-// Products of many rows, by cuBLASLt, which is loaded when an engine is made. Which kernel it takes, and so the order
-// of its sums, depends on the shape: what uses it is not batch-invariant.
+// Products of many rows, by cuBLASLt, which is loaded when an engine is made. cuBLASLt chooses the kernel, and with it the order of sums,
+// by the shape of the product. So a row's result depends on how many rows are computed with it (it is not batch-invariant).
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@ inline constexpr std::uint64_t kGemmWorkspace = std::uint64_t{32} << 20;  // wha
 
 enum class GemmType : std::uint8_t { f32, f16, bf16 };  // of both inputs; sums and results are f32
 
-// What products of such weights are made in: quantised ones are unpacked to f16.
+// Returns the type in which weights of a packed form are multiplied. Quantised weights are unpacked to f16.
 [[nodiscard]] constexpr GemmType gemm_type(formats::PackedForm form) noexcept {
   return form == formats::PackedForm::f32    ? GemmType::f32
          : form == formats::PackedForm::bf16 ? GemmType::bf16
                                              : GemmType::f16;
 }
 
-// y[row][output] = sum over k of x[row][k] * w[output][k]. Device addresses; strides in elements from row to row.
+// y[row][output] = sum over k of x[row][k] * w[output][k]. Pointers are device addresses; strides lead from row to row and count elements.
 struct GemmCall {
   GemmType type = GemmType::f32;
   std::uint64_t rows = 0, outputs = 0, inputs = 0;
@@ -37,7 +37,7 @@ struct GemmCall {
 
 class Gemm {
  public:
-  // The workspace is the caller's: kGemmWorkspace bytes, set before the first run().
+  // The caller must give a workspace of kGemmWorkspace bytes, by set_workspace(), before the first run().
   [[nodiscard]] static Result<std::unique_ptr<Gemm>> create(std::shared_ptr<const Device> device,
                                                             const std::string& library);
   Gemm(const Gemm&) = delete;
@@ -45,7 +45,7 @@ class Gemm {
   ~Gemm();
 
   void set_workspace(void* address) noexcept { workspace_ = address; }
-  // unsupported: cuBLASLt has no kernel for the shape, and nothing was started.
+  // Starts the product. Error unsupported: cuBLASLt has no kernel for the shape; nothing was started.
   Status run(const GemmCall& call);
   [[nodiscard]] std::uint64_t products() const noexcept { return products_; }  // that have been started
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
@@ -54,7 +54,7 @@ class Gemm {
   Gemm(std::shared_ptr<const Device> device, std::shared_ptr<const BlasApi> api) noexcept;
   [[nodiscard]] Status check(cublasStatus_t status, const char* doing) const;
 
-  // A product's shape, described and with its kernel chosen: made once.
+  // A shape's description for cuBLASLt, with the kernel that was chosen for it. Made once for each shape.
   struct Plan;
   using Shape =
       std::tuple<GemmType, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;

@@ -1,4 +1,4 @@
-// The backend's kernels by what they do, looked up by name once.
+// The table of the backend's kernels, which are looked up by name once, when the device is opened.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr std::array<DType, 5> kKvTypes = {DType::f32, DType::f16, DType:
 inline constexpr std::array<std::string_view, 5> kKvNames = {"f32", "f16", "bf16", "int8", "fp8"};
 inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of the kernels linear_few
 
-// The place of a KV type in kKvTypes.
+// Returns the index of a KV type in kKvTypes.
 [[nodiscard]] constexpr std::size_t kv_index(DType type) noexcept {
   for (std::size_t i = 0; i < kKvTypes.size(); ++i) {
     if (kKvTypes[i] == type) return i;
@@ -26,8 +26,8 @@ inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of th
   return 0;  // not reached: CudaBackend::holds_kv()
 }
 
-// The table of activations: the name of the CUDA kernels, activate_NAME and activate_gated_NAME, or none, and models that have the activation
-// are refused at load. A kind that is not here does not compile.
+// The table of activation functions. A row has the name of its CUDA kernels, activate_NAME and activate_gated_NAME, or says that models
+// with the activation are refused at load. The code does not compile if a kind has no row.
 enum class Computed : std::uint8_t { not_said, by_kernels, refused };
 struct ActivationRow {
   ActivationKind kind = ActivationKind::silu;

@@ -1,4 +1,4 @@
-// How a product of few rows is launched. Changes no bits (kernels/linear_few.hpp).
+// Plans the launch of a product of few rows. The plan changes no bits (kernels/linear_few.hpp).
 #pragma once
 
 #include <bit>
@@ -16,8 +16,8 @@ struct LinearPlan {
 
 inline constexpr unsigned kMostRowsAtOnce = 8;
 
-// The fewest passes over the weights, and of these the fewest rows a pass. Blocks of eight warps share a row in shared
-// memory; where that makes too few blocks for the multiprocessors, they have fewer.
+// Returns a plan with as few passes over the weights as possible, and then as few rows a pass as possible. A block has eight warps, which
+// share their rows in shared memory. If that gives fewer blocks than the device has multiprocessors, blocks have fewer warps.
 [[nodiscard]] constexpr LinearPlan plan_linear_few(std::uint32_t n_rows, std::uint32_t outputs,
                                                    unsigned multiprocessors) noexcept {
   const std::uint32_t passes = (n_rows + kMostRowsAtOnce - 1) / kMostRowsAtOnce;

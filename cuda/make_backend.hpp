@@ -1,4 +1,4 @@
-// Makes the CUDA backend, or says why there is none. No CUDA header is needed to include this.
+// Makes the CUDA backend, or returns an error that says why it cannot. Including this header needs no CUDA header.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace tessera::cuda {
 
-// Opens the device. Errors: a build without the backend, no driver, no such device, one that is too old, no memory.
+// Opens the device. Errors: a build without the backend; no driver; no such device; a device that is too old; no memory.
 [[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_backend(const CudaOptions& options, Numerics numerics,
                                                                      Memory& host);
 
-// One that knows sizes alone, for planning: it needs neither a driver nor a device.
+// Makes a backend that only computes sizes, for planning. It needs neither a driver nor a device.
 [[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_planner(Numerics numerics, Memory& host);
 
 }  // namespace tessera::cuda

@@ -1,25 +1,25 @@
-// Where a weight matrix [outputs][inputs] lies on a device. Each of its planes starts at a multiple of 256 bytes and is
-// row-major by output, so that a stretch of outputs is one stretch of each plane. A row of the quants plane consists of
-// units of 16 bytes, what a lane loads at once:
+// The layout of a weight matrix [outputs][inputs] in a device's memory: up to four planes, each with one kind of data (integers, high bits,
+// scales, scales of superblocks). A plane starts at a multiple of 256 bytes and is row-major by output, so consecutive outputs are one
+// piece of each plane. A row of the quants plane consists of units of 16 bytes, which a lane loads at once:
 //
 //   f32          4 values
 //   f16, bf16    8 values
 //   8 bits       16 values, four a word: q[4 g + i] is byte i of word g
-//   4, 5, 6 bits 32 values, the low four bits; of word j the low half of byte i is of q[8 j + i], the high half of
-//                q[8 j + 4 + i]. So four values that follow each other are a word's bytes after one shift and one mask.
+//   4, 5, 6 bits 32 values, the low four bits; in word j the low half of byte i is from q[8 j + i], the high half
+//                from q[8 j + 4 + i]. So a shift and a mask of a word give the bytes of four consecutive values.
 //
-// Beside a unit's 32 values lies in the other planes, without gaps:
+// In the other planes, 32 values have these data, without gaps:
 //
 //   high    5 bits: u32, the fifth bit of q[4 g + i] at bit 8 i + g
-//           6 bits: two u32 of 16 values each, the high two bits of q[4 g + i] at bits 8 i + 2 g
+//           6 bits: two u32 for 16 values each, the high two bits of q[4 g + i] at bits 8 i + 2 g
 //   scales  block32     d (f16) of a block, or with a minimum d and m
 //           block256    4 and 5 bits: the scale and the minimum of a sub-block of 32, a byte each. (The file has them
-//                       in 6 bits; taking those apart would cost every product instructions.)
+//                       in 6 bits; to take those apart would cost every product instructions.)
 //                       6 bits: the scales of two sub-blocks of 16, a byte each, plus 128
 //   supers  block256    d and dmin (f16) of 256 values; 6 bits: d alone
 //
-// All in all the bytes of the file, and 2.8 % (Q4_K) or 2.3 % (Q5_K) more. Plain numbers may end within a unit: the
-// rest of it is zeros.
+// A matrix takes as many bytes as in the file; Q4_K takes 2.8 % more, Q5_K 2.3 % more. Plain numbers may end within a unit; the rest of the
+// unit is zeros.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ inline constexpr std::size_t kPlanes = static_cast<std::size_t>(Plane::count);
 inline constexpr std::uint64_t kPlaneAlignment = 256;
 inline constexpr std::uint32_t kUnitBytes = 16;
 
-// What a form is made of. bits 0: not quantised.
+// The sizes of a packed form on a device. bits 0: not quantised.
 struct FormParts {
   unsigned bits = 0;
   unsigned offset = 0;                                        // subtracted from each integer
@@ -67,7 +67,7 @@ struct FormParts {
   return parts;
 }
 
-// Forms that a device has: those before the ones that keep the file's blocks.
+// The number of packed forms that a device can have: all before the forms that keep the file's blocks.
 inline constexpr std::size_t kDeviceForms = static_cast<std::size_t>(PackedForm::kept_iq4_nl);
 [[nodiscard]] constexpr bool on_device(PackedForm form) noexcept { return static_cast<std::size_t>(form) < kDeviceForms; }
 
@@ -91,7 +91,7 @@ inline constexpr std::size_t kDeviceForms = static_cast<std::size_t>(PackedForm:
 
 [[nodiscard]] constexpr bool is_quantised(PackedForm form) noexcept { return form_parts(form).bits != 0; }
 
-// A matrix's planes: kernels get this by value, `data` being the device's address.
+// The planes of one matrix. Kernels get this struct by value; `data` is a device address.
 struct DeviceMatrix {
   const std::byte* data = nullptr;
   std::uint64_t offset[kPlanes] = {};  // from data
@@ -113,7 +113,7 @@ struct DeviceMatrix {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// The bytes of each row in a plane. `inputs` is a multiple of the form's block.
+// Returns the bytes of one output's row in a plane. `inputs` must be a multiple of the form's block.
 [[nodiscard]] constexpr std::uint64_t plane_stride(PackedForm form, Plane plane, std::uint64_t inputs) noexcept {
   const FormParts parts = form_parts(form);
   const std::uint64_t bytes = parts.unit_bytes[static_cast<std::size_t>(plane)];
@@ -122,7 +122,7 @@ struct DeviceMatrix {
   return (inputs + parts.unit - 1) / parts.unit * bytes;
 }
 
-// Whether strides and counts fit what DeviceMatrix has them in.
+// Returns whether DeviceMatrix's members are wide enough for the sizes and strides of the matrix.
 [[nodiscard]] constexpr bool fits_device_matrix(std::uint64_t outputs, std::uint64_t inputs) noexcept {
   return outputs < (std::uint64_t{1} << 31) && inputs < (std::uint64_t{1} << 29);
 }
@@ -144,7 +144,7 @@ struct DeviceMatrix {
   return matrix;
 }
 
-// Of all planes; a multiple of kPlaneAlignment, at which the matrix must start.
+// Returns the bytes of all planes: a multiple of kPlaneAlignment, at which the matrix must start.
 [[nodiscard]] constexpr std::uint64_t packed_bytes(PackedForm form, std::uint64_t outputs,
                                                    std::uint64_t inputs) noexcept {
   std::uint64_t bytes = 0;

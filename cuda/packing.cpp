@@ -12,7 +12,7 @@ namespace {
 using formats::Block256;
 using formats::Block32;
 
-// Where the next unit of a row goes.
+// The addresses in each plane at which a row's next unit is written.
 struct Places {
   std::byte* of[kPlanes];
 
@@ -24,7 +24,7 @@ struct Places {
   }
 };
 
-// 32 integers of `bits` bits: one unit, or two of 8 bits.
+// Writes 32 integers of `bits` bits: one unit, or two units if they have 8 bits.
 template <unsigned bits>
 void put_quants(const std::uint8_t* q, Places& to) noexcept {
   if constexpr (bits == 8) {

@@ -1,5 +1,5 @@
-// A file's rows into the bytes of a device's planes (packed_layout.hpp), chunk by chunk: a chunk of rows is one stretch
-// of each plane.
+// Packs a file's rows into the planes of a device's matrix (packed_layout.hpp), one chunk of rows at a time. A chunk is one consecutive
+// piece of each plane.
 #pragma once
 
 #include <array>
@@ -18,14 +18,16 @@ struct Stretch {
   std::uint64_t bytes = 0;
 };
 
-// Where pack_rows() puts outputs [first, first + count), and where they belong; empty for planes that the form has not.
+// Returns, for each plane, where pack_rows() puts outputs [first, first + count) in the staging buffer, and where they belong in the
+// matrix. Planes that the form does not have get an empty entry.
 [[nodiscard]] std::array<Stretch, kPlanes> stretches(const DeviceMatrix& matrix, std::uint64_t first,
                                                      std::uint64_t count) noexcept;
 
-// A staging buffer for so many rows.
+// Returns the bytes of a staging buffer for `count` rows.
 [[nodiscard]] std::uint64_t staging_bytes(PackedForm form, std::uint64_t inputs, std::uint64_t count) noexcept;
 
-// Packs `count` rows of whole blocks in the format `type`, whose form is the matrix's.
+// Packs `count` rows in the file's format `type` into the staging buffer. Rows consist of whole blocks; the matrix has the packed form of
+// `type`.
 void pack_rows(DType type, const DeviceMatrix& matrix, const std::byte* rows, std::uint64_t count,
                std::byte* staging) noexcept;
 

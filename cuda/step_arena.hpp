@@ -1,6 +1,6 @@
-// What a step uploads: tables that the host fills one after another and the device reads at the same offsets. Reset at
-// the beginning of a step, when the device has done with the one before. A step that needs more than there is room for
-// takes another block, which stays.
+// Memory for the tables that a step uploads. The host fills them one after another, and the device reads them at the same offsets of its
+// own memory. reset() begins a new step, after the device has finished the last one. If a step needs more than there is room for, the arena
+// adds a block, which it keeps.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace tessera::cuda {
 
 class StepArena {
  public:
-  // `block_bytes`: of host memory and of the device's, each.
+  // Allocates the first block: `block_bytes` bytes of the host's memory and as many of the device's.
   Status init(std::shared_ptr<const Device> device, std::size_t block_bytes);
   void reset() noexcept;
 
-  // Room for n values: fill what span() gives; the device finds them at `device` after the next flush().
+  // A table of n values. Write them to span(); after the next flush() kernels read them at `device`.
   template <class T>
   struct Table {
     T* host = nullptr;
@@ -39,10 +39,10 @@ class StepArena {
     if (!values.empty()) std::memcpy(table.host, values.data(), values.size_bytes());
     return table.device;
   }
-  // Starts the copies of what was added since the last one.
+  // Starts copying to the device what was added since the last flush().
   Status flush();
 
-  // What n bytes take.
+  // Returns the bytes that a table of n bytes takes in the arena.
   [[nodiscard]] static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
  private:

@@ -1,4 +1,4 @@
-// The CUDA backend of a build without a CUDA toolkit.
+// Stands in for the CUDA backend in builds without a CUDA toolkit: its functions return an error.
 #include "cuda/make_backend.hpp"
 
 #include "core/error.hpp"

@@ -1,4 +1,4 @@
-// Memory of a device, and host memory that it can copy from and to while the processor goes on.
+// Memory of a device, and page-locked host memory, from and to which a device copies while the processor goes on.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace tessera::cuda {
 
-// Freed at its end, which waits for what uses it.
+// A piece of a device's memory. The destructor frees it, after a wait for the operations that use it.
 class DeviceBuffer {
  public:
   DeviceBuffer() noexcept = default;
-  // Zeroed. Zero bytes give an empty buffer.
+  // Allocates `bytes` bytes and sets them to zero. Zero bytes give an empty buffer. `what`: the buffer's purpose, for the error message.
   [[nodiscard]] static Result<DeviceBuffer> allocate(std::shared_ptr<const Device> device, std::size_t bytes,
                                                      const char* what);
   DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
@@ -25,7 +25,7 @@ class DeviceBuffer {
   ~DeviceBuffer();
 
   [[nodiscard]] CUdeviceptr address() const noexcept { return address_; }
-  // For kernels' arguments; not for the processor.
+  // Returns the address for kernels' arguments. The processor must not read or write there.
   [[nodiscard]] std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(address_); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
@@ -41,7 +41,7 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-// Page-locked: copies from it are read when they run, so it must stay as it is until then.
+// Page-locked host memory. A copy from it runs later than the call that starts it, so its contents must not change until the copy is done.
 class PinnedBuffer {
  public:
   PinnedBuffer() noexcept = default;

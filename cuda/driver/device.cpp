@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kLeastCapability = 80;  // what the kernels are compiled for: TesseraCuda.cmake
 
-// What the driver calls it; never fails, as this is also asked for where nothing may.
+// Returns the driver's name of an error. Cannot fail, because destructors use it too.
 const char* name_of(const DriverApi& api, CUresult result) noexcept {
   const char* name = nullptr;
   return api.cuGetErrorName(result, &name) == CUDA_SUCCESS && name != nullptr ? name : "an unknown error";
@@ -19,7 +19,7 @@ const char* text_of(const DriverApi& api, CUresult result) noexcept {
   return api.cuGetErrorString(result, &text) == CUDA_SUCCESS && text != nullptr ? text : "no description";
 }
 
-// The kernels of this build cannot be loaded by this driver, or run by this GPU.
+// Returns whether the result means that this driver cannot load the kernels of this build, or that this GPU cannot run them.
 bool is_mismatch(CUresult result) noexcept {
   return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
          result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_INVALID_PTX ||
@@ -31,7 +31,7 @@ bool is_mismatch(CUresult result) noexcept {
 Result<std::shared_ptr<Device>> Device::open(const DeviceOptions& options) {
   auto api = load_driver_api(options.driver_library);
   if (!api) {
-    // That a machine has no driver is no file that somebody forgot.
+    // A missing driver is reported as unsupported, not as not_found: unless the options name a file, no file of the user is missing.
     const bool usual = options.driver_library.empty() && api.error().code() == ErrorCode::not_found;
     return detail::make_error(usual ? ErrorCode::unsupported : api.error().code(), "{}; choose the cpu backend",
                               api.error().message());
@@ -122,7 +122,7 @@ Device::~Device() {
   if (context_ == nullptr) return;
   {
     const Scope scope(*this);
-    // After a lost device these fail too; there is nobody to tell.
+    // If the device is lost, these calls fail too. A destructor cannot report that.
     for (const CUmodule module : modules_) (void)api_->cuModuleUnload(module);
     if (owns_stream_) (void)api_->cuStreamDestroy(stream_);
   }
@@ -131,7 +131,7 @@ Device::~Device() {
 
 Device::Scope::Scope(const Device& device) noexcept
     : device_(device), result_(device.api_->cuCtxPushCurrent(device.context_)) {
-  // Asked again, as in wait(): what is to be freed needs the context.
+  // Tries again, as wait() does: the first call may report the error of an earlier one, and code that frees memory needs the context.
   if (result_ != CUDA_SUCCESS) result_ = device.api_->cuCtxPushCurrent(device.context_);
 }
 Device::Scope::~Scope() {
@@ -184,7 +184,7 @@ CUresult Device::wait(CUstream stream) const noexcept {
 
 Status Device::synchronize() const noexcept {
   const CUresult result = api_->cuStreamSynchronize(stream_);
-  // Nothing is to be under way afterwards; but what was reported once is an error, whatever the second answer.
+  // Waits again, so that no work is left in the stream. The first result is returned as an error even if the second wait succeeds.
   if (result != CUDA_SUCCESS) (void)wait(stream_);
   return check(result, "finish its work");
 }

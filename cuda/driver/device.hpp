@@ -1,5 +1,5 @@
-// One GPU as an engine uses it: its primary context, a stream, the library's kernels. Nothing here is global: what an
-// engine opens, it closes. Every call to the driver goes through the table of driver_api.hpp and is checked.
+// One GPU as an engine uses it: its primary context, a stream, and the library's kernels. There is no global state: each engine opens and
+// closes its own. Every call to the driver goes through the table of driver_api.hpp, and its result is checked.
 #pragma once
 
 #include <atomic>
@@ -33,13 +33,13 @@ struct DeviceOptions {
 
 class Device {
  public:
-  // Errors: no driver, no such device, one that is too old for the kernels, a stream of another context.
+  // Opens a GPU. Errors: no driver; no such device; a device too old for the kernels; a stream of another context.
   [[nodiscard]] static Result<std::shared_ptr<Device>> open(const DeviceOptions& options);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   ~Device();
 
-  // Makes the context current on this thread as long as it lives. Whoever calls the driver holds one.
+  // Makes the device's context current on this thread for as long as the Scope lives. Code that calls the driver must have a Scope.
   class Scope {
    public:
     explicit Scope(const Device& device) noexcept;
@@ -53,23 +53,24 @@ class Device {
     CUresult result_;
   };
 
-  // What went wrong in words, `doing` being "copy weights" or the like; out_of_memory or device_error.
+  // Turns the driver's result into a Status whose message says what failed. `doing`: what was tried, for example "copy weights". Errors:
+  // out_of_memory, device_error.
   [[nodiscard]] Status check(CUresult result, const char* doing) const noexcept;
 
   [[nodiscard]] Result<Kernel> kernel(std::string_view name) const;
-  // Lets a kernel have this much dynamic shared memory: beyond 48 KB that must be asked for.
+  // Allows a kernel to use `bytes` bytes of dynamic shared memory. CUDA requires this call beyond 48 KB.
   Status allow_shared(Kernel kernel, std::size_t bytes) const;
   template <class Args>
   Status launch(Kernel kernel, Grid grid, std::uint32_t threads, std::size_t shared, const Args& args) const {
     return launch_bytes(kernel, grid, threads, shared, &args);
   }
 
-  // `from` must stay as it is until synchronize(), or an event: drivers may read it late.
+  // Starts a copy to the device. `from` must not change until synchronize() or an event says that the copy is done.
   Status to_device(CUdeviceptr to, const void* from, std::size_t bytes) const;
   Status to_host(void* to, CUdeviceptr from, std::size_t bytes) const;  // there after synchronize()
   Status synchronize() const noexcept;
-  // Until a stream has come to its end, and what it used may be given back. Asked again if that fails: a call may
-  // report what an earlier one met, and not do its own work; if it fails again, the device is lost.
+  // Waits until all work in a stream is done, so that memory which it used may be freed. If the driver returns an error, waits a second
+  // time: a call may return the error of an earlier call instead of doing its own work. If the second wait fails too, the device is lost.
   [[nodiscard]] CUresult wait(CUstream stream) const noexcept;
 
   [[nodiscard]] const DriverApi& api() const noexcept { return *api_; }

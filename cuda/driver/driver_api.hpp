@@ -1,5 +1,5 @@
-// The CUDA driver's functions that tessera calls, found when an engine is made: a program with tessera in it starts on
-// machines that have no driver.
+// The CUDA driver's functions that tessera calls. The driver is looked for when an engine is made, so a program that contains tessera also
+// starts on machines without a driver.
 #pragma once
 
 #include <cuda.h>
@@ -9,8 +9,8 @@
 
 #include <tessera/core/result.hpp>
 
-// By the symbol's name. cuda.h makes some names macros for newer ones (cuMemAlloc for cuMemAlloc_v2): a table's members
-// follow it, so that api.cuMemAlloc(...) is written as without a table.
+// The functions by the names of their symbols. cuda.h redefines some names by macros (cuMemAlloc becomes cuMemAlloc_v2). The members of
+// DriverApi are renamed by the same macros, so api.cuMemAlloc(...) is written like a direct call.
 #define TESSERA_DRIVER_FUNCTIONS(X) \
   X(cuInit)                         \
   X(cuDriverGetVersion)             \
@@ -59,7 +59,7 @@ struct DriverApi {
 #undef TESSERA_MEMBER
 };
 
-// From the library at `path`; empty: the driver that is installed.
+// Loads the library at `path`; if empty, the driver that is installed.
 Result<std::shared_ptr<const DriverApi>> load_driver_api(const std::string& path);
 
 }  // namespace tessera::cuda

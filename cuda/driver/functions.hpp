@@ -1,4 +1,4 @@
-// Functions of a shared library that is looked for when the program runs.
+// Finds functions of a shared library at run time.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ struct Function {
   void** at;  // a pointer to a function, to be filled
 };
 
-// Opens the first of the libraries that is there, for ever: drivers keep threads and exit handlers of their own, which
-// must not lose their code. The handle, or not_found with the sentence `absent` and what the loader said.
+// Opens the first library of the list that exists, and returns its handle. The library is never closed, because drivers have threads and
+// exit handlers that need its code. Error: not_found, with the sentence `absent` and the loader's message.
 Result<void*> open_library(std::span<const std::string> paths, const char* absent);
 
-// Fills them all, or is unsupported and names the first that is missing.
+// Sets the pointers of all functions. Error: unsupported, which names the first function that the library does not have.
 Status find_functions(void* library, std::span<const Function> functions, const char* what);
 
 }  // namespace tessera::cuda

@@ -1,21 +1,20 @@
-// Attention over paged keys and values: what its kernels take, and the sizes that they and the plan
-// (cuda/attention_plan.hpp) agree on.
+// Attention over paged keys and values: the arguments of its kernels, and the sizes that kernels and plan (cuda/attention_plan.hpp) must
+// agree on.
 //
-// A block of attention_<codec>_d<class>_q<queries> computes one tile: up to `queries` queries, which are consecutive
-// (row, head of one KV head's group) of rows of one sequence, against the keys that any of them sees, of one KV head
-// (blockIdx.y) and one of the tile's splits of the key length (blockIdx.z).
+// A block of the kernel attention_<codec>_d<class>_q<queries> computes one tile. A tile has up to `queries` queries of one sequence and one
+// KV head (blockIdx.y). A query is a pair (row, query head of the KV head's group), and a tile's queries follow each other in this order.
+// The block reads all keys that any of the queries sees, or, if the tile's keys are split, one part of these keys (blockIdx.z).
 //
-// Numerics, all in f32, of one query; nothing depends on the tile, its class of queries, the split or the neighbours:
+// Numerics, all in f32, of one query. The result does not depend on the tile, its class of queries, the split or the other queries:
 //   score     one fma chain over the key's elements, ascending from 0, times scale
 //   chunk     chunk_keys() keys at absolute positions: the maximum of its visible scores, merged into the segment's
 //             m; p = exp(score - m), 0 where a key is not visible; the sum of p by halving (distances chunk / 2 .. 1);
-//             l = l * corr + sum; o = o * corr, then one fma a visible key, ascending
+//             l = l * corr + sum; o = o * corr, then one fma for each visible key, ascending. corr = exp(old m - new m)
 //   segment   kSegmentKeys keys at absolute positions: m, l and o start afresh
 //   total     segments merged left to right (Merge), from l = o = 0; out = o * (1 / l)
-// Of types that are held rotated (kv/rotation.hpp) the query is rotated before, the elements are read as they are held,
-// and `out` is rotated back.
-// Chunks and segments without a visible key are left out. Keys that a query does not see, pages that were given back
-// and slots that nothing was written to never enter its result, whatever they hold.
+// If keys and values are stored rotated (kv/rotation.hpp), the query is rotated first, the stored elements are used as they are, and `out`
+// is rotated back. Chunks and segments without a visible key are left out. Keys that a query does not see, pages that were freed, and slots
+// that were never written do not enter the result, whatever bytes they have.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@ inline constexpr std::uint32_t kSegmentKeys = 512;
 inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512};
 inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};
 
-// The least class that holds both dimensions; 0: none does.
+// Returns the smallest class (of kHeadClasses) that holds both dimensions; 0: none does.
 [[nodiscard]] constexpr std::uint32_t head_class(std::uint32_t key_dim, std::uint32_t value_dim) noexcept {
   for (const std::uint32_t size : kHeadClasses) {
     if (key_dim <= size && value_dim <= size) return size;
@@ -39,7 +38,7 @@ inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};
   return 0;
 }
 
-// Keys of a chunk, which is decoded at once.
+// Returns the keys of a chunk. A chunk is decoded to shared memory at once.
 [[nodiscard]] constexpr std::uint32_t chunk_keys(std::uint32_t head_class) noexcept {
   return head_class <= 128 ? 64 : head_class == 256 ? 32 : 16;
 }
@@ -55,7 +54,7 @@ struct AttentionTile {
   std::uint32_t padding;
 };
 
-// Tiles of one class of queries. Grid: (tiles, kv_heads, the largest number of splits), kAttentionThreads.
+// Arguments for the tiles of one class of queries. Grid: (tiles, kv_heads, the largest number of splits), kAttentionThreads.
 struct AttentionArgs {
   KvLayer layer;
   KvTables tables;
@@ -68,8 +67,8 @@ struct AttentionArgs {
   float scale;
 };
 
-// attention_merge: the partials of split tiles, into `out`. Grid: (tiles, kv_heads, queries of the class),
-// kAttentionThreads.
+// Arguments of attention_merge, which merges the partial results of split tiles and writes `out`. Grid: (tiles, kv_heads, queries of the
+// class), kAttentionThreads.
 struct AttentionMergeArgs {
   KvTables tables;
   const AttentionTile* tiles;
@@ -84,29 +83,29 @@ struct KeyRange {
   std::uint64_t begin, end;
 };
 
-// What a row sees.
+// Returns the keys that a row sees.
 [[nodiscard]] constexpr KeyRange visible_keys(std::uint64_t position, std::uint64_t window) noexcept {
   return {window != 0 && position >= window ? position - window + 1 : 0, position + 1};
 }
 
-// Segments that hold keys of [begin, end): [first, last).
+// The segments that have keys of [begin, end): segments [first, last).
 struct SegmentRange {
   std::uint64_t first, last;
 };
 [[nodiscard]] constexpr SegmentRange segments_of(std::uint64_t begin, std::uint64_t end) noexcept {
   return {begin / kSegmentKeys, (end + kSegmentKeys - 1) / kSegmentKeys};
 }
-// A tile's segments that its split i computes.
+// Returns the segments that part i of a split tile computes.
 [[nodiscard]] constexpr SegmentRange split_segments(const AttentionTile& tile, std::uint32_t i) noexcept {
   const SegmentRange all = segments_of(tile.begin, tile.end);
   const std::uint64_t n = all.last - all.first;
   return {all.first + n * i / tile.splits, all.first + n * (i + 1) / tile.splits};
 }
 
-// Floats of one query's partial: o, m, l.
+// Returns the floats of a partial result of one query: o [value_dim], m and l.
 [[nodiscard]] constexpr std::uint32_t partial_floats(std::uint32_t value_dim) noexcept { return value_dim + 2; }
 
-// Where the partial of query i of a tile lies, in floats; `segment` as numbered by segments_of.
+// Returns the offset, in floats, of the partial result of query i of a tile. `segment`: the number of the segment in the sequence.
 [[nodiscard]] constexpr std::uint64_t partial_at(const AttentionTile& tile, std::uint64_t segment,
                                                  std::uint32_t kv_head, std::uint32_t query, std::uint32_t kv_heads,
                                                  std::uint32_t query_class, std::uint32_t value_dim) noexcept {
@@ -114,13 +113,14 @@ struct SegmentRange {
   return ((block * kv_heads + kv_head) * query_class + query) * partial_floats(value_dim);
 }
 
-// The maximum and the sum of a softmax over some keys. Its weighted sum of values goes along: [value_dim].
+// The maximum m and the sum l of a softmax over some keys. The weighted sum of their values o [value_dim] is stored separately.
 struct SoftmaxState {
   float m = -__builtin_inff();
   float l = 0.0f;
 };
 
-// What two states' sums are multiplied by before they are added: both taken to the larger maximum.
+// The factors for merging two partial results: the sums of the total times `keep`, plus the sums of the part times `take`. They bring both
+// to the larger of the two maxima.
 struct Merge {
   float keep, take;
 
@@ -129,7 +129,7 @@ struct Merge {
   }
 };
 
-// Takes `part`, which comes after all that `total` holds, into `total`.
+// Merges `part` into `total`. `part` must have later keys than all that is in `total`.
 [[nodiscard]] constexpr Merge merge_into(SoftmaxState& total, const SoftmaxState& part) noexcept {
   const float m = part.m > total.m ? part.m : total.m;
   const Merge merge{math::inlined::exp(total.m - m), math::inlined::exp(part.m - m)};
@@ -137,8 +137,8 @@ struct Merge {
   return merge;
 }
 
-// How a block lays out its dynamic shared memory, in floats. Rows are padded, so that lanes which read different rows
-// of queries or weights meet different banks.
+// The layout of a block's dynamic shared memory: offsets and strides in floats. Rows are padded, so that lanes which read different rows of
+// queries or weights use different banks.
 struct AttentionShared {
   std::uint32_t query_stride, weight_stride;
   std::uint32_t keys;     // [key_dim][chunk], then values [chunk][class]
@@ -164,7 +164,7 @@ struct AttentionShared {
   s.floats = s.seen + query_class;
   return s;
 }
-// Dynamic shared memory of a block: at most 48 KB up to class 128, 69 KB for 512.
+// Returns the bytes of a block's dynamic shared memory: at most 48 KB up to class 128, 69 KB for 512.
 [[nodiscard]] constexpr std::uint32_t attention_shared_bytes(std::uint32_t head_class,
                                                              std::uint32_t query_class) noexcept {
   return attention_shared(head_class, query_class).floats * static_cast<std::uint32_t>(sizeof(float));

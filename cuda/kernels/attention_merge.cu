@@ -4,7 +4,7 @@
 
 namespace tessera::cuda {
 
-// Exactly what an unsplit tile does with its segments.
+// Merges segments in the same way as the kernel of a tile that is not split, so the bits are the same.
 TESSERA_KERNEL(attention_merge, kAttentionThreads, AttentionMergeArgs) {
   constexpr unsigned kDims = kHeadClasses[std::size(kHeadClasses) - 1] / kAttentionThreads;  // of a thread
   const AttentionTile tile = args.tiles[blockIdx.x];

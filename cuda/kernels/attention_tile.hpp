@@ -1,5 +1,6 @@
-// The kernel of attention.hpp: a block's walk over its chunks of keys. Each chunk passes through one buffer twice, as
-// keys and as values; while the block computes with the one, its threads hold loads of the other.
+// The kernel of attention.hpp: a block goes through the chunks of its keys. Keys and values use one buffer in shared memory by turns. While
+// the block computes with a chunk's keys, its threads load the chunk's values into registers; while it computes with the values, they load
+// the next chunk's keys.
 #pragma once
 
 #include "cuda/kernels/attention.hpp"
@@ -13,18 +14,18 @@ struct AttentionShape {
   static constexpr unsigned kKeys = chunk_keys(kClass);
   static constexpr AttentionShared kShared = attention_shared(kClass, kQueries);
 
-  // Scores: a thread computes kScoreQueries x kScoreKeys of them.
+  // Sizes for scores: a thread computes kScoreQueries x kScoreKeys scores.
   static constexpr unsigned kScores = kQueries * kKeys / kAttentionThreads;
   static constexpr unsigned kScoreKeys = kScores >= 4 ? 4 : kScores >= 2 ? 2 : 1;
   static constexpr unsigned kScoreQueries = kScores > kScoreKeys ? kScores / kScoreKeys : 1;
   static constexpr unsigned kScoreColumns = kKeys / kScoreKeys;
 
-  // Softmax: kLanes threads a query, each with every kLanes-th key.
+  // Sizes for the softmax: each query has kLanes threads. Thread i takes keys i, i + kLanes, ...
   static constexpr unsigned kMostLanes = kAttentionThreads / kQueries;
   static constexpr unsigned kLanes = kMostLanes < kKeys ? kMostLanes : kKeys;
   static constexpr unsigned kLaneKeys = kKeys / kLanes;
 
-  // The weighted sum: a thread computes kOutQueries x kOutDims of it.
+  // Sizes for the weighted sum: a thread computes kOutDims dimensions of kOutQueries queries.
   static constexpr unsigned kOutDims = kClass == 512 ? 4 : 2;
   static constexpr unsigned kOutColumns = kClass / kOutDims;
   static constexpr unsigned kOutQueries = kQueries * kOutColumns / kAttentionThreads;
@@ -79,7 +80,7 @@ class AttentionBlock {
   [[nodiscard]] TESSERA_DEVICE std::uint32_t* flags(std::uint32_t at) const {
     return reinterpret_cast<std::uint32_t*>(shared_) + at;
   }
-  // The index of a query's head among all rows' heads.
+  // Returns the index of a query's head in q and out: [rows, kv_heads, group].
   [[nodiscard]] TESSERA_DEVICE std::uint64_t head_of(unsigned query) const {
     const std::uint32_t head = tile_.head + query;
     const std::uint64_t row = tile_.row + head / args_.group;
@@ -154,7 +155,8 @@ class AttentionBlock {
     }
   }
 
-  // Scores become p; the state of each query takes the chunk in, and at a segment's last chunk the total the segment.
+  // Turns scores into p. Merges the chunk into the state of each query's segment. After a segment's last chunk, merges the segment into the
+  // total, or writes it as a partial result.
   TESSERA_DEVICE void weigh(std::uint64_t chunk, bool last) {
     const unsigned query = threadIdx.x / Shape::kLanes;
     const unsigned lane = threadIdx.x % Shape::kLanes;
@@ -233,8 +235,8 @@ class AttentionBlock {
   }
   [[nodiscard]] TESSERA_DEVICE static unsigned out_dim() { return threadIdx.x % Shape::kOutColumns * Shape::kOutDims; }
 
-  // o = o * corr + p V. Most chunks are seen by all queries as a whole; at the others' borders a key goes only where it
-  // is seen, as 0 times what a neighbour's slot holds need not be 0.
+  // o = o * corr + p V. In most chunks all queries see all keys. In the others a key is added only to the queries that see it. Adding it
+  // with p = 0 would not do: the value may be infinite or NaN.
   TESSERA_DEVICE void add_values(std::uint64_t chunk, std::uint64_t end) {
     const float* values = shared_ + out_dim();
     const float* weights = shared_ + kShared.weights + out_query() * kShared.weight_stride;
@@ -323,15 +325,15 @@ class AttentionBlock {
   const AttentionArgs& args_;
   const AttentionTile tile_;
   float* const shared_;
-  // Of the query that this thread weighs; an idle one sees nothing.
+  // The keys that the query sees whose softmax this thread computes; empty if the thread has no query.
   KeyRange visible_ = {0, 0};
   SoftmaxState segment_, total_;
-  // Of the queries and dimensions that this thread sums up.
+  // Weighted sums of the queries and dimensions that this thread adds up, for the segment and for all segments.
   float o_[Shape::kOutQueries][Shape::kOutDims] = {};
   float total_o_[Shape::kOutQueries][Shape::kOutDims] = {};
 };
 
-// The kernels of a codec: of each head class with each query class.
+// Defines the kernels of a codec: one for each head class and each class of queries.
 #define TESSERA_ATTENTION_KERNEL(name, Codec, head_class, queries)                                  \
   TESSERA_KERNEL(attention_##name##_d##head_class##_q##queries, kAttentionThreads, AttentionArgs) { \
     AttentionBlock<Codec, head_class, queries>(args).run();                                         \

@@ -1,9 +1,9 @@
-// The words that kernels are written in: few, so that the same sources run on a GPU (nvcc) and in the emulator of the
-// tests (a host compiler, <emulator/device.hpp> in tests/cuda/emulator), which runs a block's threads as fibers.
+// The few functions and macros in which kernels are written, so that the same sources run on a GPU (nvcc) and in the tests' emulator. The
+// emulator (<emulator/device.hpp> in tests/cuda/emulator) is compiled by a host compiler and runs a block's threads as fibers.
 //
-// Blocks are one-dimensional: threadIdx.x; grids have up to three. Every kernel takes one plain struct by value
-// (arguments.hpp). Floating-point code is compiled with -fmad=false (-ffp-contract=off): a fused step is a fma() that
-// is written, and what does not call the hardware's own approximations has the same bits in both worlds.
+// Blocks are one-dimensional (threadIdx.x); grids have up to three dimensions. Every kernel takes one plain struct by value. Floating-point
+// code is compiled with -fmad=false (-ffp-contract=off), so products and sums are fused only where the code calls fma(). Code that does not
+// use the hardware's approximate functions has the same bits on a GPU and in the emulator.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ TESSERA_DEVICE void* dynamic_shared() {
 TESSERA_DEVICE void sync_block() { __syncthreads(); }
 TESSERA_DEVICE void sync_warp() { __syncwarp(); }
 
-// All 32 lanes take part.
+// Exchange a value between lanes. All 32 lanes of the warp must call them.
 template <class T>
 TESSERA_DEVICE T shuffle_xor(T value, int mask) {
   return __shfl_xor_sync(kAllLanes, value, mask);
@@ -48,26 +48,27 @@ TESSERA_DEVICE unsigned ballot(bool condition) { return __ballot_sync(kAllLanes,
 
 TESSERA_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 
-// IEEE binary16, exactly.
+// Converts IEEE binary16 to f32, exactly.
 TESSERA_DEVICE float half_to_float(std::uint16_t half) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
   return value;
 }
 
-// To nearest, ties to even; from 65520 on infinity.
+// Rounds to IEEE binary16, to nearest, ties to even. Values from 65520 on become infinity.
 TESSERA_DEVICE std::uint16_t float_to_half(float value) {
   std::uint16_t half;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
   return half;
 }
 
-// Four of the eight bytes of low (0 to 3) and high (4 to 7): byte i is the one that hex digit i of the selector names.
+// Picks four of eight bytes, which are numbered from the lowest byte of `low` (0) to the highest of `high` (7). Byte i of the result is the
+// byte whose number is hex digit i of the selector.
 TESSERA_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
   return __byte_perm(low, high, selector);
 }
 
-// In shared or global memory; the old value.
+// Adds to a number in shared or global memory, and returns the old value.
 TESSERA_DEVICE std::uint32_t atomic_add(std::uint32_t* at, std::uint32_t value) { return atomicAdd(at, value); }
 TESSERA_DEVICE std::uint64_t atomic_add(std::uint64_t* at, std::uint64_t value) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
@@ -79,7 +80,7 @@ TESSERA_DEVICE std::uint64_t atomic_max(std::uint64_t* at, std::uint64_t value) 
 struct Words4 {
   std::uint32_t x, y, z, w;
 };
-// 16 bytes at a multiple of 16 that nobody reads again soon: past L1, read-only.
+// Loads 16 bytes that are not read again soon, without keeping them in L1. The address must be a multiple of 16, and the memory read-only.
 TESSERA_DEVICE Words4 load_streaming(const void* at) {
   Words4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -101,7 +102,7 @@ inline constexpr unsigned kWarp = 32;
 TESSERA_DEVICE unsigned lane_id() { return threadIdx.x % kWarp; }
 TESSERA_DEVICE unsigned warp_id() { return threadIdx.x / kWarp; }
 
-// In one order, whatever the lanes hold: pairs 16 apart, then 8, 4, 2, 1. Every lane gets the result.
+// Returns the sum of the lanes' values in every lane. The order of additions is fixed: lanes 16 apart, then 8, 4, 2, 1.
 TESSERA_DEVICE float warp_sum(float value) {
   for (int distance = 16; distance > 0; distance /= 2) value = value + shuffle_xor(value, distance);
   return value;

@@ -1,4 +1,4 @@
-// Norms, sums, activations, and rows that change their place.
+// Norms, sums, activation functions, and the copying of rows.
 #include "cuda/kernels/elementwise.hpp"
 
 #include "core/math_inline.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 inline constexpr unsigned kRowWarps = kRowThreads / kWarp;
 
-// The sum of every thread's value, the same in all threads. `shared` [kRowWarps] is free again after the next barrier.
+// Returns the sum of all threads' values, in all threads. `shared` [kRowWarps] may be used again after the next barrier.
 TESSERA_DEVICE float block_sum(float value, float* shared) {
   const float sum = warp_sum(value);
   if (lane_id() == 0) shared[warp_id()] = sum;
@@ -21,7 +21,7 @@ TESSERA_DEVICE float block_sum(float value, float* shared) {
 }
 
 TESSERA_DEVICE float silu(float v) { return v / (1.0f + math::inlined::exp(-v)); }
-// Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
+// GELU in the tanh form (Hendrycks and Gimpel 2016); 0.7978... = sqrt(2 / pi).
 TESSERA_DEVICE float gelu_tanh(float v) {
   const float inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
   return 0.5f * v * (1.0f + math::inlined::tanh(inner));
@@ -104,7 +104,7 @@ TESSERA_KERNEL(gather_rows, kRowThreads, GatherArgs) {
   for (std::uint32_t i = threadIdx.x; i < args.columns; i += kRowThreads) to[i] = from[i];
 }
 
-// In place, grid.x: columns / 256, rounded up.
+// Works in place: `out` is `in`. grid.x: columns / 256, rounded up.
 TESSERA_KERNEL(compact_rows, kRowThreads, GatherArgs) {
   const std::uint32_t column = blockIdx.x * kRowThreads + threadIdx.x;
   if (column >= args.columns) return;

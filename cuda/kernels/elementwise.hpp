@@ -1,5 +1,5 @@
-// Arguments of the kernels that are neither products nor attention. Rows are [rows, columns] of f32, row-major; each
-// block has a row (grid.x), and what it computes follows from that row alone.
+// Arguments of the kernels that are neither products nor attention. Activations are [rows, columns] of f32, row-major. Each block computes
+// one row (grid.x), and its result depends on that row alone.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace tessera::cuda {
 
 inline constexpr unsigned kRowThreads = 256;
 
-// out = norm(in) * weight (+ bias); `out` may be `in`. Sums: each thread's elements, 256 apart, in ascending order by
-// fused steps; then the 32 lanes of a warp (warp_sum), then the eight warps in ascending order.
+// out = norm(in) * weight (+ bias); `out` may be `in`. Order of sums: each thread adds up every 256th element, ascending, by fused steps;
+// then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending.
 struct NormArgs {
   const float* in;
   const float* weight;  // [columns]
@@ -20,7 +20,7 @@ struct NormArgs {
   float eps;
 };
 
-// x += y; `y_stride` is 0 for a bias, which all rows share, else the columns.
+// x += y. `y_stride`: floats from row to row of y; 0 for a bias, which is the same for all rows.
 struct AddArgs {
   const float* y;
   float* x;
@@ -35,14 +35,15 @@ struct ScaleArgs {
   float factor;
 };
 
-// out = act(in), or act(in) * out for the gated ones.
+// out = act(in); for gated activations out = act(in) * out.
 struct ActivateArgs {
   const float* in;
   float* out;
   std::uint32_t columns;
 };
 
-// Row i of out = row rows[i] of in. In place (compact_rows) the rows ascend, and a thread owns its columns.
+// Row i of out = row rows[i] of in. If `out` is `in` (compact_rows), the numbers in `rows` must ascend; each thread then moves one column,
+// row after row.
 struct GatherArgs {
   const std::uint32_t* rows;  // [n_rows]
   const float* in;

@@ -1,4 +1,4 @@
-// Rows before and after cuBLAS's products.
+// Kernels that prepare rows for cuBLASLt's products and finish its results.
 #include <bit>
 
 #include "core/float16.hpp"
@@ -11,19 +11,19 @@ namespace {
 
 inline constexpr unsigned kWarps = kGemmRowThreads / kWarp;
 
-// 2^exponent, of a normal number.
+// Returns 2^exponent; the result must be a normal number.
 TESSERA_DEVICE float power_of_two(int exponent) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
 
-// The exponent of the factor for a row whose largest magnitude has these bits.
+// Returns the exponent e of the factor 2^e for a row. `largest`: the bits of the row's largest magnitude.
 TESSERA_DEVICE int factor_exponent(std::uint32_t largest) {
   if (largest == 0 || largest >= 0x7f800000u) return 0;
   const int wanted = 14 + 127 - static_cast<int>(largest >> 23);  // denormals: as if of the least exponent
   return wanted > 126 ? 126 : wanted;
 }
 
-// The largest value of the block's threads.
+// Returns the largest value of the block's threads.
 TESSERA_DEVICE std::uint32_t block_max(std::uint32_t value, std::uint32_t* shared) {
   for (int distance = 16; distance > 0; distance /= 2) {
     const std::uint32_t other = shuffle_xor(value, distance);

@@ -1,5 +1,5 @@
-// Arguments of the kernels around cuBLAS's products: activations as 16-bit numbers, and what a linear layer does with
-// the result. What is made of a row follows from that row alone.
+// Arguments of the kernels before and after cuBLASLt's products: they convert activations to 16-bit numbers, and scale, add the bias and
+// store the result. A row's result depends on that row alone.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace tessera::cuda {
 
 inline constexpr unsigned kGemmRowThreads = 256;
 
-// rows_to_half: each row times a power of two that brings its largest size into [2^14, 2^15), and into scales the
-// inverse of that. Both are normal f32 numbers: rows below 2^-112 come no nearer than a factor of 2^126. In rows of
-// zeros, and in those that hold infinity or NaN, the factor is 1. rows_to_bf16: no factor, scales unused. grid.x: rows.
+// rows_to_half: converts rows to f16. Each row is multiplied by a power of two, so that its largest magnitude is in [2^14, 2^15); `scales`
+// gets the inverse of the factor. Both are normal f32 numbers, so the factor is at most 2^126, and rows below 2^-112 stay smaller. The
+// factor is 1 for rows of zeros and rows with infinity or NaN. rows_to_bf16: no factor, `scales` is not used. grid.x: rows.
 struct NarrowRowsArgs {
   const float* in;     // [rows][in_stride]
   std::uint16_t* out;  // [rows][out_stride]
@@ -19,8 +19,8 @@ struct NarrowRowsArgs {
   std::uint32_t in_stride, out_stride;
 };
 
-// finish_rows: out = y * scale (+ bias), or that added to out. out may be y. grid.x: rows; grid.y: columns /
-// kFinishTile, rounded up.
+// finish_rows: out = y * scale (+ bias), or out += y * scale (+ bias). out may be y. grid.x: rows; grid.y: columns / kFinishTile, rounded
+// up.
 enum class FinishStore : std::uint32_t { set, add };
 struct FinishRowsArgs {
   const float* y;       // [rows][y_stride]

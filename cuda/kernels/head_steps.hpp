@@ -1,5 +1,6 @@
-// One head's steps, each by a warp and in memory that the warp alone works on meanwhile. Numerics: norms sum in 32 fma
-// chains (lane = element mod 32, ascending) and warp_sum's tree; rope's products are rounded, as the CPU's are.
+// Norm and rotation of one head, each by one warp, in memory that no other warp uses meanwhile. Numerics: a norm's sum has 32 fma chains
+// (element mod 32, ascending), which are added in the order of warp_sum(). Rope's products are rounded before they are added, as on the
+// CPU.
 #pragma once
 
 #include <cmath>
@@ -16,7 +17,7 @@ TESSERA_DEVICE void warp_head_norm(const float* weight, float eps, std::uint32_t
   for (std::uint32_t d = lane_id(); d < dim; d += kWarp) head[d] = head[d] * scale * weight[d];
 }
 
-// table: [pairs][cosine, sine] of this head's position.
+// Rotates a head in place. table: [pairs][cosine, sine] for the head's position.
 TESSERA_DEVICE void warp_rope(const float* table, std::uint32_t pairs, RopePairs kind, float* head) {
   const std::uint32_t step = kind == RopePairs::interleaved ? 2 : 1;
   const std::uint32_t partner = kind == RopePairs::interleaved ? 1 : pairs;

@@ -8,7 +8,7 @@ namespace tessera::cuda {
 
 namespace {
 
-// Which head of which row this warp computes.
+// The row and the head that a warp computes.
 struct HeadTask {
   std::uint32_t row, head;
 };

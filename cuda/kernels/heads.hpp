@@ -1,5 +1,5 @@
-// What happens to queries, keys and values between their products and attention: arguments of the kernels in heads.cu.
-// A warp computes one head of one row; kHeadThreads / 32 of them are a block.
+// Arguments of the kernels in heads.cu, which norm, rotate and store queries, keys and values between their products and attention. A warp
+// computes one head of one row; a block has kHeadThreads / 32 warps.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace tessera::cuda {
 
 inline constexpr std::uint32_t kHeadThreads = 128;
 
-// Blocks (x) for this many heads of all rows.
+// Returns the blocks (grid.x) for this number of heads, summed over all rows.
 [[nodiscard]] constexpr std::uint32_t head_blocks(std::uint64_t heads) noexcept {
   return static_cast<std::uint32_t>((heads + kHeadThreads / 32 - 1) / (kHeadThreads / 32));
 }
@@ -23,7 +23,7 @@ struct RopeTurns {
   RopePairs kind;
 };
 
-// head_norm: x = RMSNorm(x) * weight over each head. A warp for each of rows * heads.
+// head_norm: x = RMSNorm(x) * weight over each head. One warp for each of the rows * heads heads.
 struct HeadNormArgs {
   float* x;             // [rows, heads, dim]
   const float* weight;  // [dim]
@@ -31,14 +31,14 @@ struct HeadNormArgs {
   std::uint32_t rows, heads, dim;
 };
 
-// rope: a warp for each of rows * heads.
+// rope: rotates heads by position. One warp for each of the rows * heads heads.
 struct RopeArgs {
   float* x;  // [rows, heads, dim]
   RopeTurns turns;
   std::uint32_t rows, heads, dim;
 };
 
-// append_kv_<codec>: a warp for each of rows * 2 * kv_heads.
+// append_kv_<codec>: writes keys and values to their pages. One warp for each of the rows * 2 * kv_heads heads.
 struct AppendKvArgs {
   KvLayer layer;
   KvTables tables;
@@ -47,8 +47,8 @@ struct AppendKvArgs {
   std::uint32_t rows;
 };
 
-// rope_append_<codec>: head_norm and rope of q and k, then append_kv, with their bits. A warp for each of
-// rows * (heads + 2 * kv_heads).
+// rope_append_<codec>: head_norm and rope of q and k, then append_kv, with the same bits as these three kernels. One warp for each of the
+// rows * (heads + 2 * kv_heads) heads.
 struct RopeAppendArgs {
   KvLayer layer;
   KvTables tables;

@@ -1,5 +1,5 @@
-// Where keys and values lie on a device: pages as kv/kv_layout.hpp and blocks as kv/block.hpp have them, byte for byte.
-// This is the kernels' only address arithmetic of the cache; what else they need of it calls this.
+// The addresses of keys and values in a device's pages. Pages and blocks have the same bytes as on the host (kv/kv_layout.hpp,
+// kv/block.hpp). Kernels compute addresses in the cache by these functions only.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tessera::cuda {
 
-// One layer of a KvLayout, as a kernel takes it. Its group of layers decides which page tables go with it.
+// One layer of a KvLayout, as kernels take it. KvTables must be those of the layer's group.
 struct KvLayer {
   std::uint64_t k_offset, v_offset;  // bytes from a page's start to head 0
   std::uint64_t k_stride, v_stride;  // bytes from head to head
@@ -27,10 +27,10 @@ struct KvLayer {
           .value_dim = at.shape.value_dim, .dtype = at.dtype};
 }
 
-// A row that has no part in what a kernel does: its sequence is of another layout.
+// Marks a row that a kernel must leave out, because its sequence has another KV layout.
 inline constexpr std::uint32_t kNoSequence = 0xffffffffu;
 
-// A step's sequences and rows, in device memory, for the layers of one group.
+// The sequences and rows of a step, for the layers of one group. All pointers are device addresses.
 struct KvTables {
   const std::uint64_t* pages;         // addresses of all sequences' pages, one sequence after another; 0: given back
   const std::uint32_t* first_page;    // of each sequence, in `pages`: the same in every group of layers
@@ -38,7 +38,7 @@ struct KvTables {
   const std::uint64_t* row_position;  // [rows]
 };
 
-// Position / page_tokens without a division.
+// Returns position / page_tokens, without a division.
 [[nodiscard]] constexpr std::uint64_t kv_page_of(const KvLayer& layer, std::uint64_t position) noexcept {
   return position >> (layer.page_tokens == 16 ? 4 : layer.page_tokens == 32 ? 5 : 6);
 }
@@ -50,14 +50,14 @@ struct KvTables {
   return part == kv::KeyOrValue::key ? layer.key_dim : layer.value_dim;
 }
 
-// The address of a head's block in the page at `page`.
+// Returns the address of a head's block of keys or values in the page at `page`.
 [[nodiscard]] constexpr std::uint64_t kv_block(const KvLayer& layer, kv::KeyOrValue part, std::uint64_t page,
                                                std::uint32_t head) noexcept {
   return part == kv::KeyOrValue::key ? page + layer.k_offset + head * layer.k_stride
                                : page + layer.v_offset + head * layer.v_stride;
 }
 
-// The index in its block of a token's element d.
+// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page).
 template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint32_t kv_element(const KvLayer& layer, std::uint32_t slot, std::uint32_t d) noexcept {
   constexpr auto kPair = static_cast<std::uint32_t>(Codec::pair);
@@ -65,7 +65,7 @@ template <class Codec, kv::KeyOrValue part>
   else return (slot / kPair * layer.value_dim + d) * kPair + slot % kPair;
 }
 
-// Bytes from a block's start to the scale of slot 0.
+// Returns the bytes from a block's start to the scale of slot 0.
 template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint64_t kv_scales(const KvLayer& layer) noexcept {
   return kv::block_elements<Codec>(part, layer.page_tokens, kv_dim(layer, part)) * sizeof(typename Codec::Element);

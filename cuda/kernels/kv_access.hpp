@@ -1,4 +1,4 @@
-// How kernels reach what kv.hpp finds: one token's key or value of one head.
+// Reads and writes one token's key or value of one head, at the addresses of kv.hpp.
 #pragma once
 
 #include "cuda/kernels/device.hpp"
@@ -13,13 +13,13 @@ TESSERA_DEVICE T* at_address(std::uint64_t address) {
   return reinterpret_cast<T*>(address);
 }
 
-// 0 if the page was given back.
+// Returns the address of the page that has a position; 0 if the page was freed.
 TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& layer, std::uint64_t position) {
   return pages[kv_page_of(layer, position)];
 }
 
-// One token's key or value of one head in a page that is held. Elements are stored one by one: the next token's, which
-// share a value's pair, may be another warp's at the same time.
+// One token's key or value of one head. Its page must exist. Elements are stored one by one: two tokens' values lie in pairs, and another
+// warp may store the other token at the same time.
 template <class Codec, kv::KeyOrValue part>
 class KvToken {
  public:
@@ -32,7 +32,7 @@ class KvToken {
 
   TESSERA_DEVICE Element load(std::uint32_t d) const { return at_address<const Element>(block_)[index(d)]; }
   TESSERA_DEVICE void store(std::uint32_t d, Element element) const { at_address<Element>(block_)[index(d)] = element; }
-  // What a key's odd last element is paired with.
+  // If a key has an odd number of elements, writes a zero behind the last one, to complete the pair.
   TESSERA_DEVICE void store_pad() const {
     if (part == kv::KeyOrValue::key && layer_.key_dim % Codec::pair != 0) store(layer_.key_dim, Element{});
   }
@@ -52,8 +52,7 @@ class KvToken {
   std::uint32_t slot_;
 };
 
-// One head's numbers in a warp's registers, number d in lane d mod 32: they are rotated there (kv/rotation.hpp), in the
-// written order.
+// The numbers of one head in a warp's registers: number d is in lane d mod 32. rotate() has the order of operations of kv/rotation.hpp.
 class WarpHead {
  public:
   static constexpr std::uint32_t kMost = 512;  // kHeadClasses
@@ -88,7 +87,7 @@ class WarpHead {
 #pragma unroll
     for (unsigned i = 0; i < kNumbers; ++i) at_[i] = at_[i] * factor;
   }
-  // Calls fn(d, number d) for those of this lane.
+  // Calls fn(d, number d) for each number that this lane has.
   template <class Fn>
   TESSERA_DEVICE void each(Fn fn) const {
 #pragma unroll
@@ -105,7 +104,7 @@ class WarpHead {
   std::uint32_t dim_;
 };
 
-// By a warp: one head, in memory that no other warp works on meanwhile.
+// Rotates one head in place. Called by a whole warp, for memory that no other warp uses meanwhile.
 TESSERA_DEVICE void warp_rotate(float* head, std::uint32_t dim, kv::Turn turn) {
   WarpHead numbers(head, dim);
   sync_warp();
@@ -114,8 +113,8 @@ TESSERA_DEVICE void warp_rotate(float* head, std::uint32_t dim, kv::Turn turn) {
   sync_warp();
 }
 
-// The codec's scale of a head's numbers: whose largest magnitude is found first does not matter. Magnitudes are compared as
-// integers, among which an infinity and the NaNs are the largest.
+// Returns the codec's scale for a head's numbers. To find the largest magnitude, magnitudes are compared as integers: then the order of
+// comparisons does not matter, and infinity and NaN are the largest.
 template <class Codec>
 TESSERA_DEVICE float warp_scale(const WarpHead& head) {
   std::uint32_t largest = 0;
@@ -138,7 +137,7 @@ TESSERA_DEVICE float warp_scale(const WarpHead& head) {
   }
 }
 
-// By a warp: encodes one token's `values` as the codec and kv::Slot do.
+// Encodes one token's `values`, with the same bits as the codec and kv::Slot on the host. Called by a whole warp.
 template <class Codec, kv::KeyOrValue part>
 TESSERA_DEVICE void warp_encode(const KvToken<Codec, part>& token, const float* values, std::uint32_t dim) {
   float scale = 1.0f;

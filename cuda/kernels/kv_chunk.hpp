@@ -1,5 +1,5 @@
-// A chunk of keys or values on its way from pages to shared memory. A thread holds its part of it in registers between
-// load() and store(), so that the loads of one chunk are in flight while the block computes with another.
+// Copies a chunk of keys or values from pages to shared memory, in two halves: load() reads into the threads' registers, store() writes to
+// shared memory. Between the two the block computes with another chunk, so that it does not wait for the loads.
 #pragma once
 
 #include <type_traits>
@@ -10,7 +10,7 @@
 
 namespace tessera::cuda {
 
-// Four pairs (kv/codecs.hpp) that lie side by side: 16 bytes, of INT8 8.
+// Four pairs of elements (kv/codecs.hpp) that lie side by side, which a thread loads at once: 16 bytes, or 8 if elements have 8 bits.
 template <class Codec>
 struct alignas(4 * Codec::pair * sizeof(typename Codec::Element)) PairQuad {
   using Element = typename Codec::Element;
@@ -22,7 +22,7 @@ struct alignas(4 * Codec::pair * sizeof(typename Codec::Element)) PairQuad {
 
   std::uint32_t words[kWords];
 
-  // Element j of pair i.
+  // Returns element j of pair i, decoded.
   [[nodiscard]] TESSERA_DEVICE float decode(unsigned i, unsigned j, float scale) const {
     const unsigned bit = (i * Codec::pair + j) * kBits;
     const auto element = std::bit_cast<Element>(static_cast<Bits>(words[bit / 32] >> bit % 32));
@@ -41,7 +41,7 @@ struct alignas(4 * n) Floats {
   float at[n];
 };
 
-// The keys and values of one KV head that a block reads: positions [begin, end) of one sequence.
+// The keys and values of one KV head that a block reads: those of positions [begin, end) of one sequence.
 struct KvStream {
   const KvLayer& layer;
   const std::uint64_t* pages;
@@ -49,7 +49,7 @@ struct KvStream {
   std::uint64_t begin, end;
 };
 
-// What of a stream lies in the chunk of n keys from `chunk` on. Keys are numbered from there: 32 bits do.
+// The keys of a KvStream that lie in one chunk: n keys from position `chunk` on. Keys are numbered from the chunk's start, in 32 bits.
 class KvChunk {
  public:
   TESSERA_DEVICE KvChunk(const KvStream& stream, kv::KeyOrValue part, std::uint64_t chunk, std::uint32_t n)
@@ -60,7 +60,7 @@ class KvChunk {
         from_(within(stream.begin, chunk, n)),
         to_(within(stream.end, chunk, n)) {}
 
-  // The block that holds keys [key, key + n), which share a page; 0 if none of them is to be read.
+  // Returns the address of the block that has keys [key, key + n), which must be in one page; 0 if none of them is in the stream.
   [[nodiscard]] TESSERA_DEVICE std::uint64_t block(std::uint32_t key, std::uint32_t n) const {
     if (key >= to_ || key + n <= from_) return 0;
     const std::uint64_t page = page_at(pages_, layer_, slot_ + key);
@@ -80,7 +80,8 @@ class KvChunk {
   std::uint32_t slot_, from_, to_;
 };
 
-// A thread's keys: of four tokens, whose pairs lie side by side, every kRows-th row of pairs.
+// One thread's share of a chunk's keys: the pairs of dimensions of four tokens, whose pairs lie side by side. Of the rows of pairs the
+// thread takes every kRows-th.
 template <class Codec, unsigned kClass>
 class KeyChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -108,7 +109,7 @@ class KeyChunk {
       quads_[i] = *reinterpret_cast<const PairQuad<Codec>*>(element);
     }
   }
-  // out [key_dim][kKeys]
+  // Decodes the keys into out [key_dim][kKeys].
   TESSERA_DEVICE void store(std::uint32_t key_dim, float* out) const {
 #pragma unroll
     for (unsigned i = 0; i < kQuads; ++i) {
@@ -132,7 +133,8 @@ class KeyChunk {
   Floats<4> scales_ = {};
 };
 
-// A thread's values: of four dimensions, whose pairs lie side by side, every kRows-th pair of tokens.
+// One thread's share of a chunk's values: four dimensions, whose pairs of tokens lie side by side. The thread takes every kRows-th pair of
+// tokens.
 template <class Codec, unsigned kClass>
 class ValueChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -166,7 +168,7 @@ class ValueChunk {
       }
     }
   }
-  // out [chunk][kClass]; what lies behind value_dim has any value.
+  // Decodes the values into out [chunk][kClass]. Dimensions from value_dim on may have any value.
   TESSERA_DEVICE void store(std::uint32_t value_dim, float* out) const {
     if (dimension() >= value_dim) return;
 #pragma unroll

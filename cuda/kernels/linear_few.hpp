@@ -1,18 +1,18 @@
-// Products of few rows, family cuda-f32: out = W x (+ bias), stored or added to what is there.
+// Products of few rows, family cuda-f32: out = W x (+ bias), or out += W x (+ bias).
 //
-// The order of the sum for a row and an output: lane l has the units l, l + 32, l + 64, ... of the weight's row
-// (packed_layout.hpp), and one chain from 0 over them, over the values of each in ascending order:
+// Order of the sum for one row and one output. The weights of an output are a row of units (packed_layout.hpp). Lane l of a warp takes
+// units l, l + 32, l + 64, ... and has one chain of additions from 0 over their values, in ascending order:
 //
-//   without minima  acc = fma(w, x, acc), w being the value as the format's decode() has it. Zeros that fill the last
+//   without minima  acc = fma(w, x, acc), w being the weight as the format's decode() returns it. Zeros that fill the last
 //                   unit take part.
-//   with minima     acc = fma(scale * q, x, acc) and sum = sum + x, sum from 0 in each unit; then, at the unit's end,
+//   with minima     acc = fma(scale * q, x, acc) and sum = sum + x, where sum starts from 0 in each unit; at the unit's end
 //                   acc = fma(addend, sum, acc). scale is d or d * scale, addend m or -(dmin * min): all exact.
 //
-// Then the lanes' chains in the order of warp_sum(), + bias, and added to out. Nothing else enters: neither how many
-// rows there are nor which of the kernels is taken.
+// Then the lanes' chains are added in the order of warp_sum(), then the bias; the result is stored or added to out. Neither the number of
+// rows nor the choice of the kernel changes the result.
 //
-// Kernels linear_few_<form>_r<R>, R = 1, 2, 4, 8 rows at once: grid.x: tiles of R rows; grid.y: outputs / (4 * warps),
-// rounded up (linear_plan.hpp). Row tiles are neighbours in time, so that a tile finds its weights in L2.
+// Kernels linear_few_<form>_r<R>, for R = 1, 2, 4, 8 rows at once: grid.x: tiles of R rows; grid.y: outputs / (4 * warps), rounded up
+// (linear_plan.hpp). Tiles of rows that use the same weights run one right after another, so that they find the weights in L2.
 #pragma once
 
 #include <cstdint>

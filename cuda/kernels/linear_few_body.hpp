@@ -1,5 +1,5 @@
-// What every linear_few kernel does. A block stages chunks of its rows in shared memory; a warp multiplies them with
-// four outputs' weights, the next step's being on their way.
+// The body of all linear_few kernels. A block copies chunks of its rows to shared memory. Each warp multiplies them by the weights of four
+// outputs, and loads the weights of the next step meanwhile.
 #pragma once
 
 #include "cuda/kernels/device.hpp"
@@ -12,29 +12,29 @@ struct alignas(16) Floats4 {
   float x, y, z, w;
 };
 
-// Values k and on, zeros past the end.
+// Returns values k to k + 3 of a row; zeros from n on.
 TESSERA_DEVICE Floats4 load_four(const float* row, std::uint32_t k, std::uint32_t n, bool aligned) {
   if (aligned && k + 4 <= n) return *reinterpret_cast<const Floats4*>(row + k);
   return {k < n ? row[k] : 0.0f, k + 1 < n ? row[k + 1] : 0.0f, k + 2 < n ? row[k + 2] : 0.0f,
           k + 3 < n ? row[k + 3] : 0.0f};
 }
 
-// A chunk of a row in shared memory: after 32 values come 4 unused ones, so that lanes which read 4, 8, 16 or 32 values
-// apart are in different banks.
+// Returns where four consecutive values of a row's chunk are in shared memory, in units of four values. After each 32 values there are 4
+// unused ones, so that lanes which read 4, 8, 16 or 32 values apart use different banks.
 TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return four + four / 8; }
 
 template <PackedForm form, unsigned n_rows>
 struct FewShape {
   static constexpr FormParts parts = form_parts(form);
-  // Units of an output in a step: two where a multiprocessor's registers then still hold two blocks of 256 threads.
+  // The units of an output in a step: two if a multiprocessor's registers are then still enough for two blocks of 256 threads.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
   static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // of k, a multiple of each step
   static constexpr unsigned staged = chunk / 32 * 9;                                 // fours of a row in shared memory
 };
 
-// Sums each item over the lanes in warp_sum's order: at each distance a lane keeps half of its items and gives the
-// other half away, while it has more than one. Then it has the sum of item lane * N / 32.
+// Returns the sum of an item over all lanes, in the order of warp_sum(): lane l gets the sum of item l * N / 32. To save shuffles, at each
+// distance a lane that has several items keeps half of them and gives the other half to its partner lane.
 template <unsigned n, unsigned distance = 16, unsigned N>
 TESSERA_DEVICE float sum_items(float (&items)[N]) {
   if constexpr (n > 1) {
@@ -53,7 +53,8 @@ TESSERA_DEVICE float sum_items(float (&items)[N]) {
   }
 }
 
-// acc [row][output] += a unit of each output times `x`, where the rows' values of this unit are staged.
+// Adds one unit of each of four outputs times `x` to acc [row][output]. `first_four`: where the unit's values begin in x, in units of four
+// values.
 template <PackedForm form, unsigned n_rows>
 TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
                                   const Floats4 (&x)[n_rows][FewShape<form, n_rows>::staged], std::uint32_t first_four,
@@ -113,7 +114,7 @@ TESSERA_DEVICE void linear_few(const LinearArgs& args) {
   const std::uint32_t first_output = (blockIdx.y * (blockDim.x / kWarp) + warp_id()) * kLinearOutputs;
   const bool aligned = args.x_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(args.x) % 16 == 0;
 
-  // What lies beyond the matrix is read from its last unit and not used.
+  // Beyond the end of the matrix, loads its last unit again; the result is not used.
   UnitBits next[Shape::at_once][kLinearOutputs];
   const auto load = [&](std::uint32_t step) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// move_tokens_<codec>: an edit of one sequence, as src/cpu/attention/move_tokens.cpp does it. Grid: (most KV heads of a layer, 2 for
-// keys and values, layers). All layers by one start: it happens or it does not.
+// move_tokens_<codec>: moves tokens of one sequence to lower positions, as src/cpu/attention/move_tokens.cpp does. Grid: (the most KV heads
+// of a layer, 2 for keys and values, layers). One launch moves all layers of a KV type, so they are moved together or not at all.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct MoveTokensArgs {
   std::uint64_t from, to, count;  // tokens [from, from + count) to [to, to + count), to < from
 };
 
-// What a warp holds of a token on its way.
+// Returns the floats of the buffer that a warp needs for one token.
 [[nodiscard]] constexpr std::uint32_t move_held_floats(const KvLayer& layer) noexcept {
   return layer.key_dim > layer.value_dim ? layer.key_dim : layer.value_dim;
 }

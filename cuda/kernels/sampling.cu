@@ -1,5 +1,5 @@
-// One block draws one token. Every pass over the row asks each token whether the steps so far have left it (Cuts);
-// sums are of integers, so the result depends neither on the order of threads nor on their number.
+// Draws tokens: one block draws one token. Each pass over the logits asks for each token whether the steps so far have removed it (Cuts).
+// Sums are of integers, so the result depends neither on the order of the threads nor on their number.
 #include "cuda/kernels/sampling.hpp"
 
 #include "cuda/kernels/device.hpp"
@@ -28,7 +28,7 @@ TESSERA_DEVICE std::uint64_t block_max(std::uint64_t value, std::uint64_t* warps
   return value;
 }
 
-// fn(token, logit) for first, first + step, ... before `end` of what is left; several loads are in flight.
+// Calls fn(token, logit) for the tokens first, first + step, ... below `end` that the cuts have left. Loads several logits at once.
 template <class Fn>
 TESSERA_DEVICE void for_each_left(const Row& row, const Cuts& cuts, std::uint32_t first, std::uint32_t end,
                                   std::uint32_t step, Fn&& fn) {
@@ -51,8 +51,9 @@ struct Found {
   std::uint64_t rest;    // of the target, after the weights before index; less than weight
 };
 
-// The first of n whose running sum of weights passes target_of(total). sum(first, end): this lane's part of their sum.
-// The warps take a piece each; then the one piece in which it must be is cut up again.
+// Returns the first of n items whose running sum of weights passes target_of(total). sum(first, end) returns this lane's part of the sum
+// over items [first, end). Each warp sums one piece of the items; the piece in which the running sum passes the target is divided again,
+// until it is one item.
 template <class Sum, class Target>
 TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum, Target&& target_of) {
   const std::uint32_t pieces = blockDim.x / kWarp;
@@ -84,7 +85,8 @@ TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum
   }
 }
 
-// The largest key such that what is left from it on passes the target in weight(logit); 0 if all that is left does not.
+// Returns the largest key for which the candidates with this key or a higher one together weigh more than the target; 0 if all candidates
+// that are left do not. A candidate's weight is weight(logit).
 template <class Weight, class Target>
 TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weight&& weight, Target&& target_of) {
   std::uint64_t key = 0;      // its leading digits
@@ -119,13 +121,14 @@ TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weig
     key |= std::uint64_t{kDigits - 1 - found.index} << digit.shift;
     decided |= bits;
     rest = found.rest;
-    // Those of one logit weigh the same: the last of them decides, and all are taken.
+    // All tokens of one logit weigh the same. If the target is passed only by the last of them, all are kept, and the digits of the token
+    // need not be found.
     if (i + 1 == kLogitDigits && rest >= found.weight - weight(key_logit(key))) return key;
   }
   return key;
 }
 
-// One draw.
+// One draw: applies steps and chooses a token.
 struct Drawing {
   Shared& shared;
   const Row& row;
@@ -161,7 +164,7 @@ struct Drawing {
     add(cut);
   }
 
-  // The `count` best, and of top-p also those that the share needs.
+  // Keeps the `count` best candidates, and for top-p also the candidates that are needed to reach p.
   TESSERA_DEVICE void keep(const SampleStep& step) {
     std::uint64_t threshold = ~std::uint64_t{0};
     if (step.count > 1) {

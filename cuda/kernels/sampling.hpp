@@ -1,10 +1,10 @@
-// Drawing a token without a sort: what the kernel of sampling.cu is given, and the arithmetic of it that needs no
-// threads. The meaning is Sampler's (src/sampling).
+// Drawing a token without a sort: the arguments of the kernel in sampling.cu, and its arithmetic that needs no threads. The result is that
+// of Sampler (src/sampling).
 //
-// What the steps leave is never a list. Each either changes all logits alike or keeps the candidates from some key on,
-// in the order "higher logit, then lower token id", so a few numbers (Cuts) say of any token whether it is still there
-// and what its logit is by now. A threshold is found digit by digit, from histograms of the keys. Masses
-// (probabilities before their division by the total) are integers: their sums do not depend on the order of additions.
+// The candidates that the steps leave are not stored as a list. Each step either changes all logits in the same way, or keeps the
+// candidates from some key on, in the order "higher logit, then lower token id". So a few numbers (Cuts) tell for any token whether it is
+// still a candidate, and what its logit is now. A threshold is found digit by digit, from histograms of the keys. Masses (probabilities
+// before the division by their total) are integers, so their sums do not depend on the order of additions.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tessera::cuda {
 
-// Threads of a block, which draws one row: a multiple of 32, from 64 to this. The result does not depend on it.
+// The most threads of a block, which draws one row. A block may have any multiple of 32 from 64 on; the result does not depend on it.
 inline constexpr unsigned kSampleThreads = 1024;
 
 enum class SampleStatus : std::uint32_t {
@@ -30,7 +30,7 @@ struct SampleResult {
   SampleStatus status;
 };
 
-// sample_tokens: grid (draws, 1, 1), no dynamic shared memory.
+// Arguments of sample_tokens. Grid (draws, 1, 1), no dynamic shared memory.
 struct SampleArgs {
   const float* logits;             // [rows, vocab]
   const backend::SampleRow* rows;  // [draws]; row: of the logits
@@ -40,7 +40,8 @@ struct SampleArgs {
 
 inline constexpr float kInfinity = __builtin_inff();
 
-// Higher is better: the order of src/sampling/candidates.cpp.
+// Returns a number by which candidates are ordered: the better candidate has the higher key. The order is that of
+// src/sampling/candidates.cpp.
 constexpr std::uint64_t sample_key(float logit, std::uint32_t token) {
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, logit + 0.0f);  // the two zeros are alike
   const std::uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -54,8 +55,8 @@ constexpr float key_logit(std::uint64_t key) {
   return __builtin_bit_cast(float, (ordered & 0x80000000u) != 0 ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// The digits of a key, leading ones first: fine enough in the first that common logits spread over many of its values
-// and few threads add to the same one.
+// A key is cut into digits, from the highest bits down, for histograms. The first digit has so many bits that common logits fall into many
+// different entries, and few threads add to the same entry.
 inline constexpr int kDigitBits = 11;
 inline constexpr std::uint32_t kDigits = 1u << kDigitBits;
 struct KeyDigit {
@@ -74,20 +75,20 @@ constexpr KeyDigit key_digit(int i) {
     default: return {0, 0x3ff};
   }
 }
-// Whether all tokens of a vocabulary have that digit (all ones) and those between it and the logit.
+// Returns whether this digit, and the digits between it and the logit, are the same (all ones) in all tokens of the vocabulary.
 constexpr bool is_same_for_all(KeyDigit digit, std::uint32_t vocab) {
   return digit.shift < 32 && (vocab - 1) >> digit.shift == 0;
 }
 
-// A mass of 1, in bits: the most for which those of a whole vocabulary fit. 47 for 128k tokens: all roundings together
-// are less than 5e-10 of the total.
+// Returns b, where a mass of 1 is stored as the integer 2^b: the largest b for which the sum over a whole vocabulary fits 64 bits. For 128k
+// tokens b is 47, and all roundings together are less than 5e-10 of the total.
 constexpr int mass_bits(std::uint32_t vocab) {
   int bits = 64;
   for (; vocab > 0; vocab >>= 1) --bits;
   return bits;
 }
 
-// value * 2^bits, rounded half up; 0 <= value <= 1.
+// Returns value * 2^bits, rounded half up; 0 <= value <= 1.
 constexpr std::uint64_t fixed_point(float value, int bits) {
   const std::uint32_t raw = __builtin_bit_cast(std::uint32_t, value);
   const int shift = static_cast<int>(raw >> 23) - 127 - 23 + bits;
@@ -97,13 +98,13 @@ constexpr std::uint64_t fixed_point(float value, int bits) {
   return (mantissa + (std::uint64_t{1} << (-shift - 1))) >> -shift;
 }
 
-// exp(logit - top); of several +inf each is equally likely.
+// Returns the mass exp(logit - top) as an integer. If the highest logit is +inf, all tokens of logit +inf are equally likely.
 constexpr std::uint64_t sample_mass(float logit, float top, int bits) {
   if (top == kInfinity) return logit == kInfinity ? std::uint64_t{1} << bits : 0;
   return fixed_point(math::inlined::exp(logit - top), bits);
 }
 
-// The sum that top-p must pass: the best tokens down to the one at which the running sum reaches p * total.
+// Returns the target that top-p's running sum of masses must pass, from the best token down, so that it reaches p * total.
 constexpr std::uint64_t share_target(float p, std::uint64_t total) {
   const double wanted = static_cast<double>(p) * static_cast<double>(total);
   const auto below = static_cast<std::uint64_t>(wanted);
@@ -111,13 +112,13 @@ constexpr std::uint64_t share_target(float p, std::uint64_t total) {
   return (reached < total ? reached : total) - 1;
 }
 
-// The sum that the draw must pass.
+// Returns the target that the draw's running sum of masses must pass.
 constexpr std::uint64_t draw_target(double uniform, std::uint64_t total) {
   const auto target = static_cast<std::uint64_t>(uniform * static_cast<double>(total));
   return target < total ? target : total - 1;
 }
 
-// One thing that a step did: it scaled the logits, or (temperature 0) it removed the candidates below a key.
+// The effect of one step: it scaled the logits, or (if `temperature` is 0) it removed the candidates below a key.
 struct Cut {
   std::uint64_t threshold;
   float shift;
@@ -128,7 +129,7 @@ struct Cuts {
   std::uint32_t size;
 };
 
-// Whether the token is still there; `logit`, the model's, becomes what the steps have made of it.
+// Returns whether the token is still a candidate. `logit`: the model's; it becomes the logit after the steps so far.
 constexpr bool keeps(const Cuts& cuts, std::uint32_t token, float& logit) {
   if (logit == -kInfinity) return false;
   for (std::uint32_t i = 0; i < cuts.size; ++i) {
@@ -142,8 +143,8 @@ constexpr bool keeps(const Cuts& cuts, std::uint32_t token, float& logit) {
   return true;
 }
 
-// As Temperature scales: the best logit moves to 0 first where a quotient that overflows would make different logits
-// alike.
+// Returns the cut that scales logits as the stage Temperature does. If a quotient would overflow, which would make different logits equal,
+// the best logit is moved to 0 first.
 constexpr Cut scaling(float top, float temperature) {
   const auto finite = [](float value) { return value > -kInfinity && value < kInfinity; };
   return {.threshold = 0,

@@ -1,4 +1,4 @@
-// Weights as numbers: rows of f32 for embeddings, stretches of f16 for cuBLAS.
+// Kernels that unpack weights: rows of f32 for embeddings, and pieces of matrices in f16 for cuBLASLt.
 #include "cuda/kernels/unpack.hpp"
 
 #include "cuda/kernels/device.hpp"
@@ -40,7 +40,7 @@ TESSERA_DEVICE std::uint32_t saturated_half(float value) {
   return float_to_half(below < -65504.0f ? -65504.0f : below);
 }
 
-// A thread makes 8 values, so that a warp writes whole lines. Units of 32 values are read by four threads.
+// Each thread unpacks 8 values, so that a warp writes whole cache lines. Four threads read the same unit of 32 values.
 template <PackedForm form>
 TESSERA_DEVICE void unpack_half(const UnpackHalfArgs& args) {
   constexpr std::uint32_t kUnit = form_parts(form).unit;

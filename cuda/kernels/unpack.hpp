@@ -1,4 +1,4 @@
-// Arguments of the kernels that read weights back.
+// Arguments of the kernels that unpack weights.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ inline constexpr std::uint32_t kNoRow = 0xffffffffu;  // as an index: leave out'
 
 enum class UnpackStore : std::uint32_t { set, add };
 
-// unpack_rows_<form>: row i of out is row indices[i] of the table, as the format's decode() has it, times `scale`; or has
-// that added. grid.x: rows of out.
+// unpack_rows_<form>: row i of out = scale * row indices[i] of the table, as the format's decode() returns it, or that is added to row i.
+// grid.x: rows of out.
 struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
@@ -23,8 +23,8 @@ struct UnpackRowsArgs {
   UnpackStore store;
 };
 
-// unpack_half_<form>, of quantised forms (f32, f16 and bf16 lie row-major as they are, stride[0] bytes apart): outputs
-// [first, first + gridDim.x) as f16  [gridDim.x][inputs], what f16 cannot hold as its largest number.
+// unpack_half_<form>, for quantised forms: writes outputs [first, first + gridDim.x) of the matrix as f16  [gridDim.x][inputs]. Values out
+// of f16's range become its largest number. (f32, f16 and bf16 need no unpacking: their rows lie as they are, stride[0] bytes apart.)
 // grid.y: inputs / kHalfTile, rounded up.
 struct UnpackHalfArgs {
   DeviceMatrix weight;

@@ -1,8 +1,8 @@
-// A unit of a weight's row (packed_layout.hpp) in a lane's registers, and its values as f32.
+// One unit of an output's weights (packed_layout.hpp) in a lane's registers, and its values as f32.
 //
-// Integers become floats without conversions: a byte that is put into the mantissa of 2^7 (or, 8 bits, of 2^15) is
-// 2^7 + q, and one fused step scales it and takes 2^7 and the offset away, exactly: with 18 bits at most in a scale and
-// 8 in an integer, scale * (2^7 + offset) and scale * (q - offset) are floats.
+// Integers become floats without a conversion. A byte q is put into the mantissa of 2^7 (for 8 bits, of 2^15), which gives the float 2^7 +
+// q. One fused step then multiplies by the scale, and subtracts 2^7 and the offset. This is exact: scales have at most 18 bits and integers
+// 8, so both scale * (2^7 + offset) and scale * (q - offset) are floats.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,8 @@ struct UnitBits {
   std::uint32_t scales, supers;  // what the planes have for this unit; for 8 bits the whole block's
 };
 
-// value = scale * (q - offset) + addend: `shift` is what a fused step adds to scale * (base + q).
+// The scale of some values: value = scale * (q - offset) + addend. A fused step computes it as scale * (base + q) + shift, then adds the
+// addend.
 struct UnitScale {
   float scale, shift, addend;
 };
@@ -56,7 +57,7 @@ TESSERA_DEVICE UnitBits load_unit(const DeviceMatrix& matrix, std::uint32_t outp
 TESSERA_DEVICE float low_half(std::uint32_t bits) { return half_to_float(static_cast<std::uint16_t>(bits)); }
 TESSERA_DEVICE float high_half(std::uint32_t bits) { return half_to_float(static_cast<std::uint16_t>(bits >> 16)); }
 
-// 2^7 + byte i, the byte being at most 63, and 2^15 + byte i.
+// small_byte() returns 2^7 + byte i, which must be at most 63; any_byte() returns 2^15 + byte i.
 TESSERA_DEVICE float small_byte(std::uint32_t bytes, unsigned i) {
   return std::bit_cast<float>(pick_bytes(bytes, 0x43000000u, 0x7044u | i << 8));
 }
@@ -65,7 +66,7 @@ TESSERA_DEVICE float any_byte(std::uint32_t bytes, unsigned i) {
 }
 inline constexpr float kSmallBase = 0x1p7f, kAnyBase = 0x1p15f;
 
-// That of the unit's values 4 * group and on. Of plain numbers there is none.
+// Returns the scale of the unit's values from 4 * group on. Not for plain numbers, which have no scale.
 template <PackedForm form>
 TESSERA_DEVICE UnitScale unit_scale(const UnitBits& bits, unsigned group) {
   constexpr FormParts kParts = form_parts(form);
@@ -90,7 +91,7 @@ TESSERA_DEVICE std::uint32_t word_of(const Words4& words, unsigned i) {
   return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
 }
 
-// The integers 4 * group to 4 * group + 3, a byte each.
+// Returns integers 4 * group to 4 * group + 3 of the unit, a byte each.
 template <PackedForm form>
 TESSERA_DEVICE std::uint32_t four_quants(const UnitBits& bits, unsigned group) {
   constexpr FormParts kParts = form_parts(form);
@@ -108,7 +109,7 @@ TESSERA_DEVICE std::uint32_t four_quants(const UnitBits& bits, unsigned group) {
   }
 }
 
-// scale * (q - offset) of those four, exactly; of plain numbers the values themselves.
+// Computes scale * (q - offset) of these four values, exactly. Plain numbers are returned as they are.
 template <PackedForm form>
 TESSERA_DEVICE void four_values(const UnitBits& bits, const UnitScale& scale, unsigned group, float (&values)[4]) {
   constexpr FormParts kParts = form_parts(form);
@@ -134,7 +135,7 @@ TESSERA_DEVICE void four_values(const UnitBits& bits, const UnitScale& scale, un
   }
 }
 
-// The values as the format's decode() has them.
+// Computes these four values as the format's decode() returns them.
 template <PackedForm form>
 TESSERA_DEVICE void four_decoded(const UnitBits& bits, unsigned group, float (&values)[4]) {
   const UnitScale scale = unit_scale<form>(bits, group);
