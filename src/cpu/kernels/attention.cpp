@@ -1,6 +1,6 @@
-// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/numerics.md). For many
-// queries, keys and values are expanded in scratch, once for all queries. For few queries they are expanded in registers, as they are
-// read.
+// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/numerics.md). With many
+// queries, keys and values are expanded in scratch, once for all queries. With few queries they are expanded in registers each time they
+// are read.
 #include "cpu/kernels/attention/chunks.hpp"
 #include "cpu/kernels/attention/rows.hpp"
 #include "cpu/kernels/bf16_pairs.hpp"
@@ -20,8 +20,8 @@ constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
 constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as they are held
 
-// Calls fn(Count<rows>, first row, Count<tiles>, first tile) for all rows and all `n` tiles. A call has at most kMostSums sums: rows times
-// tiles.
+// Cuts a product into tiles of at most kMostSums sums (rows times tiles of keys or values), and calls fn(Count<rows>, first row,
+// Count<tiles>, first tile) for each. Together they cover all rows and all `n` tiles.
 template <std::size_t kMostRows, std::size_t kMostSums, class Fn>
 TESSERA_INLINE void by_sums(std::size_t rows, std::size_t n, Fn fn) {
   by_rows<kMostRows>(rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {
@@ -37,7 +37,7 @@ TESSERA_INLINE void put_floats(std::byte* tile, std::size_t row, F32x16 a, F32x1
   store(tile + row * 128 + 64, b);
 }
 
-// The matrix product of family f32: each sum is one chain of fused multiply-adds over all numbers.
+// The matrix product of family f32: each sum is one chain of fused multiply-adds over all numbers, in order.
 template <class From>
 struct Chains {
   static constexpr bool kInterleaves = false;
@@ -95,9 +95,9 @@ struct Chains {
   }
 };
 
-// The matrix product of families bf16 and bf16x3: computes with vectors the same bits as the tile unit. Each 32 numbers have two chains,
-// of the even and of the odd numbers, whose sum is added to the result. Denormals are zeros. With two parts (bf16x3) each 32 numbers are
-// multiplied three times: low by high parts, high by low, high by high.
+// The matrix product of families bf16 and bf16x3. Vectors compute the same bits as the tile unit: every 32 numbers have two chains, one
+// over the even and one over the odd numbers, and the sum of both chains is added to the result. Denormals count as zeros. With two parts
+// (bf16x3) every 32 numbers are multiplied three times: low by high parts, high by low, high by high.
 template <std::size_t kParts, class From>
 struct PairChains {
   static constexpr bool kInterleaves = false;
@@ -170,7 +170,7 @@ struct PairChains {
 };
 
 #if defined(__AVX512BF16__)
-// The matrix product of family bf16-pairs: each sum is one chain over pairs of numbers.
+// The matrix product of family bf16-pairs: each sum is one chain over pairs of numbers (bf16_pairs.hpp).
 template <class From>
 struct Pairs {
   static constexpr bool kInterleaves = false;
@@ -226,7 +226,7 @@ void attend(const AttendJob& job) noexcept {
   Attention<Product, Keys, Values>(job).run();
 }
 
-// Computes a job. Few queries read keys and values as they are held in the pages (FewHeld), many queries read them expanded (Held).
+// Computes a job. If it has few queries, keys and values are read as pages hold them (FewHeld); if many, they are read expanded (Held).
 template <class FewProduct, class FewHeld, class Product, class Held>
 void attend_as_suits(const AttendJob& job) noexcept {
   if (job.rows * job.query_group <= kFewQueries) attend<FewProduct, FewHeld>(job);

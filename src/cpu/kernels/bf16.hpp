@@ -16,7 +16,8 @@ TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
   return (kept | (bits & broadcast(0x80000000u))) & broadcast(0xffff0000u);
 }
 
-// Store 32 numbers rounded to bf16, one after another. store_both_parts() also stores what rounding lost, rounded to bf16 too.
+// Store 32 numbers rounded to bf16, one after another. store_both_parts() also stores the low parts: the difference that was lost, rounded
+// to bf16.
 TESSERA_INLINE void store_high_parts(std::byte* to, F32x16 a, F32x16 b) {
 #if defined(__AVX512BF16__)
   const __m512bh both = _mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
@@ -42,7 +43,7 @@ TESSERA_INLINE void store_both_parts(std::byte* high, std::byte* low, F32x16 a, 
 #endif
 }
 
-// Return the first (k) and the second (k + 1) bf16 of each lane, as floats.
+// Return the first (k) or the second (k + 1) bf16 of each lane as floats.
 TESSERA_INLINE F32x16 even_of(U32x16 pairs) { return as<F32x16>(pairs << 16); }
 TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast(0xffff0000u)); }
 
@@ -63,7 +64,8 @@ TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
 #endif
 }
 
-// Returns 1/256 of 16 pairs of E4M3 (core/float8.hpp) as bf16, which holds these exactly. No operand is a denormal float.
+// Returns 16 pairs of E4M3 (core/float8.hpp) as bf16: 1/256 of each, which bf16 holds exactly. No operand is a denormal float, which would
+// be slow.
 TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
 #if defined(__AVX512BF16__)
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
@@ -83,7 +85,7 @@ TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
 #endif
 }
 
-// Reads four signed bytes as floats, each into all lanes: low.even, low.odd, high.even, high.odd.
+// Reads four signed bytes as floats, in the order low.even, low.odd, high.even, high.odd. Each float is in all lanes.
 TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16Pair& high) {
 #if defined(__AVX512F__)
   const __m128i bytes = _mm_cvtsi32_si128(value_at<int>(at));
@@ -96,8 +98,9 @@ TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16P
   high = {lane(2), lane(3)};
 }
 
-// Expands 16 pairs of bytes into two rows of pairs of bf16. A byte has two signed numbers of four bits. The lower numbers times `of_low` go
-// to row `low`, the upper numbers times `of_high` to row `high`. The products have 8 bits, so bf16 holds them exactly.
+// Expands 16 pairs of bytes into two rows of pairs of bf16. Each byte has two signed numbers of four bits. The numbers in the lower four
+// bits times `of_low` go to row `low`; those in the upper four bits times `of_high` go to row `high`. Products have 8 bits, so bf16 holds
+// them exactly.
 TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {
   const I32x16 pairs = load_i16(at);
   // Memory that nobody has written may give products of more than 8 bits. The mask keeps the surplus bits out of the other number of
@@ -120,8 +123,8 @@ TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x
 }
 
 #if defined(__AVX512BF16__)
-// Expands two rows of 16 pairs of bytes to bf16 at once, by shifts, because shuffles would take turns with products. `even` gets the pairs
-// of the even lanes, eight of the first row and then eight of the second; `odd` gets those of the odd lanes.
+// Expands two rows of 16 pairs of bytes to bf16 at once. It uses shifts, because shuffles take execution slots from products. The lanes are
+// mixed: `even` gets the pairs of the even lanes, eight of the first row and then eight of the second; `odd` gets those of the odd lanes.
 TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte* second, U32x16& even, U32x16& odd) {
   const __m512i one = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)));
   const __m256i other = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second));
@@ -132,7 +135,7 @@ TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte*
   even = (float_of(bytes << 24) >> 16) | float_of(bytes << 16);  // floats of 8 bits are bf16 already
   odd = (float_of(bytes << 8) >> 16) | float_of(bytes);
 }
-// Undoes this mixing in sums of these pairs: `even` becomes the sums of the first row, `odd` those of the second row.
+// Undoes this mixing in the sums of the pairs: `even` becomes the sums of the first row, `odd` those of the second row.
 TESSERA_INLINE void unmix_rows(F32x16& even, F32x16& odd) {
   const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const __m512i second = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
@@ -149,16 +152,16 @@ TESSERA_INLINE U32x16 bf16_of_halves(const std::byte* at) {
 }
 #endif
 
-// Returns numbers of f16 rounded to bf16, with the same bits as to_bf16(). The rest of a number has at most 3 bits, so bf16 holds the
-// rest exactly. By Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number, exact and
-// even, plus its first 8 bits rounded. An infinity becomes NaN, and so does its rest.
+// Returns numbers of f16 rounded to bf16, with the same bits as to_bf16(). The difference to the number has at most 3 bits, so bf16 holds
+// it exactly. This is Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number (exact and even)
+// plus the number rounded to 8 bits. An infinity becomes NaN, and so does the difference.
 TESSERA_INLINE F32x16 high_of_f16(F32x16 x) {
   const F32x16 scaled = x * broadcast(65537.0f);
   return scaled - (scaled - x);
 }
 
-// While this object lives, denormal operands and results are zeros, as in the tile instruction TDPBF16PS. The compiler moves no access to
-// memory across the object's beginning or end, and so no work either, since all work accesses memory.
+// While this object lives, denormal operands and results count as zeros, as in the tile instruction TDPBF16PS. The compiler moves no access
+// to memory across its constructor or destructor, and so no arithmetic either, since all arithmetic here begins and ends in memory.
 class FlushDenormals {
  public:
   [[gnu::always_inline]] FlushDenormals() noexcept : state_(native::fp_state()) {

@@ -1,6 +1,6 @@
-// Family bf16-pairs: an output is one chain over pairs of numbers, which adds the product of the odd numbers of a pair and then that of
-// the even ones; denormals are zeros (docs/numerics.md). The instruction VDPBF16PS does this according to Intel's manual (volume 2,
-// operation of VDPBF16PS), and on Zen 4. Only sets with this instruction have the family.
+// Family bf16-pairs: an output is one chain of additions over pairs of numbers. For each pair it adds the product of the odd numbers, and
+// then that of the even numbers; denormals are zeros (docs/numerics.md). The instruction VDPBF16PS does this according to Intel's manual
+// (volume 2, operation of VDPBF16PS), and on Zen 4. Only instruction sets with this instruction have the family.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -9,13 +9,13 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Returns acc + the products of each lane's pair in `w` with the pair `x`.
+// Returns acc + the products of the pair in each lane of `w` with the pair `x`, which is the same for all lanes.
 TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }
 
-// Returns whether this machine's instruction computes as the family is defined: two fused steps, the odd numbers first; denormal operands
-// and results are zeros; and a result counts as denormal if it is denormal after rounding.
+// Returns whether this machine's VDPBF16PS computes as the family is defined: two fused steps, the odd numbers first; denormal operands and
+// results are zeros; a result counts as denormal if it is denormal after rounding.
 [[gnu::noinline]] static bool pairs_are_as_written() noexcept {
   struct Case {
     float acc;

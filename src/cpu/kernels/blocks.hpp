@@ -26,7 +26,7 @@ struct Packed32 {
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load_f16(block + kLayout.min_at); }
 };
 
-// A superblock of 256 k, in four quarters of 64 k. group() returns group v of quarter p, in the same order of bytes.
+// A superblock of 256 k, in four quarters of 64 k. group() returns group v (four k) of quarter p, in the same order of bytes as above.
 template <PackedForm kForm>
 struct Packed256 {
   static constexpr FormLayout kLayout = form_layout(kForm);

@@ -1,5 +1,5 @@
-// Decodes the weights of a panel for families bf16 and bf16x3: to floats that bf16 holds exactly, [k][16 outputs]. A panel of f16 gives
-// the weights of its first 16 outputs, then those of the other 16.
+// Decodes the weights of a panel for families bf16 and bf16x3, to floats that bf16 holds exactly: [k][16 outputs]. A panel of f16 has 32
+// outputs; it gives the weights of the first 16 outputs, then those of the other 16.
 #pragma once
 
 #include "cpu/kernels/bf16.hpp"
@@ -18,7 +18,7 @@ TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
   store(to + kPlaneBytes, f16 - high);
 }
 
-// Calls fn(j, value) for j from 0 to 3. value: integer j of each lane of a group, less an offset, as floats.
+// Calls fn(j, value) for j from 0 to 3. `value`: for each lane of the group, its integer j minus `offset`, as a float.
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   const auto words = as<U32x16>(group);

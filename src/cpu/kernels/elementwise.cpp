@@ -1,5 +1,5 @@
-// Operations that are neither products nor attention, in the order of arithmetic of docs/numerics.md: sums have 16 lanes (element mod 16),
-// which a fixed tree adds up; products and sums are rounded separately.
+// Operations that are neither products nor attention. The order of arithmetic is that of docs/numerics.md: sums have 16 lanes (element mod
+// 16), which are then added in the order of a fixed tree; products and sums are rounded separately.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 
@@ -28,7 +28,7 @@ TESSERA_INLINE float lane_sum(const float* x, std::size_t n, Term term) {
   return tree_sum(lanes);
 }
 
-// Computes out[i] = fn(x[i], at), 16 elements at a time. at(y) returns the 16 elements of another array `y` at the same place.
+// Computes out[i] = fn(x[i], at), 16 elements at a time. at(y) returns the elements of another array `y` with the same indices.
 template <class Fn>
 TESSERA_INLINE void map(const float* x, std::size_t n, float* out, Fn fn) {
   std::size_t i = 0;
@@ -75,7 +75,7 @@ void l2_norm(const float* x, float eps, float scale, std::size_t n, float* out) 
   map(x, n, out, [&](F32x16 v, auto) TESSERA_LAMBDA { return (v * by) * then; });
 }
 
-// Computes each element as itself times its own factor plus its partner times the partner's factor (rope_factors()).
+// Rotates a head: each element becomes the element times its own factor, plus its partner times the partner's factor (rope_factors()).
 void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept {
   const std::size_t n = 2 * n_pairs;
   const float *own = factors, *partners = factors + n;
@@ -92,7 +92,7 @@ void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* he
   }
 }
 
-// The other side of a gated activation, by which act(gate) is multiplied: as it is, in all activations but ClampedSwiglu.
+// Base of gated activations act(gate) * up that take `up` as it is: all but ClampedSwiglu, whose side() changes it.
 struct SideAsItIs {
   TESSERA_INLINE Wide side(Wide v) { return v; }
 };

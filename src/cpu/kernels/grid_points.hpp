@@ -1,5 +1,5 @@
-// Looks up points of the grids of the IQ1, IQ2 and IQ3 formats with AVX-512: eight or sixteen points are gathered at a time, and the
-// signs of 64 values are one mask. `block` is an output's block of 256 values, `c` one of its four quarters of 64.
+// Looks up points of the grids of the IQ1, IQ2 and IQ3 formats with AVX-512. Eight or sixteen points are gathered at a time, and the signs
+// of 64 values are one mask. `block` is an output's block of 256 values, `c` the index of one of its four quarters of 64.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -21,10 +21,11 @@ namespace tessera::cpu::TESSERA_ISA {
 
 // ---- values without their signs; in IQ1 before they are moved up or down ----
 
-// Returns eight bytes as indices.
+// Returns eight bytes as eight indices of 64 bits.
 TESSERA_INLINE __m512i eight_indices(const std::byte* at) { return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))); }
 
-// Adds higher bits to the indices: each lane rotates `more` left by its number in `turns` and takes the bits in `mask`.
+// Adds the higher bits to indices. They are bits of `more`: each lane rotates it left by the lane's number in `turns`, and takes the bits
+// in `mask`.
 TESSERA_INLINE __m512i with_higher(__m512i indices, std::uint64_t more, __m512i turns, long long mask) {
   const __m512i higher = _mm512_rolv_epi64(_mm512_set1_epi64(static_cast<long long>(more)), turns);
   return _mm512_or_si512(indices, _mm512_and_si512(higher, _mm512_set1_epi64(mask)));
@@ -60,14 +61,14 @@ TESSERA_INLINE __m512i points_at(const Grids& grids, const std::byte* block, std
 
 // ---- which values are negative; in IQ1, which are moved down ----
 
-// Adds an eighth bit to the seven bits of sign in each byte, so that an even number of bits is set.
+// Returns the signs of eight groups, a byte each: to the seven stored bits adds an eighth, so that the byte's number of set bits is even.
 TESSERA_INLINE std::uint64_t even_signs(std::uint64_t sevens) {
   std::uint64_t parity = sevens ^ (sevens >> 4);
   parity ^= parity >> 2;
   parity ^= parity >> 1;
   return sevens | (parity & 0x0101010101010101u) << 7;
 }
-// Returns the lowest 28 bits of each 32-bit half as four times seven bits, a byte each.
+// Returns the lowest 28 bits of each 32-bit half, split into four numbers of seven bits, each in a byte.
 TESSERA_INLINE std::uint64_t sevens_of(std::uint64_t halves) {
   halves = (halves & 0x00003fff00003fffu) | (halves & 0x0fffc0000fffc000u) << 2;
   return (halves & 0x007f007f007f007fu) | (halves & 0x3f803f803f803f80u) << 1;
@@ -98,7 +99,7 @@ TESSERA_INLINE __mmask64 negative_at(const std::byte* block, std::size_t c) {
 
 // ---- scales ----
 
-// Returns the scale of each 16 values, as bytes.
+// Returns the 16 scales of the block as bytes, one for each 16 values.
 template <PackedForm kForm>
 TESSERA_INLINE __m128i scales_of(const std::byte* block) {
   __m128i scales;
@@ -128,7 +129,7 @@ TESSERA_INLINE __m128i scales_of(const std::byte* block) {
   return _mm_or_si128(_mm_add_epi8(scales, scales), _mm_set1_epi8(1));  // 2 * scale + 1
 }
 
-// Factor by which d is multiplied, so that it is the scale of the grid's values.
+// The factor for d: the product is the scale of the values as the grid has them.
 template <PackedForm kForm>
 inline constexpr float kGridFactor = kForm == PackedForm::kept_iq3_s ? 1.0f : kForm == PackedForm::kept_iq3_xxs ? 0.25f : 0.125f;
 

@@ -1,6 +1,6 @@
-// Multiplies one row by a tile of the IQ2 and IQ3 formats with AVX-512. 64 values of one output at a time are multiplied as they were
-// looked up, without transposing them into lanes of 16 outputs; the row's bytes take the values' signs. The sum over a superblock is one
-// of integers, so their order does not matter.
+// Multiplies one row by a tile of the IQ2 and IQ3 formats with AVX-512. The tile is not opened: 64 values of one output at a time are
+// multiplied as the lookup returns them, without a transposition into lanes of 16 outputs. The values' signs are given to the row's bytes
+// instead. A superblock's sum is one of integers, so it has the same bits in any order.
 #pragma once
 
 #include "cpu/kernels/grid_points.hpp"
@@ -12,7 +12,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512F__)
 
-// Indices for _mm512_shuffle_epi8: take the four scales of quarter c from sixteen bytes, each into both words of four lanes.
+// Indices for _mm512_shuffle_epi8: take the four scales of quarter c from sixteen bytes. Each scale goes to both words of four lanes.
 struct ScaleWords {
   std::uint8_t at[64];
 
@@ -22,7 +22,7 @@ struct ScaleWords {
 };
 alignas(64) constexpr ScaleWords kScaleWords[4] = {ScaleWords(0), ScaleWords(1), ScaleWords(2), ScaleWords(3)};
 
-// Returns a vector whose lane n is the sum of the lanes of sums[n].
+// Returns a vector whose lane n is the sum of all lanes of sums[n].
 TESSERA_INLINE I32x16 lane_sums(I32x16 (&sums)[16]) {
   const auto pair = [](__m512i a, __m512i b) TESSERA_LAMBDA { return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)); };
   const auto four = [](__m512i a, __m512i b) TESSERA_LAMBDA { return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)); };

@@ -1,5 +1,5 @@
-// Multiplies one row by a tile whose bytes lie as lanes read them (lane_tiles.hpp). The bytes are multiplied as they come, without writing
-// an opened tile to memory. The integers, and the steps of float, are the same as with an opened tile.
+// Multiplies one row by a tile whose bytes lie in the order of lanes (lane_tiles.hpp). The bytes are opened in registers; no opened tile is
+// written to memory. The integers and the float steps are the same as with an opened tile, so the bits are too.
 #pragma once
 
 #include "cpu/kernels/open_lanes.hpp"
@@ -13,7 +13,7 @@ namespace tessera::cpu::TESSERA_ISA {
          form == PackedForm::kept_q3_k || form == PackedForm::kept_q2_k;
 }
 
-// Indices for look_up() that turn two bytes of each lane, from `byte` on, into words.
+// Indices for look_up(): they turn two bytes of each lane, the first of which is `byte`, into words.
 struct WordsOfBytes {
   std::uint8_t at[64];
 
@@ -38,7 +38,7 @@ TESSERA_INLINE void multiply_small_row(const LinearJob& job, const std::byte* ti
   acc = fma(to_float(dot[0][0]), d * broadcast(value_at<float>(job.x + layout.scales + k / 32 * 4)), acc);
 }
 
-// Returns the scales of sub-blocks 4 * w to 4 * w + 3 of each output, a byte each.
+// Returns the scales of sub-blocks 4 * w to 4 * w + 3 of each output: four bytes in each lane.
 template <PackedForm kForm>
 TESSERA_INLINE U32x16 four_scales(const std::byte* scales, std::size_t w) {
   const auto word = [&](std::size_t i) TESSERA_LAMBDA { return load<U32x16>(scales + 64 * i); };
@@ -47,8 +47,8 @@ TESSERA_INLINE U32x16 four_scales(const std::byte* scales, std::size_t w) {
   return low | ((word(2) >> static_cast<int>(2 * w)) & broadcast(0x03030303u)) << 4;
 }
 
-// Prefetches the data that lies a little further on than the tile: piece `part` of `parts`. Lines that are asked for all at once would
-// wait for each other.
+// Prefetches one of `parts` pieces of the data that lies Ahead::bytes further on than the tile. Only one piece at a time, because many
+// prefetches at once would wait for each other.
 template <PackedForm kForm>
 TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t part, std::size_t parts) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes, kLines = (kBytes + 63) / 64;
@@ -56,15 +56,16 @@ TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t par
   prefetch(tile + begin, (end < kBytes ? end : kBytes) - begin, ahead);
 }
 
-// Returns how many bits above bit 0 the two-bit integers at place s (0 to 3) of a byte stay while they are multiplied: 2 * s. Then their
-// products are 4^s times too large, and the sum is shifted once, instead of each group before. Exceptions, which return 0 (each group is
-// shifted): instruction sets that multiply signed bytes (kCentredBytes), and Q3_K at s = 3, whose third bit would be bit 8.
+// Returns by how many bits an integer of two bits may stay shifted to the left while it is multiplied. A byte has four of them; integer s
+// (0 to 3) is at bit 2 * s. If it stays there, the products are 4^s times too large, and one shift of their sum corrects this, instead of a
+// shift for each group. It must be shifted to bit 0 first (the result is 0) in instruction sets that multiply signed bytes (kCentredBytes),
+// and in Q3_K for s = 3, whose third bit would be bit 8.
 template <PackedForm kForm>
 [[gnu::always_inline]] constexpr int left_in_place(std::size_t s) {
   return kCentredBytes || (kForm == PackedForm::kept_q3_k && s == 3) ? 0 : static_cast<int>(2 * s);
 }
 
-// Returns group g times 2^left_in_place().
+// Returns the integers of group g, times 2^left_in_place().
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 group_in_place(const std::byte* tile, std::size_t g) {
   constexpr LaneParts kParts = lane_parts(kForm);
@@ -77,7 +78,8 @@ TESSERA_INLINE U8x64 group_in_place(const std::byte* tile, std::size_t g) {
   return as<U8x64>(low | (third & broadcast(0x04040404u << left)));
 }
 
-// Returns the sum, over the 16 sub-blocks of a Q2_K or Q3_K superblock, of scale times products. A sub-block's products fit a word.
+// Returns, for a Q2_K or Q3_K superblock, the sum over its 16 sub-blocks of scale times dot product. A sub-block's dot product fits 16
+// bits.
 template <PackedForm kForm>
 TESSERA_INLINE I32x16 scaled_sums(const LinearJob& job, Ahead ahead, const std::byte* tile, const std::byte* q, const std::byte* sums) {
   constexpr OpenIntegers kIntegers = open_integers(kForm);
@@ -109,7 +111,7 @@ TESSERA_INLINE I32x16 scaled_sums(const LinearJob& job, Ahead ahead, const std::
   return kIntegers.offset == 0 ? sum : sum - of_x * broadcast(kIntegers.offset);
 }
 
-// Returns the sum, over the 8 sub-blocks of an IQ4_XS superblock, of scale times products.
+// Returns, for an IQ4_XS superblock, the sum over its 8 sub-blocks of scale times dot product.
 TESSERA_INLINE I32x16 scaled_sums_of_32(const LinearJob& job, Ahead ahead, const std::byte* tile, const std::byte* q, const std::byte* sums) {
   constexpr auto kForm = PackedForm::kept_iq4_xs;
   constexpr OpenIntegers kIntegers = open_integers(kForm);
@@ -137,8 +139,8 @@ TESSERA_INLINE void multiply_super_row(const LinearJob& job, const std::byte* ti
   const std::byte *q = job.x + k, *sums = job.x + layout.sums + k / 16 * 2;
   I32x16 sum;
   Ahead ahead = job.ahead;
-  // The third bits of Q3_K are read with each half of the other bits, an order that no CPU's own prefetchers follow (half the speed on
-  // Zen 4).
+  // The third bits of Q3_K are read with each half of the other bits. No CPU's own prefetchers follow this order (half the speed on Zen 4),
+  // so all lines are prefetched.
   if constexpr (kForm == PackedForm::kept_q3_k) ahead.all_lines = true;
   if constexpr (kForm == PackedForm::kept_iq4_xs) sum = scaled_sums_of_32(job, ahead, tile, q, sums);
   else sum = scaled_sums<kForm>(job, ahead, tile, q, sums);

@@ -1,5 +1,5 @@
-// Families bf16 and bf16x3: computes with fused multiply-adds the same bits as the tile instruction TDPBF16PS. Every 32 k have two chains
-// that start from 0, over the even and over the odd k; their sum is added to the output. Denormals count as zeros (docs/numerics.md).
+// Families bf16 and bf16x3: fused multiply-adds compute the same bits as the tile instruction TDPBF16PS. Every 32 k have two chains that
+// start from 0, one over the even and one over the odd k; their sum is added to the output. Denormals count as zeros (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/decode.hpp"
 #include "cpu/kernels/parts.hpp"
@@ -57,7 +57,8 @@ void few_rows(const LinearJob& job) noexcept {
   }
 }
 
-// Adds one step of 32 k to the sums acc[r][p] of rows r and vectors p. x: floats [row][k]. weights: floats [vector][k][output].
+// Adds a step of 32 k to acc[r][p], the sums of rows r and vectors p of 16 outputs. x: floats [row][k]. weights: floats
+// [vector][k][output].
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* x,
                              std::size_t x_stride, F32x16 (&acc)[kR][kP]) {
@@ -86,8 +87,8 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_i16(from + 32)) << 16);
 }
 
-// Adds one step of 32 k to the sums acc[r][v] of rows r and vectors v. x: floats [row][plane][k]. `weights`: the first vector in the tile
-// of an f16 panel. Calls ask(weights) at each two k.
+// Adds a step of 32 k to acc[r][v], the sums of rows r and vectors v of 16 outputs. x: floats [row][plane][k]. `weights`: the first vector,
+// in a tile of an f16 panel. Calls ask(weights), which prefetches, after each two k.
 template <std::size_t kR, std::size_t kV>
 TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], auto ask,
                                  F32x16 (&acc)[kR][kV]) {
@@ -122,8 +123,8 @@ TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[
   for (std::size_t product = 0; product < 3; ++product) add_chains(even[product], odd[product], acc);
 }
 
-// Multiplies panels of f16 as they stream from memory. With few rows it costs less to split the weights in registers than to write both
-// parts to scratch.
+// Multiplies panels of f16 as they stream from memory. With few rows it is faster to split the weights into high and low parts in registers
+// than to write both parts to scratch.
 void few_rows_f16(const LinearJob& job) noexcept {
   constexpr std::size_t kTileBytes = form_layout(PackedForm::f16).tile_bytes;
   const FlushDenormals flush;
@@ -158,8 +159,8 @@ void few_rows_f16(const LinearJob& job) noexcept {
   }
 }
 
-// Sizes for a form: vectors of 16 outputs in a panel, panels and vectors that are decoded at a time, and planes. F16 has two planes: the
-// numbers rounded to bf16, and the rest.
+// Sizes for a packed form: vectors of 16 outputs in a panel; panels, and vectors, that are decoded at a time; planes. F16 has two planes:
+// the numbers rounded to bf16, and what the rounding lost.
 template <PackedForm kForm>
 struct Decoded {
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
@@ -169,7 +170,7 @@ struct Decoded {
   static constexpr std::size_t kXAt = kMostRows * kManyVectors * 64, kXBytes = kPlanes * 128;
 };
 
-// Multiplies kP panels: a step of 32 k is decoded and multiplied by all rows, then the next step. Scratch: sums [rows][vectors][16
+// Multiplies kP panels: decodes a step of 32 k and multiplies it by all rows, then the next step. Scratch: sums [rows][vectors][16
 // outputs]; x [rows][planes][32 k]; weights [vectors][planes][32 k][16 outputs].
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {

@@ -15,7 +15,7 @@ constexpr std::size_t kRows = 8, kPanels = 2;   // rows and panels of a tile, at
 constexpr std::size_t kAskingRows = 7;          // rows from which on products take longer than reading the weights
 constexpr std::size_t kMostRows = 256;          // rows of a task, at most
 
-// Adds `pairs` pairs of k to the sums acc[r][p] of rows r and panels p. Calls step(weights) at each pair.
+// Adds `pairs` pairs of k to acc[r][p], the sums of rows r and panels p. Calls step(weights), which prefetches, at each pair.
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, const std::byte* x,
                              std::size_t x_stride, std::size_t pairs, auto step, F32x16 (&acc)[kR][kP]) {
@@ -33,9 +33,10 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
   }
 }
 
-// Multiplies panels as they stream from memory, or for many rows from L2, which two panels of 14,336 inputs fill. If the rows fit one
-// tile, one panel after another: a core reads one stream so much faster than two that this makes up for having a single chain a row.
-// With more rows, two panels side by side, so that each pair of k that is loaded from a row is multiplied twice.
+// Multiplies the weights where they lie: in memory, or for many rows in L2, which two panels of 14,336 inputs fill. If all rows fit one
+// tile, panels are multiplied one after another. Then each row has only one chain of additions at a time, but a core reads one stream so
+// much faster than two that this is still faster. With more rows two panels are multiplied side by side, so that each pair of k loaded from
+// a row is used twice.
 void all_rows(const LinearJob& job) noexcept {
   const auto side_by_side = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::size_t pairs = (job.inputs + 1) / 2;

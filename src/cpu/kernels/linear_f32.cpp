@@ -14,18 +14,19 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
 constexpr std::size_t kMostRows = 256;  // rows of a task, at most. 16-bit weights that are stored as floats are converted once a task
-// k that are multiplied at a time by all rows: their weights stay in L2, and sums do not often go to scratch.
+// The k that all rows multiply before the next k: their weights stay in L2, and the sums seldom go to scratch in between.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
-// Sizes for a form: vectors of 16 outputs in a panel, bytes of two k of a panel, and sizes for streaming. One vector's chain takes four
-// cycles a k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains are faster than one.
+// Sizes for a packed form: vectors of 16 outputs in a panel, bytes of two k of a panel, and sizes for streaming. A vector's chain of
+// additions takes four cycles for each k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains side
+// by side are faster than one.
 template <PackedForm kForm>
 struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // true: weights of 16 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
-  // Rows of a task that streams, at most. Where a register holds 16 lanes, 16-bit weights always stream: each tile of rows converts them
-  // beside its products.
+  // The most rows of a task whose weights stream. If a vector is one register, 16-bit weights always stream: each tile of rows converts
+  // them anew, beside its products.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
   // Rows up to which two panels of one vector each are multiplied side by side; 1: never.
   static constexpr std::size_t kPairedRows =
@@ -53,7 +54,8 @@ struct Streamed {
   }
 };
 
-// Multiplies rows r by vectors v of some panels as they stream from memory, into acc[r][v]. Calls step(weights) at each kPairs pairs of k.
+// Multiplies rows r by vectors v of some panels as they stream from memory, into acc[r][v]. Calls step(weights), which prefetches, at each
+// kPairs pairs of k.
 template <PackedForm kForm, std::size_t kPairs, std::size_t kR, std::size_t kV>
 TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, const std::byte* x, std::size_t x_stride,
                            std::size_t inputs, auto step, F32x16 (&acc)[kR][kV]) {
@@ -103,8 +105,8 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
   }
 }
 
-// Multiplies panels one after another, or two side by side. With one row, always one after another: a core reads one stream so much
-// faster than two that this makes up for having a single chain.
+// Multiplies panels one after another, or two side by side. With one row, always one after another: a core reads one stream so much faster
+// than two that a single chain of additions is still faster.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using From = Streamed<kForm>;
@@ -133,9 +135,9 @@ void few_rows(const LinearJob& job) noexcept {
   by_panels<1>(job.panels, multiply);
 }
 
-// Adds `depth` k to the sums of rows r and vectors p in scratch, or starts them if `first`. weights: floats [vector][k][16 outputs],
-// `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined, because inlined with AVX-512 one of 24 sums was
-// in memory, and its chain alone took 1.2 times as long as all products on Zen 5.
+// Adds `depth` k to the sums of rows r and vectors p in scratch; if `first`, starts the sums from 0. weights: floats [vector][k][16
+// outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined: inlined with AVX-512, one of 24 sums
+// was spilled, and its chain alone took 1.2 times as long as all products on Zen 5.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
 [[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
                                 std::size_t depth, std::byte* sums, bool first) noexcept {
@@ -159,7 +161,7 @@ template <PackedForm kForm>
 constexpr std::size_t kAccBytes = kMostRows * Streamed<kForm>::kManyVectors * 64;
 constexpr std::size_t kChunkBytes = kChunk * 64;  // bytes of a chunk of 16 outputs, as floats
 
-// Multiplies kP panels: a chunk of k by all rows, then the next chunk. Between chunks the sums wait in scratch. 16-bit weights are
+// Multiplies kP panels: a chunk of k by all rows, then the next chunk. Between chunks the sums are kept in scratch. 16-bit weights are
 // converted to floats in scratch.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
@@ -208,8 +210,8 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the rows from which on it pays to have weights as floats in scratch (measured). When weights stream, each tile of rows converts
-// 16-bit weights anew.
+// Returns the number of rows from which on it is faster to convert 16-bit weights to floats in scratch (measured). If weights stream, each
+// tile of rows converts them anew.
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;

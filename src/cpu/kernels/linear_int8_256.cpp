@@ -1,5 +1,5 @@
-// Family int8 on superblocks of 256. The scales and minima of sub-blocks are integers, and so are all sums within a superblock. Each
-// superblock is added to the output in one float step, or in two if it has minima (docs/numerics.md).
+// Family int8 on superblocks of 256. The scales and minima of sub-blocks are integers, and so are all sums within a superblock. A
+// superblock's sum is added to the output in one float step, or in two if there are minima (docs/numerics.md).
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
@@ -10,8 +10,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace linear_int8_256 {
 namespace {
 
-// Rows of a tile that multiplies one panel as it streams, and panels and rows of a tile that multiplies unpacked weights. The registers
-// limit them.
+// Sizes of tiles, limited by the number of registers: rows of a tile that multiplies one panel as it streams; panels and rows of a tile
+// that multiplies unpacked weights.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 6 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums each
@@ -52,7 +52,7 @@ TESSERA_INLINE void unpack_head(const std::byte* block, std::byte* to) {
   }
 }
 
-// An unpacked superblock: q [64 groups of four k][16 outputs][4 k], then the head.
+// An unpacked superblock: q [64 groups of four k][16 outputs][4 k], then the head (above).
 template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -72,7 +72,7 @@ struct Unpacked {
   }
 };
 
-// The places of prepared rows (int8x256), from one row and one superblock on.
+// Pointers to the parts of prepared rows (int8x256), at one row and one superblock. Later rows lie `stride` bytes apart.
 struct Rows {
   const std::byte *q, *scales, *sums, *parts;
   std::size_t stride;
@@ -85,8 +85,8 @@ struct Rows {
   }
 };
 
-// Sets `sum` to the value with which sums of 6-bit integers begin under kPairs, whose products do not subtract the offset:
-// -offset * (the sum over sub-blocks of scale * (sum of x)).
+// Sets the start of sums of 6-bit integers, if kPairs. Then the products do not subtract the offset from the integers, so the sum starts
+// from -offset * (the sum over sub-blocks of scale * (sum of x)).
 template <int kOffset, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
   static_assert(kOffset == 32);
@@ -106,7 +106,7 @@ TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride,
   for (std::size_t i = 0; i < kR * kP; ++i) sum[i / kP][i % kP] = broadcast(0) - (of_x[i / kP][i % kP] << 5);
 }
 
-// Adds to sum[r][p], for each sub-block: the sub-block's scale times the sum of (q - offset) * x. Calls step(sub-block) at each.
+// Adds to sum[r][p], for each sub-block, its scale times the sum of (q - offset) * x. Calls step(sub-block), which prefetches, for each.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
                                       std::size_t head_stride, const Rows& x, auto step,
@@ -157,7 +157,7 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
   }
 }
 
-// Returns the sum of minima times sums of x, for one row and one panel's superblock.
+// Returns, for one row and one superblock of a panel, the sum over sub-blocks of the minimum times the sum of x.
 TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* parts) {
   const auto first = load<U8x64>(head + kMinsAt), second = load<U8x64>(head + kMinsAt + 64);
   const auto dot = [&](const std::byte* at) TESSERA_LAMBDA {
@@ -219,7 +219,8 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Multiplies kP panels: a superblock is unpacked and multiplied by all rows, then the next superblock. In between the sums wait in scratch.
+// Multiplies kP panels: unpacks a superblock and multiplies it by all rows, then the next superblock. In between the sums are kept in
+// scratch.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Unpacked<kForm>;
@@ -251,7 +252,7 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the rows from which on it pays to unpack the weights, measured (docs/kernels.md, "Unpacking or streaming").
+// Returns the number of rows from which on unpacking the weights is faster, as measured (docs/kernels.md, "Unpacking or streaming").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;

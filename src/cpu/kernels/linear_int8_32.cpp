@@ -1,5 +1,5 @@
-// Family int8 on blocks of 32. The dot product over a block is an exact integer; each block is added to the output in one float step, or
-// in two if it has minima (docs/numerics.md).
+// Family int8 on blocks of 32. The dot product over a block is an exact integer. A block is added to the output in one float step, or in
+// two if there are minima (docs/numerics.md).
 #include <type_traits>
 
 #include "cpu/kernels/blocks.hpp"
@@ -13,7 +13,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace linear_int8_32 {
 namespace {
 
-// Rows of a tile that multiplies one panel as it streams, and panels of a tile that multiplies unpacked weights. The registers limit them.
+// Sizes of tiles, limited by the number of registers: rows of a tile that multiplies one panel as it streams; panels of a tile that
+// multiplies unpacked weights.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCentredBytes ? 3 : 2;
 constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyPanels = 4;  // panels of a task that unpacks
@@ -46,7 +47,7 @@ struct Unpacked {
 template <PackedForm kForm>
 using Many = std::conditional_t<kWords && kForm == PackedForm::block32_8, Words, Unpacked<kForm>>;
 
-// The places of prepared rows (int8x32), from one row and one block on.
+// Pointers to the parts of prepared rows (int8x32), at one row and one block, and the strides from row to row.
 struct Rows {
   const std::byte* q;
   std::size_t q_stride, q_block;  // bytes from row to row, from block to block
@@ -79,7 +80,7 @@ TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride,
   }
 }
 
-// Adds `blocks` blocks to acc[r][p], the sums of rows r and panels p. Calls step(weights) at each block.
+// Adds `blocks` blocks to acc[r][p], the sums of rows r and panels p. Calls step(weights), which prefetches, at each block.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const Rows& x, std::size_t blocks,
                              auto step, F32x16 (&acc)[kR][kP]) {
@@ -130,8 +131,8 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Multiplies kP panels: some blocks are unpacked and multiplied by all rows, then the next blocks. Scratch: sums [rows][panels][16
-// outputs]; the unpacked blocks; and if these are words, the rows' numbers of these blocks as words.
+// Multiplies kP panels: unpacks some blocks and multiplies them by all rows, then the next blocks. Scratch: sums [rows][panels][16
+// outputs]; the unpacked blocks; if their integers are words, also the rows' integers of these blocks as words.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Many<kForm>;
@@ -178,7 +179,7 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the rows from which on it pays to unpack the weights, measured (docs/kernels.md, "Unpacking or streaming").
+// Returns the number of rows from which on unpacking the weights is faster, as measured (docs/kernels.md, "Unpacking or streaming").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;

@@ -1,5 +1,5 @@
-// Products with weights that keep the file's blocks. A tile of 16 outputs is opened once (open_kept.hpp), into integers and scales, and
-// multiplied by all rows of the task, in the order of arithmetic of the family (docs/numerics.md).
+// Products with weights whose packed form keeps the file's blocks. A tile of 16 outputs is opened once (open_kept.hpp), into integers and
+// scales, and multiplied by all rows of the task. The order of arithmetic is that of the family (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/grid_row.hpp"
 #include "cpu/kernels/kept_row.hpp"
@@ -103,8 +103,8 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
   }
 }
 
-// Prefetches the data that lies a little further on than the tile that is opened. For Q3_K it prefetches all lines: its third bits are read
-// with each half of its other bits, an order that no CPU's own prefetchers follow (half the speed on Zen 4).
+// Prefetches the data that lies Ahead::bytes further on than the tile that is being opened. For Q3_K all lines are prefetched: its third
+// bits are read with each half of its other bits, an order that no CPU's own prefetchers follow (half the speed on Zen 4).
 template <PackedForm kForm>
 TESSERA_INLINE void ask(const std::byte* tile, Ahead ahead) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes;
@@ -171,7 +171,8 @@ void int8_rows(const LinearJob& job) noexcept {
 
 // ---- bf16 ----
 
-// Computes a job in family bf16. Scratch: sums [rows][16 outputs], then the weights of a tile rounded to bf16, as floats [k][16 outputs].
+// Computes a job in family bf16. Scratch: sums [rows][16 outputs]; then a tile's weights, rounded to bf16 and stored as floats [k][16
+// outputs].
 void bf16_rows(const LinearJob& job, PackedForm form) noexcept {
   const FormLayout layout = form_layout(form);
   auto* weights = reinterpret_cast<float*>(job.scratch + kAccBytes);

@@ -1,5 +1,5 @@
-// Opens tiles of the IQ1, IQ2 and IQ3 formats with AVX-512, with the same result as open_tile(): points are looked up (grid_points.hpp),
-// and the values of 16 outputs are transposed into lanes.
+// Opens tiles of the IQ1, IQ2 and IQ3 formats with AVX-512, with the same result as open_tile(). Points are looked up (grid_points.hpp),
+// and the values of 16 outputs are transposed, so that each output is a lane.
 #pragma once
 
 #include "cpu/kernels/grid_points.hpp"
@@ -8,7 +8,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512F__)
 
-// Transposes 16 rows of 16 words: row i of the result has word i of each row. By pairs, fours, then quarters of registers.
+// Transposes 16 rows of 16 words: row i of the result has word i of each row. Done by pairs, by fours, then by quarters of registers.
 TESSERA_INLINE void transpose(__m512i (&rows)[16]) {
   __m512i a[16], b[16];
   TESSERA_UNROLL

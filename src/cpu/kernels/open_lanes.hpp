@@ -1,5 +1,5 @@
-// Opens tiles whose bytes lie as lanes read them (lane_tiles.hpp), with vectors. The values are those of open_tile(); bits and offset of
-// the integers are those of open_integers().
+// Opens tiles whose bytes lie in the order of lanes (lane_tiles.hpp), with vectors. The results have the values of open_tile(); their
+// integers have the bits and the offset that open_integers() says.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -15,8 +15,8 @@ struct OpenIntegers {
   std::size_t sub = 16;
 };
 
-// Returns the kind of integers that tiles of a form are opened into. They have the fewest bits that hold them, because sets without VNNI
-// multiply fewer bits faster. Tiles that open_tile() opens have eight bits.
+// Returns which integers a tile of a form is opened into: those with the fewest bits that hold the values, because instruction sets without
+// VNNI multiply fewer bits faster. Forms that open_tile() opens have integers of eight bits.
 [[gnu::always_inline]] constexpr OpenIntegers open_integers(PackedForm form) {
   switch (form) {
     case PackedForm::kept_iq4_nl: return {.sub = 32};
@@ -35,7 +35,8 @@ struct OpenIntegers {
   }
 }
 
-// Returns byte index[i] of a table of 16, for each byte i. Each index is below 16. `table` has the 16 bytes four times.
+// Returns a vector whose byte i is table[index[i]]. The table has 16 bytes, and is stored four times to fill the vector. Each index is
+// below 16.
 TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {
     using B = native::B;
@@ -51,8 +52,8 @@ TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   });
 }
 
-// Return for each byte of `pair` the table's byte at the index in its low, or high, four bits. `table` has its 16 bytes four times.
-// The VBMI instruction reads six bits as the index: the upper two only choose among the table's four equal copies.
+// Return a vector whose byte i is table[the low (or high) four bits of byte i of `pair`]. The table has 16 bytes, and is stored four times.
+// The VBMI instruction takes six bits as the index: the upper two only choose among the four equal copies.
 TESSERA_INLINE U8x64 of_low_halves(U8x64 table, U8x64 pair) {
 #if defined(__AVX512VBMI__)
   return {{(native::B)_mm512_permutexvar_epi8((__m512i)pair.r[0], (__m512i)table.r[0])}};
@@ -68,7 +69,7 @@ TESSERA_INLINE U8x64 of_high_halves(U8x64 table, U8x64 pair) {
 #endif
 }
 
-// Tables: the integers of IQ4 plus 128, and twice the numbers of E2M1 plus 12 (formats/open_blocks.hpp).
+// The tables: the integers of IQ4 plus 128, and twice the numbers of E2M1 plus 12 (formats/open_blocks.hpp).
 #define TESSERA_FOUR_TIMES(...) {__VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__}
 alignas(64) constexpr std::uint8_t kNonLinear[64] =
     TESSERA_FOUR_TIMES(1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241);
@@ -76,7 +77,7 @@ alignas(64) constexpr std::uint8_t kE2M1[64] =
     TESSERA_FOUR_TIMES(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
 #undef TESSERA_FOUR_TIMES
 
-// Returns kBits bits of each byte, from bit `shift` on.
+// Returns a field of each byte: its kBits bits from bit `shift` on.
 template <unsigned kBits>
 TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
   return (bytes >> shift) & broadcast(((1u << kBits) - 1) * 0x01010101u);
@@ -85,7 +86,7 @@ TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
 // Shifts the bits so that bit `from` comes to bit `to`.
 TESSERA_INLINE U32x16 moved(U32x16 bits, int from, int to) { return from < to ? bits << (to - from) : bits >> (from - to); }
 
-// Returns group g of four k of a tile, in the forms that one row multiplies without opening (kept_row.hpp).
+// Returns group g of four k of a tile, for the forms whose tiles one row multiplies without opening them (kept_row.hpp).
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   constexpr LaneParts kParts = lane_parts(kForm);
@@ -104,7 +105,8 @@ TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   }
 }
 
-// Looks up 64 bytes of two indices each: the low halves become group g, the high halves group g + apart.
+// Looks up 64 bytes of two indices each. The values of the low halves become group g of the opened tile, those of the high halves group g +
+// apart.
 TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   const auto pair = load<U8x64>(at);
   store(to.q[g], of_low_halves(table, pair));
@@ -137,7 +139,8 @@ TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   store(to, select(is_zero, broadcast(0u), as<U32x16>(value)));
 }
 
-// Takes 64 bytes as fractions to base three: their first digits become group g, their second digits group g + apart, and so on.
+// Takes 64 bytes as fractions in base three, and opens their digits: the first digits become group g, the second digits group g + apart,
+// and so on.
 template <std::size_t kDigits>
 TESSERA_INLINE void open_digits(const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   auto rest = load<U8x64>(at);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;
 
-// Fills the rest of a line with zeros, from byte `at` of the row on.
+// Fills the last cache line of a row with zeros, from byte `at` of the row on.
 TESSERA_INLINE void fill_line(std::byte* row, std::size_t at, std::size_t group) {
   for (std::byte* to = row + in_group(at, group); at % 64 != 0; ++at, ++to) *to = std::byte{};
 }
@@ -31,7 +31,7 @@ TESSERA_INLINE I4 tops_of(const I32x16 (&v)[4]) {
   return reduce4(v, [](native::I a, native::I b) TESSERA_LAMBDA { return native::max(a, b); });
 }
 
-// The scales of four blocks. `counts`: all ones for a block that is not rounded to zeros. `inverse`: the factor that turns values into
+// The scales of four blocks. `counts`: all ones, or 0 for a block that becomes zeros. `inverse`: the factor that turns values into
 // integers. `scale`: the factor that turns integers back into values.
 struct Grids {
   I4 counts;
@@ -45,7 +45,7 @@ TESSERA_INLINE Grids grids_of(I4 top_bits) {
   return {counts, 127.0f / top, counts ? top / 127.0f : finite ? zero : zero + kNan};
 }
 
-// Returns 16 values of block i as integers. NaN and infinities are masked out before the conversion.
+// Returns 16 values of block i (0 to 3) as integers. NaN and infinities are masked out before the conversion.
 TESSERA_INLINE I32x16 quantised(const float* x, const Grids& grids, std::size_t i) {
   const auto zero_or_self = as<I32x16>(load<F32x16>(x) * broadcast(grids.inverse[i])) & broadcast(grids.counts[i]);
   return round(as<F32x16>(zero_or_self));
@@ -124,7 +124,8 @@ void prepare_int8x256(const float* x, std::size_t n, std::byte* out, std::size_t
   }
 }
 
-// Calls fn(byte of the row, 16 values, the next 16) for each line of bf16, the last one filled up with zeros.
+// Calls fn(byte of the row, 16 values, the next 16 values) for each cache line of a row in bf16. Values beyond the end of the row are
+// zeros.
 template <class Fn>
 TESSERA_INLINE void by_lines(const float* x, std::size_t n, Fn fn) {
   std::size_t i = 0;

@@ -1,5 +1,5 @@
-// Convolutions and recurrences, a row at a time, in the order of arithmetic of docs/numerics.md. Lanes are columns, or values of a head;
-// no sum goes across lanes. Sums over keys have four chains (key mod 4), which are added as 2 + 2, 1 + 1.
+// Convolutions and recurrences, a row at a time, in the order of arithmetic of docs/numerics.md. Lanes are columns, or values of a head; no
+// sum goes across lanes. Sums over keys have four chains (key mod 4), which are then added as (0 + 2) and (1 + 3).
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kChains = 4;
 
-// Returns the sum of `n` terms in four chains. term(i, sum) returns a chain's sum with term i added.
+// Returns the sum of `n` terms in four chains. term(i, sum) returns `sum` with term i added.
 template <class Term>
 TESSERA_INLINE F32x16 chained(std::size_t n, Term term) {
   F32x16 sum[kChains] = {};
@@ -25,7 +25,7 @@ TESSERA_INLINE F32x16 chained(std::size_t n, Term term) {
   return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-// Computes the state S = decay * S + key (x) added. Returns query S.
+// Computes the new state S = decay * S + key (x) added, (x) being the outer product. Returns query S.
 TESSERA_INLINE F32x16 step(const StateJob& job, F32x16 added) {
   const F32x16 decay = broadcast(job.decay);
   return chained(job.keys, [&](std::size_t i, F32x16 sum) TESSERA_LAMBDA {

@@ -6,7 +6,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Returns, for each two lanes a and b that are kApart apart, a + b in the place of a and a - b in the place of b.
+// Returns sums and differences of lanes that are kApart apart: for lanes a and b, a + b in lane a and a - b in lane b.
 template <int kApart>
 TESSERA_INLINE F32x16 sums_and_differences(F32x16 x) {
   struct Signs {

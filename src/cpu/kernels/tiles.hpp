@@ -1,4 +1,4 @@
-// Shared by the matrix products: cutting rows into tiles, products of groups of integers, and storing the outputs.
+// Shared by the matrix products: cutting rows into tiles, products of groups of four integers, and storing the outputs.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -21,7 +21,8 @@ TESSERA_INLINE void with_count(std::size_t n, Fn fn) {
   fn(Count<kMost>{});
 }
 
-// Calls fn(Count<rows of the tile>, first row) for all rows, in the fewest tiles of up to kMost rows. The tiles are of about one size.
+// Cuts rows into as few tiles of up to kMost rows as possible, all of about one size. Calls fn(Count<rows of the tile>, first row) for each
+// tile.
 template <std::size_t kMost, class Fn>
 TESSERA_INLINE void by_rows(std::size_t rows, Fn fn) {
   for (std::size_t row = 0, tiles = (rows + kMost - 1) / kMost; row < rows; --tiles) {
@@ -31,7 +32,7 @@ TESSERA_INLINE void by_rows(std::size_t rows, Fn fn) {
   }
 }
 
-// Calls fn(Count<panels>, first panel) for all panels (or vectors): kPanels at a time, then the rest one by one.
+// Calls fn(Count<panels>, first panel) for all panels (or vectors): for kPanels at a time, then for the rest one by one.
 template <std::size_t kPanels, class Fn>
 TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   std::size_t panel = 0;
@@ -41,9 +42,9 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
-// Adds to sum[r][p]: factor(p) times the products of row r and panel p, over kGroups groups of four k from `begin` on. weights(p, g)
-// returns group g of panel p. factor(p) returns each lane's factor, in both words of the lane. `q`: the rows' bytes at group 0. Products
-// are added up as words while words hold the sums: the sum of two products is at most 2 * (2^kBits - 1) * 127.
+// Adds to sum[r][p]: factor(p) times the products of row r and panel p, over kGroups groups of four k, from group `begin` on. weights(p, g)
+// returns group g of panel p. factor(p) returns each lane's factor, in both words of the lane. `q`: the rows' bytes at group 0. The
+// products are added up as words for as long as words hold the sums: the sum of two products is at most 2 * (2^kBits - 1) * 127.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights, class Factor>
 TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor factor, const std::byte* q,
                                    std::size_t stride, I32x16 (&sum)[kR][kP]) {
@@ -109,7 +110,7 @@ TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::si
   }
 }
 
-// Load and store the sums of a tile, which wait in scratch [rows][vectors][16 outputs]. The tile has kP of the `vectors` vectors.
+// Load and store the sums of a tile, which are kept in scratch [rows][vectors][16 outputs]. The tile has kP of the `vectors` vectors.
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void load_sums(const std::byte* from, std::size_t vectors, F32x16 (&acc)[kR][kP]) {
   TESSERA_UNROLL
@@ -121,14 +122,14 @@ TESSERA_INLINE void store_sums(std::byte* to, std::size_t vectors, const F32x16 
   for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * (i / kP * vectors + i % kP), acc[i / kP][i % kP]);
 }
 
-// Stores one row's outputs from 16 * vector on: 16, or fewer at the end of the job's outputs. Stores none behind the end, where the second
-// half of an f16 panel may lie.
+// Stores one row's outputs from 16 * vector on: 16 of them, or fewer at the end of the job's outputs. Stores nothing beyond that end, where
+// the second half of an f16 panel may lie.
 TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::size_t vector, F32x16 values) {
   const std::size_t column = vector * kPanel;
   if (column < job.outputs) store_some(job.out + row * job.out_stride + column, values, job.outputs - column);
 }
 
-// Stores the sums at the start of scratch, [rows][kVectors vectors][16 outputs], as the job's outputs from 16 * vector on.
+// Stores all sums, which are at the start of scratch as [rows][kVectors vectors][16 outputs], as the job's outputs from 16 * vector on.
 template <std::size_t kVectors>
 TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t vector) {
   const auto sums = [&](std::size_t row, std::size_t v) TESSERA_LAMBDA {

@@ -1,20 +1,21 @@
-// Prefetches weights from memory while other weights are multiplied. Without it a core computes and waits in turn.
+// Prefetches weights from memory while other weights are multiplied. Without this a core would compute for a while, then wait for memory,
+// and so on.
 #pragma once
 
 #include "cpu/kernels/tiles.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// The most bytes of panels to prefetch. Together with the same number of bytes that are multiplied they fit into an L2 of 1 MB.
+// The most bytes of the next panels to prefetch. These and as many bytes of the panels that are being multiplied fit into an L2 of 1 MB.
 inline constexpr std::size_t kMostAhead = 512 * 1024;
 
-// Prefetches the packed weights that are read next, some lines at each step. It pays where products take longer than reading the weights.
-// Panels are prefetched one after another, because a core reads one stream fastest.
+// Prefetches the packed weights that are read next, some cache lines at each step of a product. This pays if a product takes longer than
+// reading its weights. Panels are prefetched one after another, because a core reads one stream fastest.
 class Upcoming {
  public:
-  // Prefetches up to `bytes` bytes of each of `panels` panels from `panel` on, from byte `at` of the panel on, in `steps` steps of one row.
-  // With `at` from panel_bytes to 2 * panel_bytes: from byte at - panel_bytes on of the panels behind these, which the thread most likely
-  // takes next.
+  // Prefetches part of each of `panels` consecutive panels, the first of which is `panel`: up to `bytes` bytes, from byte `at` of the panel
+  // on. The prefetches are spread over `steps` steps of one row. If `at` is panel_bytes or more, the part begins at byte at - panel_bytes
+  // of the `panels` panels that come after these: most likely the thread takes them next.
   Upcoming(const LinearJob& job, std::size_t panel, std::size_t panels, std::size_t at, std::size_t bytes,
            std::size_t steps) noexcept {
     const bool same = at < job.panel_bytes;
@@ -27,7 +28,7 @@ class Upcoming {
     pace_ = static_cast<std::ptrdiff_t>(((bytes_ + 63) / 64 * 64 * panels + steps - 1) / steps);
   }
 
-  // Does one step for each of `rows` rows.
+  // Does `rows` steps.
   [[gnu::always_inline]] void step(std::size_t rows) noexcept {
     for (due_ += pace_ * static_cast<std::ptrdiff_t>(rows); due_ > 0 && panels_ != 0; due_ -= 64) {
       __builtin_prefetch(at_, 0, 2);  // into L2: L1 holds the weights that are multiplied
@@ -45,10 +46,10 @@ class Upcoming {
   std::ptrdiff_t pace_, due_ = 0;     // bytes of a step; bytes that are due by now
 };
 
-// Without Ahead::all_lines, a step of at least this many bytes prefetches one line, and a smaller step prefetches none.
+// If Ahead::all_lines is false, a step of at least this many bytes prefetches one cache line, and a smaller step prefetches none.
 inline constexpr std::size_t kSparse = 256;
 
-// Prefetches for a step that reads `bytes` bytes at `at`.
+// Prefetches for a step of a product that reads `bytes` bytes at `at`: the data that lies ahead.bytes further on.
 TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead& ahead) {
   if (ahead.all_lines) {
     for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + ahead.bytes + i);
@@ -57,28 +58,29 @@ TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead
   }
 }
 
-// Prefetches as LinearJob::ahead says, for few rows, whose weights are multiplied as fast as they come from memory.
+// The prefetching for few rows, whose weights are multiplied as fast as they come from memory: as LinearJob::ahead says, in the same
+// panels.
 template <std::size_t kPanels>
 struct NotFarAhead {
   static constexpr std::size_t kLeastStep = kSparse;  // bytes that a step should have at least
 
   Ahead ahead;
 
-  // Prefetches for a step that reads `bytes` bytes of each panel: at `at` in the first panel, `stride` bytes later in each further one.
+  // Prefetches for a step that reads `bytes` bytes of each panel: at `at` in the first panel, `stride` bytes later in each further panel.
   [[gnu::always_inline]] void step(const std::byte* at, std::size_t stride, std::size_t bytes) const noexcept {
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kPanels; ++p) prefetch(at + p * stride, bytes, ahead);
   }
 };
 
-// Prefetches the panels after these, side by side, for products that take longer than reading the weights. The steps are too small for
-// Upcoming, whose branches a CPU would predict wrongly.
+// The prefetching for products that take longer than reading their weights, with short steps: prefetches the next kPanels panels, side by
+// side. (Upcoming would have a branch in each step, which is often mispredicted.)
 template <std::size_t kPanels>
 class NextPanels {
  public:
   static constexpr std::size_t kLeastStep = 0;
 
-  // `panel`: the first of the panels that are multiplied. `steps`: steps in which each tile of rows multiplies them.
+  // `panel`: the first of the panels that are being multiplied. `steps`: the steps in which each tile of rows multiplies them.
   NextPanels(const LinearJob& job, std::size_t panel, std::size_t steps) noexcept
       : next_(job.weights + (panel + kPanels) * job.panel_bytes),
         asked_(fit(job) ? job.panel_bytes : 0),
@@ -86,7 +88,7 @@ class NextPanels {
 
   [[nodiscard]] static bool fit(const LinearJob& job) noexcept { return kPanels * job.panel_bytes <= kMostAhead; }
 
-  // Starts a tile of `rows` rows, which prefetches about its share of the panels.
+  // Begins a tile of `rows` rows. Its steps prefetch a share of the panels that is proportional to its rows.
   void start(std::size_t rows) noexcept { share_ = asked_ * rows / row_steps_; }
 
   [[gnu::always_inline]] void step(const std::byte*, std::size_t stride, std::size_t bytes) noexcept {
@@ -103,7 +105,7 @@ class NextPanels {
   std::size_t asked_, row_steps_, share_ = 0;
 };
 
-// Prefetches 64 KB further on in each panel, where panels are too large for NextPanels.
+// The prefetching for panels that are too large for NextPanels: prefetches what lies 64 KB further on in the same panels.
 template <std::size_t kPanels>
 struct FurtherOn {
   static constexpr std::size_t kLeastStep = 0;
@@ -118,9 +120,10 @@ struct FurtherOn {
   }
 };
 
-// Calls fn(Count<rows of the tile>, first row, ask) for all rows of the job, to multiply panels from `panel` on in `steps` steps. `ask` is
-// one of the three kinds of prefetching above. From kAskingRows rows on, and with more rows than a tile has, products take longer than
-// reading the weights. kMayBeLarge: panels of usual models may be too large for NextPanels (in 8 bits they are from 32,000 inputs on).
+// Cuts the rows of a job into tiles to multiply panels from `panel` on, and calls fn(Count<rows of the tile>, first row, ask) for each
+// tile. `ask` is one of the three kinds of prefetching above. NotFarAhead is for few rows; from kAskingRows rows on, or with more rows than
+// a tile has, a product takes longer than reading the weights. `steps`: the steps in which a tile of rows multiplies the panels.
+// kMayBeLarge: panels of usual models may be too large for NextPanels (in 8 bits from 32,000 inputs on).
 template <std::size_t kMost, std::size_t kAskingRows, std::size_t kPanels, bool kMayBeLarge = false, class Fn>
 TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, std::size_t steps, Fn fn) {
   static_assert(kAskingRows > 1);
@@ -142,8 +145,9 @@ TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, s
   }
 }
 
-// Returns the rows from which on 8-bit products of a panel take longer than reading the panel, if 32 k of the panel are `bytes` bytes. A
-// row multiplies 32 k in about 11 cycles with one register (0.34 TOP/s at 3.7 GHz); in this time a core reads 100 to 130 bytes.
+// Returns the number of rows from which on multiplying a panel in 8 bits takes longer than reading the panel. `bytes`: bytes of 32 k of the
+// panel. If a vector is one register, a row multiplies 32 k in about 11 cycles (0.34 TOP/s at 3.7 GHz). In this time a core reads 100 to
+// 130 bytes.
 [[gnu::always_inline]] constexpr std::size_t asking_rows(std::size_t bytes) noexcept {
   constexpr std::size_t kBytesARow = 128 * kRegisters;
   const std::size_t rows = (bytes + kBytesARow - 1) / kBytesARow;

@@ -1,5 +1,5 @@
-// Attention on the tile unit. It multiplies 16 queries by 64 keys at a time, and the weights of 16 queries by 64 dimensions of values. K
-// and V in BF16 are read where they lie in the pages.
+// Attention on the tile unit. At a time it multiplies 16 queries by 64 keys, or the weights of 16 queries by 64 dimensions of values. K and
+// V in BF16 are read where they lie in the pages.
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/attention/chunks.hpp"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kQueries = 128;
 
 // The matrix product of Attention (kernels/attention/chunks.hpp), on the tile unit. Tile registers: 0 to 3 sums; 4 queries or weights; 6
-// keys or values. If a number is split into two bf16 (kParts 2), 4 and 6 have the high parts, 5 and 7 the low parts.
+// keys or values. If numbers are split into two bf16 (kParts 2), 4 and 6 have the high parts, and 5 and 7 the low parts.
 template <std::size_t kParts>
 struct TileProduct {
   static constexpr bool kInterleaves = true;
@@ -41,7 +41,7 @@ struct TileProduct {
     if constexpr (kN > 2) tile_zero<2>();
     if constexpr (kN > 3) tile_zero<3>();
   }
-  // Multiplies by tile kC of a step. Call it for the tiles of a step in order, from 0 on.
+  // Multiplies by tile kC (0 to 3) of a step. The tiles of a step must come in order: tile 0 also loads the queries or weights.
   template <int kC>
   TESSERA_INLINE void step(const std::byte* a, const Tile& b) {
     if constexpr (kC == 0) {
@@ -71,8 +71,8 @@ struct TileProduct {
     store<kN>(c, stride);
   }
 
-  // Computes all rows that the tile registers are configured for. Rows beyond those of the call are computed from whatever is in scratch;
-  // their results are not used.
+  // Computes as many rows as the tile registers are configured for. If the call has fewer rows, the others are computed from old data in
+  // scratch, and their results are not used.
   static void multiply(std::size_t, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n,
                        std::size_t, float* c, std::size_t stride) noexcept {
     switch (n) {

@@ -1,4 +1,4 @@
-// Family bf16 for weights in BF16, whose panels consist of B tiles already. With few rows the weights stream from memory.
+// Family bf16 for weights in BF16, whose panels have the layout of B tiles (tiles.hpp). With few rows the weights stream from memory.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 

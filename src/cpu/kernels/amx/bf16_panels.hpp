@@ -1,9 +1,9 @@
-// Products of bf16 tiles. Tiles of activations are read from the prepared rows. Tiles of weights are read from the packed matrix, or
-// decoded into scratch. The sums of two row tiles by two panels are in registers.
+// Products of bf16 tiles. Tiles of activations are read from the prepared rows; tiles of weights from the packed matrix, or from scratch,
+// where they were decoded. Tile registers have the sums of two row tiles by two panels.
 //
-// K is cut into spans, and a span into chunks. The activations of all rows of the job for one span stay in L2 (1 MB). The weights of
-// two panels for one chunk stay in L1 (32 KB) while the activations pass by. All panels of a group are multiplied by the activations
-// of one span before the next span begins.
+// The inputs k are cut into spans, and a span into chunks, for the sake of the caches. The activations of all rows of the job for one span
+// stay in L2 (1 MB). The weights of two panels for one chunk stay in L1 (32 KB) while they are multiplied by all row tiles. All panels of a
+// group are multiplied by the activations of one span before the next span begins.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -34,14 +34,14 @@ struct alignas(64) Bf16Scratch {
   std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel of the pair][32 k, plane][tile]
 };
 
-// Activations of a row tile from some k on.
+// Pointers to the activations of a row tile, from some k on.
 struct RowRun {
   const std::byte* high;
   std::size_t low;   // bytes from the high plane to the low plane
   std::size_t line;  // bytes from 32 k to the next 32 k
 };
 
-// Tiles of one panel's weights from some k on.
+// Pointers to the tiles of one panel's weights, from some k on.
 struct TileRun {
   const std::byte* tiles;
   std::size_t stride;  // bytes from 32 k to the next 32 k
@@ -95,7 +95,8 @@ template <int kPlanes, int kRowTiles>
   }
 }
 
-// Rounds two k of 16 outputs to bf16, to nearest even (denormals become 0). Lane n of the result has both k of output n, `even` first.
+// Rounds the weights of 16 outputs for two k to bf16, to nearest even (denormals become 0). Lane n of the result has both numbers of output
+// n, that of the even k first.
 [[gnu::always_inline]] inline __m512i round_pair(__m512 even, __m512 odd) noexcept {
   const __m512i order =
       _mm512_or_si512(_mm512_set1_epi32(16 << 16),
@@ -104,8 +105,8 @@ template <int kPlanes, int kRowTiles>
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even)));
 }
 
-// Computes a job. decode(from, count, to) returns the bf16 tiles of the `count` times 32 k that are packed at `from`: either `from`
-// itself, or `to`, into which it has decoded them.
+// Computes a job. decode(from, count, to) returns the bf16 tiles of `count` times 32 k of a panel, which are packed at `from`. If they need
+// no decoding it returns `from`; otherwise it decodes them into `to`, and returns `to`.
 template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -144,8 +145,8 @@ template <int kPlanes, PackedForm kForm, class Decode>
     const std::size_t group_end = least(group + bf16_task(kForm).panels, job.panels);
     for (std::size_t panel = group; panel < group_end; panel += kPanels) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      // Bytes from the first 16 outputs to the second 16. 0: there is no second panel, so the first is multiplied twice, and the second
-      // result is not stored.
+      // Bytes from the first 16 outputs to the second 16. If there is no second panel: 0, so that the first panel is multiplied twice; the
+      // second result is not stored.
       const std::size_t second = kPanels == 1 ? 2 * kPanel : panel + 1 < job.panels ? job.panel_bytes : 0;
       auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / kPanels * tiles.count);
       for (std::size_t k = 0; k < span_size; k += chunk) {

@@ -1,5 +1,5 @@
-// Family bf16 for quantised weights: each chunk is decoded by its format's rule, rounded to bf16 and multiplied as bf16
-// panels are. The cost of decoding is spread over the task's rows.
+// Family bf16 for quantised weights: each chunk is decoded by its format's rule, rounded to bf16, and then multiplied like panels of bf16.
+// A chunk is decoded once for all rows of the task.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
@@ -9,8 +9,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace bf16_quantised {
 namespace {
 
-// Decodes four k of 16 outputs into two rows of a bf16 tile. `q`: the integers, a lane an output, a byte a k. value(integers) returns
-// the weights that 16 integers stand for, as floats.
+// Decodes the weights of 16 outputs for four k into two rows of a bf16 tile. `q` has the integers: an output in each lane, a k in each byte
+// of the lane. value(integers) returns the weights that 16 integers stand for, as floats.
 template <class Value>
 [[gnu::always_inline]] inline void decode_group(__m512i q, std::byte* rows, Value value) noexcept {
   const __m512i low = _mm512_set1_epi32(255);

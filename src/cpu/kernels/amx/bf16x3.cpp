@@ -1,5 +1,5 @@
-// Family bf16x3 for weights in F16: each weight is the sum of two bf16, high and low. Each chunk of weights is split into tiles of high
-// parts and tiles of low parts.
+// Family bf16x3 for weights in F16: each weight is the sum of two bf16, a high and a low part. Each chunk of weights is split into tiles of
+// high parts and tiles of low parts, which are multiplied separately.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 
@@ -8,7 +8,7 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace bf16x3 {
 namespace {
 
-// Splits two k of 16 outputs, which are half of an f16 panel, into a row of the high tile and a row of the low tile.
+// Splits two k of 16 outputs (half of an f16 panel) into one row of the tile of high parts and one row of the tile of low parts.
 [[gnu::always_inline]] inline void split_row(const std::byte* from, std::byte* high, std::byte* low) noexcept {
   const auto half = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i); };
   const __m512 even = _mm512_cvtph_ps(half(0)), odd = _mm512_cvtph_ps(half(2));

@@ -1,8 +1,8 @@
-// Family int8 over superblocks of 256, for many rows. A row tile times a superblock of a panel (superblock.hpp) gives three tiles of
-// results: the dot products over 256 k with the low bytes of the weights, those with the high bytes, and the minima times the sums of
-// activations. All are exact: the third is a product of bf16, but its factors are integers below 2^8, times powers of two. Two row tiles
-// at a time are multiplied by the same weights. The results of a superblock are stored; vectors add them to the sums, 16 rows x 16
-// outputs, while the next superblock is multiplied.
+// Family int8 over superblocks of 256, for many rows. The product of a row tile and a superblock of a panel (superblock.hpp) gives three
+// tiles of results: the dot products over 256 k with the low bytes of the weights; those with the high bytes; and the minima times the sums
+// of activations. All are exact: the third is a product of bf16, but its factors are integers below 2^8, times powers of two. Two row tiles
+// at a time are multiplied by the same weights. The results of a superblock are stored; while the next superblock is multiplied, vectors
+// add them to the sums (16 rows x 16 outputs).
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -24,7 +24,8 @@ constexpr std::size_t span_blocks(std::size_t rows) {
   return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks);
 }
 
-// The data of a row tile for one superblock, beside its q.
+// The scales of a row tile's activations for one superblock, and their sums as the tile unit reads them. (The integers q are read from the
+// prepared rows.)
 struct alignas(64) RowParts {
   float scale[kTileRows];
   std::byte sums[kTileRows][64];  // A tile, bf16: the low parts of 8 or 16 sums, then their high parts times 128, then zeros
@@ -42,7 +43,7 @@ struct alignas(64) Scratch {
   RowParts rows[(kSpanValues / 256 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][superblock]
 };
 
-// The multiplication of some superblocks of a panel with all row tiles.
+// The arguments for multiplying some superblocks of one panel by all row tiles.
 struct Pass {
   const RowTiles& tiles;
   const std::byte* a;    // q of the first row, at the first superblock
@@ -57,7 +58,8 @@ struct Pass {
   __mmask16 outputs;
 };
 
-// A place in a pass: kTiles row tiles and a superblock. next() goes to the next superblock, and after the last one to the next tiles.
+// A position in a pass: kTiles row tiles and a superblock. next() goes to the next superblock, and after the last superblock to the next
+// tiles.
 template <std::size_t kTiles>
 struct At {
   std::size_t tile, block = 0;
@@ -116,7 +118,8 @@ template <std::size_t kTiles, bool kMin>
   }
 }
 
-// Adds the dots of rows [kFrom, kTo) of a row tile to their sums; after the last superblock, stores the outputs.
+// Scales the dot products of rows [kFrom, kTo) of a row tile and adds them to the rows' sums. After the last superblock, stores the outputs
+// instead.
 template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                          std::size_t of, const Dots& dots) noexcept {
@@ -144,7 +147,8 @@ template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
   }
 }
 
-// Does quarter i of this for kTiles row tiles. Two tiles: half of a tile each time. One tile: half of it at i = 1 and at i = 3.
+// Does the share of drain() that goes with quarter i of a superblock's multiplication. With two row tiles each quarter drains half of a
+// tile. With one row tile, quarters 1 and 3 drain half of it each.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, const At<kTiles>& at,
                                          std::size_t i) noexcept {
@@ -159,9 +163,9 @@ template <std::size_t kRows, std::size_t kTiles, bool kMin>
   }
 }
 
-// Multiplies the row tiles [tile, end). Each superblock is multiplied in quarters, which alternate with the quarters of adding up the
-// superblock before: the core looks only so far ahead, and the tile unit and the vectors are to be busy at the same time. kRows: a
-// tile's rows, rounded up to a number that there is code for.
+// Multiplies the row tiles [tile, end). The multiplication of a superblock and the adding up of the superblock before are cut into
+// quarters, which alternate. Then the tile unit and the vector units work at the same time; a core's window of instructions is too short to
+// overlap longer pieces. kRows: a tile's rows, rounded up to the next number for which this function is compiled.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, std::size_t tile, std::size_t end, Scratch& scratch,
                                 Prefetch& next) noexcept {
@@ -197,13 +201,13 @@ template <bool kMin>
   run_pass<16, kMin>(pass, scratch, next);
 }
 
-// Returns parts of sums as bf16, which holds these integers exactly: the upper halves of their floats.
+// Converts small integers (parts of sums) to bf16: the upper halves of their floats. bf16 holds them exactly.
 [[gnu::always_inline]] inline __m256i as_bf16(__m512i integers) noexcept {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
 }
 
-// Returns a row of the A tile of RowParts, made of the row's sums in a superblock at `at`: eight sums of 32 k, which are stored in two
-// parts (prepared_rows.hpp), or sixteen of 16 k.
+// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock. They are either eight sums of 32 k
+// each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 k each.
 template <std::size_t kSums>
 [[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
   if constexpr (kSums == 8) {
@@ -216,7 +220,7 @@ template <std::size_t kSums>
   }
 }
 
-// Gathers RowParts of all tiles for superblocks [first, first + blocks), to scratch.rows [tile][superblock].
+// Gathers RowParts of all row tiles for superblocks [first, first + blocks) into scratch.rows [tile][superblock].
 template <std::size_t kSums>
 void gather_parts(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
                   Scratch& scratch) noexcept {
@@ -292,8 +296,8 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
   pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kTileRows};
-  // Measured against VNNI; for Q4_K to Q6_K before the VNNI kernels prefetched. To make the planes of a Superblock costs more than
-  // to open a tile.
+  // The number of rows was measured against VNNI; for Q4_K to Q6_K before the VNNI kernels prefetched. Making the two planes of a
+  // Superblock costs more than opening a tile.
   pair.many_from = has_grid(kForm) ? 16 : form_layout(kForm).kept ? 9 : 7;
 }
 

@@ -1,12 +1,14 @@
-// Family int8 over blocks of 32, for many rows, two panels at a time. Some blocks of the two panels are unpacked into B tiles, and then
-// every row tile is multiplied by these. A row tile times a block gives two tiles of exact dot products, one for each panel. They are
-// stored while the next block is multiplied, and then added to the sums: up to 14 rows x 32 outputs, in 28 of the 32 vector registers.
+// Family int8 over blocks of 32, for many rows, two panels at a time. Some blocks of the two panels are unpacked into B tiles, and then all
+// row tiles are multiplied by them. The product of a row tile and a block gives two tiles of exact dot products, one for each panel. They
+// are stored while the next block is multiplied, and then scaled and added to the sums: up to 14 rows x 32 outputs, in 28 of the 32 vector
+// registers.
 //
-// Limits, measured on Sapphire Rapids: while the tile unit is in use, only one unit computes 512-bit products, fused products and
-// conversions; additions and bit operations still have two units. A dot needs two products: of its two scales, and of the dot and their
-// product. So its conversion to a float had better be an addition: a tile starts from the bits of 1.5 * 2^23, to which the integers of a
-// dot add up exactly. But to load this constant takes time too. So without minima only the first panel's tile starts from the constant;
-// the second panel's starts from 0, and its dots are converted.
+// Limits, measured on Sapphire Rapids: while the tile unit is in use, only one vector unit computes 512-bit products, fused products and
+// conversions; additions and bit operations still have two units. Each dot product needs two multiplications: of its two scales, and of the
+// dot by their product. So it is better to turn the dot into a float by an addition than by a conversion. For this a tile starts from the
+// bits of 1.5 * 2^23, to which the integers of a dot add up exactly; subtracting 1.5 * 2^23 gives the float. But loading this constant into
+// a tile takes time too. So without minima only the first panel's tile starts from the constant; the second panel's tile starts from 0, and
+// its dots are converted.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -20,8 +22,8 @@ namespace int8_block32 {
 namespace {
 
 constexpr std::size_t kPair = 2;    // panels that are multiplied at a time
-// Blocks unpacked at a time: 24, which are 24 KB of B tiles. With few row tiles only 8: by the time that B tiles are read, some have been
-// pushed out of L1 by packed weights, and few row tiles do not make up for this.
+// Blocks unpacked at a time: 24, which are 24 KB of B tiles. If there are few row tiles only 8: packed weights push some of the B tiles out
+// of L1 before they are read, and few row tiles do not make up for this.
 constexpr std::size_t kChunk = 24, kFewChunk = 8;
 constexpr std::size_t kFewTiles = 7;          // row tiles that count as few, at most
 constexpr std::size_t kMaxTile = 14;          // rows of a row tile, at most
@@ -34,7 +36,7 @@ constexpr std::size_t kSpanBlocks = 512;
 // Returns the blocks of a span for `rows` rows: an even number, since a line of activations has two blocks.
 constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 32 / rows / 2 * 2, kSpanBlocks); }
 
-// Floats that a row tile needs for one block: the scales of 16 rows; in forms with minima then the sums of their q.
+// Floats that a row tile has for one block: the scales of 16 rows, and in forms with minima also the sums of their q.
 template <bool kMin>
 inline constexpr std::size_t kBlockScales = kMin ? 2 * kTileRows : kTileRows;
 
@@ -63,7 +65,7 @@ struct Pass {
   bool first;  // true: these outputs have no sums yet
 };
 
-// true: the dots of panel kOf of a pair are integers. false: they are floats, kZero plus the dot.
+// true: the dot products of panel kOf (0 or 1) of a pair are integers. false: they are floats, kZero plus the dot product.
 template <int kOf, bool kMin>
 inline constexpr bool kConverted = kOf == 1 && !kMin;
 
@@ -102,10 +104,10 @@ template <int kRound>
   store_dots<kRound, 1>(scratch);
 }
 
-// Keeps the compiler from moving loads across this call. With more loads ahead of their use the sums would not stay in registers.
+// Keeps the compiler from moving loads across this call. If it loaded earlier, there would be no registers left for the sums.
 [[gnu::always_inline]] inline void keep_order() noexcept { asm volatile("" ::: "memory"); }
 
-// Adds the dots of rows [kFrom, kTo) with a block of panel kOf to their sums.
+// Scales the dot products of rows [kFrom, kTo) with a block of panel kOf, and adds them to the rows' sums.
 template <int kRound, int kOf, std::size_t kFrom, std::size_t kTo, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair]) noexcept {
@@ -141,8 +143,9 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
 }
 
-// Does a round: multiplies a block, stores the dots of the block before it, and adds up the dots of the block before that. The three
-// alternate, because the core looks only so far ahead, and the tile unit and the vectors are to be busy at the same time.
+// Does a round: multiplies a block, stores the dot products of the block before it, and adds up those of the block before that. The three
+// are cut into pieces that alternate. Then the tile unit and the vector units work at the same time; a core's window of instructions is too
+// short to overlap longer pieces.
 template <int kRound, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void round(const Pass& pass, Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair], Prefetch (&next)[kPair]) noexcept {
@@ -157,7 +160,7 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
 }
 
-// Does a pass. kRows: the tile's rows, rounded up to a number that there is code for.
+// Does a pass. kRows: the tile's rows, rounded up to the next number for which this function is compiled.
 template <std::size_t kRows, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch, Prefetch (&next)[kPair]) noexcept {
   __m512 sums[kRows][kPair];

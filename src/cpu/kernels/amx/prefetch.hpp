@@ -1,4 +1,4 @@
-// Prefetches the weights that are read next while other weights are multiplied: some cache lines at each step of a multiplication.
+// Prefetches the weights that are read next while other weights are multiplied: some cache lines in each step of a multiplication.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,12 @@ namespace tessera::cpu::TESSERA_ISA {
 class Prefetch {
  public:
   Prefetch() = default;
-  // Prefetches `bytes` bytes from `at` on in `steps` steps. Each step prefetches whole lines, so they may be some more bytes.
+  // Prefetches the `bytes` bytes at `at`, spread over `steps` calls of step(). Each call prefetches whole cache lines, so together they may
+  // prefetch some bytes more.
   Prefetch(const std::byte* at, std::size_t bytes, std::size_t steps) noexcept
       : at_(at), end_(at + bytes), bytes_a_step_((bytes + 64 * steps - 1) / (64 * steps) * 64) {}
 
-  // Does one step. kLocality 2 prefetches into L2, 3 into L1.
+  // Prefetches the share of one step. kLocality 2 prefetches into L2, 3 into L1.
   template <int kLocality = 2>
   [[gnu::always_inline]] void step() noexcept {
     if (at_ >= end_) return;

@@ -1,4 +1,4 @@
-// The rows of a job as tiles, and the storing of their outputs.
+// The rows of a job as tiles for the tile unit, and the storing of their outputs.
 #pragma once
 
 #include <cstddef>
@@ -58,14 +58,14 @@ class Output {
   bool past_caches_;
 };
 
-// Offsets of a tile's rows in bytes, for gathers, and the mask of the lanes that stand for rows.
+// For gathers: the offset of each row of a tile in bytes, a lane a row, and the mask of the lanes that have a row.
 struct RowLanes {
   __m512i offsets = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 6);
   __mmask16 mask;
 
   explicit RowLanes(std::size_t rows) noexcept : mask(lanes(rows)) {}
 
-  // Returns an f32 or i32 of each row, a lane a row. `at`: its address in the first row.
+  // Reads one f32 or i32 of each row, a lane a row. `at`: the number's address in the first row.
   [[gnu::always_inline]] [[nodiscard]] __m512 gather(const std::byte* at) const noexcept {
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, offsets, at, 1);
   }

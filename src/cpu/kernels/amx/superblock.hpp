@@ -1,5 +1,6 @@
-// A superblock of a panel, unpacked for the tile unit. A weight is its sub-block's scale times its integer, up to 14 bits, stored as two
-// bytes: 256 * high + low, where high is signed and low is not. High bytes and low bytes lie in separate planes. The minima are bf16.
+// A superblock of a panel, unpacked for the tile unit. A weight is its sub-block's scale times its integer: up to 14 bits, more than the
+// tile unit's 8. So it is stored as two bytes, 256 * high + low, where high is signed and low is not. All high bytes lie in one plane, all
+// low bytes in another. The minima are bf16.
 #pragma once
 
 #include "cpu/kernels/amx/tiles.hpp"
@@ -15,7 +16,8 @@ struct alignas(64) Superblock {
 };
 
 // Multiplies integers by the scales of their sub-blocks and writes the two planes of a Superblock. The instruction for products of bytes
-// adds neighbouring products, so the integers at even bytes and at odd bytes are multiplied separately, the others each time by 0.
+// adds each two neighbouring products. So the integers at even bytes are multiplied by their scales and the others by 0, and then the other
+// way round.
 template <std::size_t kSubBlocks, unsigned kOffset>
 class Planes {
  public:
@@ -32,7 +34,7 @@ class Planes {
     }
   }
 
-  // Writes k group g. `q`: the group's integers as they are stored (not negative).
+  // Writes the weights of k group g. `q`: the group's integers as they are stored (not negative).
   [[gnu::always_inline]] void put(std::size_t g, __m512i q, Superblock& to) const noexcept {
     const __m512i low_byte = _mm512_set1_epi16(255);
     const std::size_t j = g / (64 / kSubBlocks);
@@ -48,8 +50,8 @@ class Planes {
   __m512i even_[kSubBlocks], odd_[kSubBlocks], minus_[kSubBlocks];
 };
 
-// Writes the tile of minima; a row of the tile has two minima of each output. min_of(j) returns the minima of sub-block j, integers
-// below 64, whose bf16 are the upper halves of their floats.
+// Writes the tile of minima. A row of the tile has two minima of each output. min_of(j) returns the minima of sub-block j; they are
+// integers below 64, so the upper halves of their floats are their bf16.
 template <std::size_t kMins, class MinOf>
 [[gnu::always_inline]] inline void put_mins(MinOf min_of, Superblock& to) noexcept {
   for (std::size_t j = 0; j < kMins; j += 2) {
@@ -62,7 +64,7 @@ template <std::size_t kMins, class MinOf>
   for (std::size_t at = 64 * kMins; at < kTileBytes; at += 64) _mm512_store_si512(to.min + at, _mm512_setzero_si512());
 }
 
-// Sums of a row's activations in a superblock: one for each minimum, by which it is multiplied.
+// The number of sums of activations that a row has in a superblock: one for each minimum, which is multiplied by it.
 template <PackedForm kForm>
 inline constexpr std::size_t kSums = !form_layout(kForm).has_min ? 0 : form_layout(kForm).kept ? 16 : 8;
 

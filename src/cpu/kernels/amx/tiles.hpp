@@ -1,5 +1,5 @@
 // Functions for the instructions of the tile unit, which has eight registers of up to 16 rows of 64 bytes. They replace GCC 12's
-// intrinsics, because those do not tell the compiler which memory they read.
+// intrinsics, which do not tell the compiler what memory they read.
 //
 //   C [rows][16] += A [rows][k] * B [k][16]
 //
@@ -53,7 +53,7 @@ template <int kTile>
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
-// Loads data that is read only once, so that it does not push out of L1 the data that is read often.
+// Loads data that is read only once. It is kept from pushing data that is read often out of L1.
 template <int kTile>
 [[gnu::always_inline]] inline void tile_load_once(const void* from, std::size_t stride) noexcept {
   asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
@@ -64,7 +64,7 @@ template <int kTile>
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
 }
 
-// int8 times int8 into int32. `add_signed`: both signed; `add_unsigned`: B unsigned.
+// Multiply int8 by int8 and add to int32. tile_add_signed(): both are signed. tile_add_unsigned(): A is signed, B unsigned.
 template <int kC, int kA, int kB>
 [[gnu::always_inline]] inline void tile_add_signed() noexcept {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));

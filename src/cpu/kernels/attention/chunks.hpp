@@ -1,13 +1,14 @@
-// Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, merging.
-// `Product`, a template parameter, is the matrix multiplication. It has
-//   kABytes                       bytes of one left-hand tile (16 rows of 32 numbers) in the product's own form; where it splits a
-//                                 number into a high and a low bf16, both are counted
+// Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, merging. `Product`, a template
+// parameter, is the matrix multiplication. It multiplies left-hand tiles (16 rows of 32 numbers: queries or weights) by Tiles of keys or
+// values. It has
+//   kABytes                       bytes of a left-hand tile in the product's own form; if the form splits numbers into a high and
+//                                 a low bf16, bytes of both
 //   put(tile, row, a, b)          writes one row of a left-hand tile; a: numbers 0 to 15, b: 16 to 31
 //   multiply(rows, a, steps, tiles, n, depth, c, stride)
-//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n); depth: how many
-//                                 numbers the sum covers (the last step may be padded)
+//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n). A step is 32 numbers of the
+//                                 sum; depth: how many numbers the sum has (the last step may be padded)
 //   kInterleaves                  true: it also has start(), step<0 .. 3>(a, tile) and store(c, stride), which do multiply() for
-//                                 n = 4 a tile at a time, so that other work can go between
+//                                 n = 4, one tile at a time, so that a caller can do other work in between
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -24,7 +25,7 @@ struct Span {
   [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
 };
 
-// The number of one of a step's four tiles, as a type.
+// A number from 0 to 3 as a type: the index of one of the four tiles of a step (Product::step).
 template <int kPart>
 struct Step {};
 
@@ -38,8 +39,8 @@ class Attention {
         factor_((job.softcap != 0.0f ? job.softcap : job.scale) * kLog2E) {}
 
   void run() noexcept {
-    // If rows do not see the same keys, values of hidden keys are multiplied by weights of 0. If one of these values is not finite, the
-    // product is not 0, so rows are computed one by one.
+    // If rows do not see the same keys, values of hidden keys are multiplied by weights of 0. If a hidden value is infinite or NaN, the
+    // product is not 0. In that case rows are computed one by one.
     if (job_.rows > 1 && job_.row_numbers == nullptr && !edges_finite()) return run_rows();
     load_queries();
     clear_totals();
@@ -87,11 +88,11 @@ class Attention {
     return span;
   }
   [[nodiscard, gnu::always_inline]] Span* spans() const { return reinterpret_cast<Span*>(job_.scratch + at_.spans); }
-  // Returns the keys that any of `rows` queries sees, from `query` on.
+  // Returns the keys of the chunk that at least one of the queries [query, query + rows) sees.
   [[nodiscard, gnu::always_inline]] Span seen_by(std::size_t query, std::size_t rows) const {
     return {spans()[query].first, spans()[query + rows - 1].last};
   }
-  // Notes in spans() which keys of the chunk each query sees. Returns the keys that any query sees.
+  // Writes to spans() which keys of the chunk each query sees. Returns the keys that at least one query sees.
   [[nodiscard]] Span look(std::uint64_t chunk) const {
     Span* to = spans();
     for (std::size_t row = 0; row < job_.rows; ++row) {
@@ -142,7 +143,7 @@ class Attention {
     return job_.states + row_number(row) * job_.state_stride + head * 2;
   }
 
-  // Returns a rotated copy of a query. The copy lies in the room for scores, which are computed later and need at least this room.
+  // Returns a rotated copy of a query. It lies in the scratch of the scores, which is not in use before scores are computed.
   [[nodiscard]] const float* rotated(const float* q) const noexcept {
     float* to = floats(at_.scores);
     __builtin_memcpy(to, q, job_.key_dim * sizeof(float));
@@ -169,7 +170,7 @@ class Attention {
     }
   }
 
-  // Multiplies all queries by the chunk's keys that any query sees, 64 keys at a time. The products become scores in scale_scores().
+  // Multiplies all queries by the chunk's keys that any query sees, 64 keys at a time. scale_scores() later makes scores of the products.
   void score(std::uint64_t chunk, Span any) noexcept {
     auto* tiles = reinterpret_cast<Tile*>(scratch(at_.key_tiles));
     for (std::size_t from = any.first / 64 * 64; from < any.last; from += 64) {
@@ -191,8 +192,8 @@ class Attention {
     }
   }
 
-  // For models that cap scores: turns all products of the chunk into tanh(score / softcap), and sets the scales of keys to 1, so that
-  // scale_scores() treats the results like products. Lanes of keys that are not visible may hold anything.
+  // Applies the softcap of models that have one: turns all products of the chunk into tanh(score / softcap). Also sets the scales of keys
+  // to 1, so that scale_scores() can treat the results like products. Lanes of keys that are not visible may have any value.
   [[gnu::noinline]] void cap_scores(Span any) noexcept {
     const float scale = job_.scale / job_.softcap;
     for (std::size_t query = 0; query < queries_; ++query) {
@@ -209,7 +210,7 @@ class Attention {
     }
   }
 
-  // Loads the values of key group `group`. Values that must be expanded go to place `place` of scratch.
+  // Makes tiles of the values of key group `group`. Values that must be expanded are written to scratch, as its key group `place`.
   [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
     const std::size_t from = group * kKeyGroup;
     values_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,
@@ -223,8 +224,7 @@ class Attention {
     }
   }
 
-  // Adds up weighted values for few queries: multiplies each key group right after its values were expanded, while the next group's values
-  // are expanded.
+  // Computes the weighted sums for few queries. The values of one key group are expanded while those of the group before are multiplied.
   void add_up_stream(std::uint64_t chunk, Span any) noexcept {
     if constexpr (Product::kInterleaves) {
       const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles));
@@ -245,8 +245,9 @@ class Attention {
     }
   }
 
-  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between calls meanwhile(Step<i>), i = 0, 1, 2, 3 in
-  // turn: twice for each row of every four rows, also for rows that do not exist.
+  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between it calls meanwhile(Step<i>) with i = 0, 1, 2,
+  // 3, 0, ..., so that other work goes on at the same time: two calls for each query, where the number of queries is rounded up to a
+  // multiple of four.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
@@ -264,7 +265,7 @@ class Attention {
     float *maxima = maxima_[first / 16 % 2], *sums = sums_[first / 16 % 2];
     std::byte* to = weights(first);
     const std::size_t first_group = seen.first / kKeyGroup, end_group = (seen.last + kKeyGroup - 1) / kKeyGroup;
-    // The maxima of four rows are computed before their exponentials; with one row at a time, the exponentials would wait for the maximum.
+    // The maxima of four rows are computed before their exponentials. With one row at a time, its exponentials would wait for its maximum.
     for (std::size_t from = 0; from < rows; from += 4) {
       of_four(from, [&](std::size_t row, Span span, float* scores) TESSERA_LAMBDA {
         maxima[row] = scale_scores(scores, span);
@@ -278,8 +279,8 @@ class Attention {
     return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
   }
 
-  // Computes the weighted sums of the 16 queries from `first` on, and merges them with the chunks before, or hands them out as partial
-  // results. Also computes the weights of the 16 queries that follow.
+  // Computes the weighted sums of the 16 queries from `first` on. Merges them with the chunks before, or writes them as partial results.
+  // Meanwhile computes the weights of the next 16 queries.
   void add_up(std::uint64_t chunk, std::size_t first) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
     const Span seen = seen_by(first, rows);
@@ -290,8 +291,8 @@ class Attention {
     std::size_t tile = 0;
     if (first + 16 < queries_) {
       if constexpr (Product::kInterleaves) {
-        // The tile unit works at the same time as the vectors: each of the 16 rows calls `part` twice, and a call does a quarter of a
-        // step. So all steps, at most eight, are done.
+        // The tile unit multiplies while vectors compute weights. weigh() calls `part` twice for each of up to 16 queries; a call does one
+        // of a step's four tiles. With 16 queries this does all steps, at most eight. With fewer queries the loop below does the rest.
         if (value_tiles_ >= 4 && groups > 0) {
           std::size_t done = 0;
           const auto part = [&]<int kPart>(Step<kPart>) TESSERA_LAMBDA {
@@ -317,7 +318,7 @@ class Attention {
     else merge(first, rows);
   }
 
-  // Turns products into scores. Returns the largest score of visible keys.
+  // Turns the products of one query into scores. Returns the largest score of its visible keys.
   [[nodiscard, gnu::always_inline]] float scale_scores(float* scores, Span span) const {
     const F32x16 scale = broadcast(factor_), least = broadcast(-__builtin_inff());
     F32x16 top = least;
@@ -334,7 +335,7 @@ class Attention {
     return largest(top);
   }
 
-  // Writes the weights, 2^(score - maximum), in the form that the product reads; 0 where a key is not visible. Returns their sum.
+  // Writes a query's weights, 2^(score - maximum), in the form that the product reads; 0 for keys that are not visible. Returns their sum.
   [[nodiscard, gnu::always_inline]] float put_weights(const float* scores, Span span, float maximum, std::byte* to,
                                                       std::size_t row, std::size_t first_group,
                                                       std::size_t end_group) const {
@@ -371,7 +372,7 @@ class Attention {
     return lanes_between(span.first > key ? span.first - key : 0, span.last - key);
   }
 
-  // Returns numbers of a chunk's result with 0 instead of -0, so that the sign of a zero does not depend on the values of hidden keys.
+  // Returns numbers of a chunk's result with 0 for -0. Otherwise the sign of a zero would depend on the values of hidden keys.
   TESSERA_INLINE F32x16 without_sign_of_zero(const float* partial) { return load<F32x16>(partial) + broadcast(0.0f); }
 
   void clear_totals() noexcept {
@@ -385,8 +386,8 @@ class Attention {
     for (float* const end = total + queries_ * value_stride_; total < end; total += 16) store(total, broadcast(0.0f));
   }
 
-  // Merges a chunk's result into the total; both are scaled to the larger of their maxima. The first chunk's result stays as it is, because
-  // it is multiplied by 1 and added to 0.
+  // Merges the chunk's result into the total of the chunks before; both are scaled to the larger of their two maxima. The first chunk's
+  // result does not change: it is multiplied by 1 and added to 0.
   void merge(std::size_t first, std::size_t rows) noexcept {
     float* state = floats(at_.state) + first * 2;
     const F32x16 maximum = load<F32x16>(maxima_[first / 16 % 2]), before = load<F32x16>(state);
@@ -427,7 +428,7 @@ class Attention {
     }
   }
 
-  // Copies the scores of rows that vote to AttendJob::scores. Call it when all scores of the chunk are computed.
+  // Copies the chunk's scores of voting rows to AttendJob::scores. Must be called after all scores of the chunk have been computed.
   [[gnu::noinline]] void hand_out_scores(std::uint64_t chunk) const noexcept {
     for (std::size_t query = 0; query < queries_; ++query) {
       const std::size_t row = query / job_.query_group, head = query - row * job_.query_group;

@@ -1,11 +1,12 @@
-// K and V in the form that products read, as tiles. A tile has 32 numbers along the sum for each of 16 lanes. Elements of 8 and 16 bits:
-// [16 pairs of numbers][16 lanes][2 numbers of the pair]. F32: [32 numbers][16 lanes]. The tile's rows are the first dimension; a stride
-// leads from row to row.
+// The keys and values of a job as the tiles that products read. A tile has the numbers of 16 lanes for 32 steps of a sum. In tiles of keys
+// the lanes are keys and the sum is over dimensions; in tiles of values the lanes are dimensions and the sum is over keys. Layout of
+// elements of 8 and 16 bits: [16 pairs of numbers][16 lanes][2 numbers of the pair]; of F32: [32 numbers][16 lanes]. The rows of a tile are
+// the first index, and lie a stride apart.
 //
-// Data that lies in a page in this form is read there. Otherwise it is copied to scratch, with zeros for dimensions and keys that do not
-// exist or do not count. For many queries elements are expanded in scratch too, once for all queries: into bf16; F16 into two parts of
-// bf16, or into f32, where one part has the even rows of a tile of 32 rows and the other part the odd rows. INT4 is expanded for few
-// queries as well, two rows at a time.
+// If data lies in a page in this form, the tile is read there. Otherwise it is copied to scratch, with zeros for dimensions and keys that
+// do not exist or are not visible. For many queries elements are also expanded in scratch, once for all queries: into bf16; F16 into two
+// bf16 (high and low part), or into f32, where one part has the even rows of a tile of 32 rows and the other part the odd rows. For few
+// queries elements are expanded when they are multiplied (rows.hpp); only INT4 is expanded in scratch then too, two rows at a time.
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -19,10 +20,13 @@ using Tile = KvTile;
 
 inline constexpr std::size_t kPartBytes = 1024;  // bytes of each part of a tile in two parts
 
-// The Held... types say how keys or values are held in pages. expand() makes one row of a tile, 16 lanes times kPair elements, from
-// elements that lie side by side. kParts: parts of an expanded tile. kPartsAreRows: each part has one element of a pair; false: each part
-// has both. kScales: elements have scales. kRotates: elements are rotated (kv/rotation.hpp). kRun: 1, or the numbers that are expanded
-// together into two rows (HeldInt4).
+// The Held... types say how keys or values are held in pages. Members of each:
+//   expand()       makes one row of a tile, 16 lanes times kPair elements, from elements that lie side by side
+//   kParts         parts of an expanded tile, which lie one after the other: 1 or 2
+//   kPartsAreRows  with two parts: true: each part has one element of each pair; false: one has the high parts, the other the low parts
+//   kScales        true: elements have scales
+//   kRotates       true: elements are stored rotated (kv/rotation.hpp)
+//   kRun           how many numbers are expanded together, into two rows (HeldInt4); 1: each row by itself
 template <class Element, Element kInfinityBits, bool kInPlace>
 struct HeldElements {
   static constexpr std::size_t kElement = sizeof(Element), kPair = kElement == 4 ? 1 : 2, kParts = 1;
@@ -53,7 +57,7 @@ struct HeldF16Rounded : HeldElements<std::uint16_t, 0x7c00u, false> {
 };
 #endif
 
-// F16 as floats, lanes in the order of load_f16_pairs().
+// F16 expanded to floats, whose lanes are in the order of load_f16_pairs().
 struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
   static constexpr std::size_t kParts = 2;
   static constexpr bool kPartsAreRows = true;
@@ -78,27 +82,27 @@ struct HeldInt8 : HeldBytes {
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_bytes(from)); }
 };
 
-// FP8 as bf16: 1/256 of the number, which bf16 holds exactly. The scales are for these (kv/codecs/fp8.hpp).
+// FP8 expanded to bf16, which holds 1/256 of the number exactly. The scales in the page are meant for these (kv/codecs/fp8.hpp).
 struct HeldFp8 : HeldBytes {
   static constexpr bool kRotates = false, kExpands = true;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_fp8(from)); }
 };
 
-// INT4 (kv/codecs/int4.hpp) as bf16, which holds the products of numbers and multipliers exactly. 32 bytes are two rows of numbers; their
-// multipliers lie elsewhere in the block.
+// INT4 (kv/codecs/int4.hpp) expanded to bf16, which holds the product of a number and its multiplier exactly. 32 bytes have two rows of
+// numbers; the multipliers lie elsewhere in the block.
 struct HeldInt4 : HeldBytes {
   static constexpr bool kExpands = true;
   static constexpr std::size_t kRun = 32, kRunElements = 18;
 };
 
-// Returns the elements that a head of `dim` dimensions takes in a page, for one key.
+// Returns how many elements of a page a head's key (or value) of `dim` dimensions takes.
 template <class Held>
 [[nodiscard, gnu::always_inline]] constexpr std::size_t held_elements(std::size_t dim) noexcept {
   if constexpr (Held::kRun == 1) return dim;
   else return (dim + Held::kRun - 1) / Held::kRun * Held::kRunElements;
 }
 
-// The keys of a job, or its values.
+// Gives the keys of a job, or its values, to products.
 template <class Held>
 struct Operands {
   static constexpr std::size_t kTileRows = 32 / Held::kPair;
@@ -124,11 +128,11 @@ struct Operands {
   [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
     return page(position) + job.k_offset + slot(position) * Held::kPair * Held::kElement;
   }
-  // Returns the address of the values of two keys, of which `position` is one.
+  // Returns the address of a pair of values: those of the key at `position` and of its neighbour.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
     return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
-  // Return the offset of the scales in a page. They lie behind the elements.
+  // Return the offset of the scales in a page: behind the elements of the keys, or of the values.
   [[nodiscard, gnu::always_inline]] std::size_t key_scales() const {
     return job.k_offset + (held_keys + 1) / 2 * 2 * job.page_tokens;
   }
@@ -140,10 +144,11 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // Prefetching. While few queries read keys from `position` on, keys further on are prefetched; near the end of the job, the first keys of
-  // the next job; if there is neither, the keys that are read. Pages lie anywhere, so the CPU's own prefetchers do not foresee them. One
-  // row is prefetched at a time, while rows are expanded or multiplied, because the core would wait for many requests at once. The tile
-  // unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
+  // Prefetching for jobs with few queries. While the keys from `position` on are read, later() chooses the keys to prefetch: keys
+  // `distance` further on in this job; near its end, the first keys of the next job. If there are none to prefetch, it returns `position`
+  // itself, so that callers need no branch. Pages lie anywhere in memory, so the CPU's own prefetchers cannot find them. One row is
+  // prefetched at a time, while rows are expanded or multiplied: the core would wait for many prefetches at once. The tile unit (AMX) does
+  // not prefetch tiles that it reads in place; this has not been measured.
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // at most half of L1; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
     const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);
@@ -158,8 +163,8 @@ struct Operands {
     if (job.rows * job.query_group > 16 || job.globals != 0) return none;
     if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr || job.next->globals != 0) return none;
-    // From `end` on, no key of this job is left to prefetch. Then the next job's keys are prefetched from `start` on: from the first key
-    // group of its chunks that it sees completely.
+    // From `end` on, no key of this job is left to prefetch. Then the next job's keys are prefetched, from `start` on: the first key group
+    // that lies completely in the next job's chunks and in the keys that its first row sees.
     const AttendJob& next = *job.next;
     const std::uint64_t end = job.position < distance + kKeyGroup ? 0 : (job.position - distance) / kKeyGroup * kKeyGroup;
     const std::uint64_t seen =
@@ -181,7 +186,8 @@ struct Operands {
     return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
   }
 
-  // Load the scales of a chunk's keys [first, last), or of their values. They always load those of whole pages.
+  // Load the scales of a chunk's keys (or values) [first, last) into `to`. Whole pages are loaded, so some scales before and behind may be
+  // too.
   void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
     load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
   }
@@ -276,8 +282,8 @@ struct Operands {
     }
   }
 
-  // Does the same for values that are part of the keys (AttendJob::values_in_keys). There the lanes are keys, so 16 dimensions at a time
-  // are transposed.
+  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). In the pages the lanes are keys, so
+  // 16 dimensions at a time are transposed.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
     constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side
@@ -349,7 +355,7 @@ struct Operands {
     }
   }
 
-  // Expands 32 dimensions of 16 keys in INT4 into a tile. Rows r and 8 + r of the tile lie in the same bytes.
+  // Expands 32 dimensions of 16 keys in INT4 into a tile. Rows r and 8 + r of the tile come from the same bytes.
   TESSERA_INLINE void expand_keys(const std::byte* from, const std::byte* ahead, std::size_t stride, std::byte* tile) {
     const F32x16Pair multipliers = floats_of_bytes(from + 8 * stride);
     const F32x16Pair low{multipliers.even, multipliers.even}, high{multipliers.odd, multipliers.odd};
@@ -370,8 +376,9 @@ struct Operands {
     }
   }
 
-  // Transposes two keys by two dimensions: two dimensions of the first key, then of the second, become two keys of the first dimension,
-  // then of the second. A key that does not count (`first` or `second` is false) becomes zeros. F32 has no pairs: one number is copied.
+  // Transposes two keys by two dimensions. `from` has two dimensions of the first key, then of the second; `to` gets the two keys' first
+  // dimension, then their second. A key that does not count (`first` or `second` is false) becomes zeros. F32 has no pairs: one number is
+  // copied.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
     if constexpr (Held::kPair == 1) {
       __builtin_memcpy(to, from, Held::kElement);

@@ -29,7 +29,7 @@ TESSERA_INLINE I max(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i
 TESSERA_INLINE F to_float(I a) { return _mm256_cvtepi32_ps((__m256i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm256_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(at))); }
-// Shuffles floats instead of halves, and only within 128 bits, because that costs less.
+// Converts first, and then shuffles floats within 128 bits, which costs less than shuffling the halves.
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   const auto* halves = static_cast<const __m128i*>(at);
   const F first = _mm256_cvtph_ps(_mm_loadu_si128(halves)), second = _mm256_cvtph_ps(_mm_loadu_si128(halves + 1));

@@ -31,7 +31,7 @@ TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }
-// Shuffles floats instead of halves, and only within 128 bits, because that costs less.
+// Converts first, and then shuffles floats within 128 bits, which costs less than shuffling the halves.
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   const auto* halves = static_cast<const __m256i*>(at);
   const F first = _mm512_cvtph_ps(_mm256_loadu_si256(halves)), second = _mm512_cvtph_ps(_mm256_loadu_si256(halves + 1));
@@ -105,8 +105,8 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
 }
 
 #ifdef __AVX512VNNI__
-// Adds the products with the four bytes at `x`, the same for all lanes, in one instruction. g++ 12 would load the bytes by an instruction
-// of its own, and a core looks ahead only a limited number of instructions.
+// Adds the products of `w` with the four bytes at `x`, which are the same for all lanes, in one instruction. g++ 12 would load the bytes by
+// an instruction of its own, and a core overlaps only a limited number of instructions.
 TESSERA_INLINE I dot4_at(I sum, B w, const void* x) {
   using Four = int __attribute__((may_alias));
   __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*static_cast<const Four*>(x)));

@@ -64,7 +64,7 @@ using I32x16 = Vector<native::I>;
 using U32x16 = Vector<native::U>;
 using U8x64 = Vector<native::B>;
 
-// Returns a vector whose register i is fn(i). Not a loop, because g++ would keep the vectors of an enclosing loop in memory.
+// Returns a vector whose register i is fn(i). Written without a loop: with one, g++ would keep the vectors of an enclosing loop in memory.
 template <class Result, class Fn>
 TESSERA_INLINE Result each(Fn fn) {
   if constexpr (kRegisters == 1) {
@@ -126,7 +126,7 @@ TESSERA_INLINE F32x16 smaller(F32x16 a, F32x16 b) {
 TESSERA_INLINE F32x16 if_less(F32x16 a, F32x16 b, F32x16 yes, F32x16 no) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] < b.r[i] ? yes.r[i] : no.r[i]; });
 }
-// Return a vector whose lane i is lane i ^ kApart of `a`; kApart is a power of two.
+// Returns a vector whose lane i is lane i ^ kApart of `a`; kApart is a power of two.
 template <int kApart, class R, std::size_t... kI>
 TESSERA_INLINE R swapped_in_register(R a, std::index_sequence<kI...>) {
   return __builtin_shufflevector(a, a, (static_cast<int>(kI) ^ kApart)...);
@@ -182,8 +182,8 @@ TESSERA_INLINE T value_at(const void* at) {
   return value;
 }
 
-// Returns `a` and keeps it in registers. For loaded values: compilers would load a value again for each use, and loads can be the limit
-// of a kernel. For integer sums: compilers would compute all terms first, and run out of registers for them.
+// Returns `a`, and makes the compiler keep it in registers. Use it for loaded values: compilers would load a value again for each use, and
+// loads can limit a kernel's speed. Use it for sums of integers too: compilers would compute all terms first, and run out of registers.
 template <class R>
 TESSERA_INLINE Vector<R> kept(Vector<R> a) {
   TESSERA_UNROLL
@@ -216,8 +216,8 @@ TESSERA_INLINE F32x16 load_f16(const std::byte* at) {
 struct F32x16Pair {
   F32x16 even, odd;
 };
-// Loads 16 pairs of f16: the first numbers into `even`, the second ones into `odd`. The order of lanes is the set's own. Callers undo it
-// once, in the sums, with unmixed().
+// Loads 16 pairs of f16 as floats: the first numbers into `even`, the second numbers into `odd`. The order of lanes depends on the
+// instruction set. Callers restore it once, in the sums, with unmixed().
 TESSERA_INLINE F32x16Pair load_f16_pairs(const std::byte* at) {
   F32x16Pair pair;
   TESSERA_UNROLL
@@ -260,7 +260,8 @@ TESSERA_INLINE void store_some(float* to, F32x16 a, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] = lanes[i];
 }
 
-// Returns op over all lanes, for each of four vectors. The result of op must not depend on the order of the lanes.
+// Combines all lanes of each of four vectors by op, and returns the four results. The result of op must not depend on the order of the
+// lanes.
 template <class Op>
 TESSERA_INLINE native::I4 reduce4(const I32x16 (&v)[4], Op op) {
   native::I folded[4];
@@ -286,7 +287,7 @@ template <unsigned kBits>
 TESSERA_INLINE I32x16 dot4(I32x16 sum, U8x64 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot4<kBits>(sum.r[i], w.r[i], x.r[i]); });
 }
-// Does the same as dot4() with the four bytes at `x`. Use it for bytes that are multiplied only once.
+// Does the same as dot4() with the four bytes at `x`. Use it for bytes that are needed only once.
 template <unsigned kBits>
 TESSERA_INLINE I32x16 dot4_at(I32x16 sum, U8x64 w, const std::byte* x) {
 #ifdef __AVX512VNNI__
@@ -311,7 +312,8 @@ TESSERA_INLINE void widen_i8(const std::byte* from, std::size_t bytes, std::byte
   for (std::size_t i = 0; i < bytes; i += native::kBytes / 2) native::widen_i8(from + i, to + 2 * i);
 }
 
-// Returns the start of a block's sum with which dot4<kBits> gives the sum of (w - kOffset) * x. `sum`: the sum of the block's x.
+// Returns the value from which a block's sum must start, so that dot4<kBits> gives the sum of (w - kOffset) * x. `sum`: the sum of the
+// block's x.
 template <unsigned kBits, int kOffset>
 TESSERA_INLINE I32x16 start(std::int32_t sum) {
   if constexpr (kOffset == 0 || (kBits == 8 && kCentredBytes)) return broadcast(0);
