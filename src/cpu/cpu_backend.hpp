@@ -1,5 +1,5 @@
-// The CPU backend: runs an instruction set's kernels on an Executor. Activations are f32. A product reads its input in its
-// family's form (prepared_rows.hpp), which is made once for all products of the same input.
+// The CPU backend: runs an instruction set's kernels on an Executor. Activations are f32. Products read their input as prepared rows, in
+// the form that the family of their arithmetic needs (prepared_rows.hpp). Rows are prepared once for all products of the same input.
 #pragma once
 
 #include <deque>
@@ -98,7 +98,7 @@ class CpuBackend final : public backend::Backend {
     std::size_t columns = 0;     // columns that the last operation wrote
   };
 
-  // The rotations by a rope table at the positions of the step's rows.
+  // The factors of one rope table for rotating heads at the positions of the step's rows.
   struct Turns {
     float* factors = nullptr;  // [rows][4 * pairs]: rope_factors()
     std::size_t pairs = 0;
@@ -114,7 +114,7 @@ class CpuBackend final : public backend::Backend {
   template <class Fn>
   void for_each_row(std::size_t columns, Fn&& fn) noexcept;
 
-  // Return an activation: act() for reading; written() for writing, which makes its prepared form void.
+  // Return an activation. Use act() to read it, and written() to write it: written() invalidates the activation's prepared rows.
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
   Activation& written(Act id) noexcept {
     if (prepared_act_ == id) prepared_kind_ = {};
@@ -134,7 +134,7 @@ class CpuBackend final : public backend::Backend {
   };
   [[nodiscard]] InputKind input_of(PackedForm form) const noexcept;
   Input prepare(Act in, const InputKind& kind) noexcept;
-  // Prepares rows that are computed here: values(row, scratch) computes a row and returns it.
+  // Prepares rows that are not an activation: values(row, scratch) computes the row and returns it.
   template <class Values>
   Input prepare_rows(std::size_t columns, const InputKind& kind, Values values) noexcept;
   [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
@@ -145,14 +145,15 @@ class CpuBackend final : public backend::Backend {
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // Computes the products of all parts, which may read different kinds of the same input. prepare(kind) returns the input in a kind.
+  // Computes the products of all parts. The parts have the same input, but may need it in different kinds; prepare(kind) returns the input
+  // in a kind.
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
-  // Computes the product of an activated input, and adds it to `residual` if that is an activation.
+  // Computes the product of an activated input. If `residual` is an activation (not Act::count), adds the product to it.
   Status activated_product(const backend::Activated& of, const backend::LinearPart& part, Act residual);
   [[nodiscard]] bool all_prepared(std::span<const backend::LinearPart> parts) const noexcept;
   void norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept;
-  // One attention: the step's rows of all heads, as phases of a plan.
+  // The arguments of one layer's attention, for all rows of the step.
   struct AttentionCall {
     const backend::AttentionShape& shape;
     const KvLayerShape& dims;
@@ -164,7 +165,8 @@ class CpuBackend final : public backend::Backend {
   void attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept;
   [[nodiscard]] AttendJob attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
                                         std::size_t head, std::byte* scratch) const noexcept;
-  // Votes (cpu_votes.cpp): the bytes for the scores that the step's voters leave during attention, their places, and the counting.
+  // Votes (cpu_votes.cpp): vote_bytes() returns the memory for the scores of voting rows; begin_votes() gives each voting row its part of
+  // it, to which attention writes; count_votes() turns the scores into votes and adds them up.
   [[nodiscard]] static std::uint64_t vote_bytes(const backend::WorkspaceShape& shape) noexcept;
   Status begin_votes(std::span<const backend::RowVotes> votes);
   void count_votes(const backend::AttentionShape& shape) noexcept;
@@ -176,8 +178,8 @@ class CpuBackend final : public backend::Backend {
   }
   [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // scratch of a task of head_linear()
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // Steps of experts(), in order: deal_to_experts() sorts rows by expert, prepare_slots() prepares their inputs, multiply_slots() computes
-  // the products with all experts' matrices in `parts`, join_slots() lets ExpertProducts change the products.
+  // The steps of experts(), in order: deal_to_experts() sorts rows by expert; prepare_slots() prepares their inputs; multiply_slots()
+  // computes the products with all experts' matrices in `parts`; join_slots() lets ExpertProducts change the products.
   void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
@@ -193,8 +195,8 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::uint64_t expert_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // Recurrent layers: find_states() finds where the step's rows read and leave the state; recur() computes the recurrence of all heads
-  // along each sequence.
+  // Recurrent layers: find_states() finds the memory from which the step's rows read the state and to which they write it; recur() computes
+  // the recurrence of all heads along each sequence.
   void find_states(std::uint32_t layer, std::uint64_t offset) noexcept;
   struct HeadColumns {  // a head's first columns in an activation's row
     std::size_t key, query, value;
@@ -234,7 +236,7 @@ class CpuBackend final : public backend::Backend {
   std::size_t scratch_size_ = 0;
   std::size_t max_rows_ = 0;
 
-  // The working memory of experts(). A slot is a row at one of its experts; an expert's slots lie side by side.
+  // The working memory of experts(). A slot is one row at one of the experts that it takes. The slots of an expert lie side by side.
   struct Slots {
     float* gate = nullptr;       // [slots, ffn_dim], then the experts' outputs [slots, width]
     float* up = nullptr;         // [slots, ffn_dim]
@@ -255,7 +257,7 @@ class CpuBackend final : public backend::Backend {
     }
   } experts_;
 
-  // Rows that vote: their scores in a layer, which become weights  [voters][heads][keys].
+  // The rows that vote, and their scores in the present layer, which later become weights  [voters][heads][keys].
   struct Voting {
     float* scores = nullptr;
     std::size_t most = 0;    // the most voters
@@ -272,7 +274,7 @@ class CpuBackend final : public backend::Backend {
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
-  // The recurrent layer that is being computed: runs of rows that follow each other in a sequence, and each row's state.
+  // For the recurrent layer that is being computed: the runs of rows of one sequence, and the state behind each row.
   struct SequenceRows {
     std::size_t first, count;
     const float* before;  // the state before the first row; nullptr: zeros

@@ -15,11 +15,11 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-// Bytes that a thread populates at a time: whole pages, also huge ones.
+// Bytes that a thread populates at a time (makes the system back by memory): whole pages, also huge ones.
 constexpr std::uint64_t kPopulatedBytes = 16 << 20;
-// The most threads that populate at once.
+// The most threads that populate at the same time.
 constexpr std::size_t kMostPieces = 64;
-// Bytes of a file that are read and packed at a time, or one panel if a panel has more.
+// Bytes of a file that are read and packed at a time; if a panel has more bytes, one panel.
 constexpr std::uint64_t kStagingBytes = 2 << 20;
 
 // The activations that products read: all that come before the logits in the enum.
@@ -36,7 +36,7 @@ std::uint64_t state_floats(const backend::WorkspaceShape& shape) noexcept {
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Returns the rows of the largest group that a product of these kernels reads.
+// Returns the most rows of a group (tile) that any product of these kernels reads.
 std::size_t most_tile_rows(const Kernels& kernels) noexcept {
   std::size_t most = 1;
   for (const auto& family : kernels.linear) {
@@ -74,8 +74,8 @@ Result<std::byte*> CpuBackend::take_weights(std::uint64_t bytes) noexcept {
   return at;
 }
 
-// Populates the pages up to `end`. Clearing them takes half of the time of loading. So all threads do it, in pieces of milliseconds,
-// between which loading can be stopped.
+// Makes the system back the weights' pages up to `end` by memory. The system clears each page, which takes half of the time of loading. So
+// all threads do it, in pieces of milliseconds, between which loading can be stopped.
 Status CpuBackend::populate_weights(const std::byte* end) noexcept {
   const std::size_t pieces = std::min(slots_, kMostPieces);
   while (weights_.data() + weights_populated_ < end) {
@@ -165,7 +165,8 @@ std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) c
   return numerics_ == Numerics::reference ? 0 : (shape.rows + most_tile_rows(kernels_) - 1) * bytes;  // rounded up to whole groups
 }
 
-// Returns the bytes of the experts' rows in groups of tiles. Each expert may have a last group that is not full.
+// Returns the bytes of the prepared rows of all experts. Each expert's rows are in groups of a tile's rows, and its last group may not be
+// full.
 std::uint64_t CpuBackend::slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept {
   const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;
   const std::uint64_t rows = slots + std::min<std::uint64_t>(slots, shape.n_experts) * (most_tile_rows(kernels_) - 1);

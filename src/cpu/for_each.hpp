@@ -1,4 +1,4 @@
-// Spreads the work of the backend's operations over the executor. Included only by the backend's sources.
+// CpuBackend::for_each(): divides the work of an operation among the executor's threads. Included only by the backend's sources.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void CpuBackend::for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {
   }
 }
 
-// Fewer values than this cost less than waking a thread, which takes 1 to 2 microseconds.
+// Work on fewer values than this is not divided: it takes less time than waking a thread, which takes 1 to 2 microseconds.
 inline constexpr std::size_t kValuesWorthSharing = 8192;
 
 template <class Fn>

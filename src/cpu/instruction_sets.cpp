@@ -57,7 +57,7 @@ std::uint64_t saved_states() noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
-// Returns the family of an AMD CPU; 0 for others.
+// Returns the CPU family of an AMD CPU; 0 for other makers.
 std::uint32_t amd_family() noexcept {
   const Leaf vendor = cpuid(0, 0);
   const bool is_amd = vendor.b == 0x68747541 && vendor.d == 0x69746e65 && vendor.c == 0x444d4163;  // AuthenticAMD
@@ -82,7 +82,7 @@ Ahead ahead_of_this_cpu() noexcept {
 
 constexpr unsigned kTileData = 18;  // XFEATURE_XTILEDATA
 
-// Returns whether this system gives tile registers to a process that asks.
+// Returns whether this system can give tile registers to a process.
 bool tiles_known() noexcept {
   constexpr long kSupported = 0x1021;  // ARCH_GET_XCOMP_SUPP
   std::uint64_t states = 0;

@@ -21,10 +21,10 @@ struct Support {
 // Returns whether this build has kernels for the set (cmake/TesseraKernels.cmake: TESSERA_KERNEL_SETS).
 [[nodiscard]] bool has_kernels(InstructionSet set) noexcept;
 
-// Returns all sets of this architecture, worst first. Asks the system for nothing.
+// Returns all instruction sets of this architecture, worst first. Makes no request to the system: for amx see claim_set().
 [[nodiscard]] std::vector<Support> supported_sets();
 
-// Returns `wanted`, or for automatic the best set. Error: the machine does not run the set.
+// Returns `wanted`; if that is automatic, the best set that the machine runs. Error: the machine does not run `wanted`.
 [[nodiscard]] Result<InstructionSet> choose_set(InstructionSet wanted);
 
 // The set that an engine will run on. `refused`: the reason why a better set of the CPU was not taken; empty if there is none.
@@ -33,12 +33,12 @@ struct ClaimedSet {
   std::string refused;
 };
 
-// Does what choose_set() does. For amx also asks the system for tiles (Linux, Documentation/arch/x86/xstate.rst), for the whole
-// process: all present and later threads, whose signal frames grow by 8 KB. If the system refuses, automatic takes the next best
-// set.
+// Does what choose_set() does. For amx it also asks the system for tile registers (Linux, Documentation/arch/x86/xstate.rst). They are
+// given to the whole process: the signal frames of all present and later threads grow by 8 KB. If the system refuses and `wanted` is
+// automatic, the next best set is taken.
 [[nodiscard]] Result<ClaimedSet> claim_set(InstructionSet wanted);
 
-// Does the same among `sets`. ask_for_tiles() returns whether the system gives tiles.
+// Does what claim_set() does, with `sets` as the sets of the machine. ask_for_tiles() returns whether the system gives tile registers.
 [[nodiscard]] Result<ClaimedSet> claim_among(std::span<const Support> sets, InstructionSet wanted, bool (*ask_for_tiles)());
 
 // Returns the kernels of a set that the machine runs.

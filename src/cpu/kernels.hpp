@@ -22,13 +22,13 @@ inline constexpr std::size_t kFastestRows = 64;
 // From this many rows of a task on, outputs are stored past the caches. Exception: kernels whose weights stream.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
-// The prefetching of kernels that multiply few rows by weights as these stream from memory.
+// How kernels for few rows, which read each weight once from memory, prefetch the weights: how far ahead, and which cache lines.
 struct Ahead {
   std::size_t bytes = 3072;  // distance from the weights that are read to the ones that are prefetched
   bool all_lines = true;     // false: prefetches only the first line of each step, and only of steps of at least four lines
 };
 
-// One task of a product: some panels of outputs for some rows.
+// The arguments of one task of a product: some panels of outputs for some rows.
 struct LinearJob {
   const std::byte* weights = nullptr;  // weights of the first panel
   std::size_t panel_bytes = 0;         // bytes from panel to panel
@@ -44,9 +44,9 @@ struct LinearJob {
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
   Ahead ahead = {};
 
-  // Returns whether to store outputs past the caches, with a fence before the job ends. The outputs of many rows do not stay in the
-  // caches until they are read, and a store that misses waits tens of ns for its line: this was a fifth of the time of a product in
-  // 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
+  // Returns whether to write outputs past the caches (non-temporal stores), with a fence before the job ends. The outputs of many rows
+  // would be evicted from the caches before they are read, and a store that misses waits tens of ns for its line: this was a fifth of the
+  // time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
   [[nodiscard, gnu::always_inline]] bool past_caches() const noexcept {
     return rows >= kRowsPastCaches && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
   }
@@ -64,8 +64,8 @@ struct Linear {
   std::size_t tile_rows = 1;      // the most rows of a group (prepared_rows.hpp)
 };
 
-// The cut of rows into groups and tasks. `group`: rows of a group; only the last group may have fewer. `task`: rows of a task, which are
-// whole groups; all tasks are of about one size.
+// Cuts rows into tasks, and the rows of tasks into groups. `group`: rows of a group; only the last group may have fewer. `task`: rows of a
+// task, which are whole groups. All tasks have about the same size.
 struct RowCut {
   std::size_t group, task;
 
@@ -82,8 +82,8 @@ struct RowCut {
   }
 };
 
-// The kernels of a family and form: `few` for few rows, which multiplies weights as they stream from memory, and `many` for `many_from`
-// rows and more. Without `many`, `few` is used for any number of rows.
+// The kernels of a family for a packed form. `few` is for few rows and multiplies weights as they stream from memory; `many` is for
+// `many_from` rows and more. If there is no `many`, `few` is used for any number of rows.
 struct LinearPair {
   Linear few, many;
   std::size_t many_from = SIZE_MAX;  // rows
@@ -91,7 +91,8 @@ struct LinearPair {
   [[nodiscard]] const Linear& of(std::size_t rows) const noexcept { return rows < many_from ? few : many; }
 };
 
-// Turns one row of `n` activations into its form, in a group of `group` rows (f32: 1). `out` is aligned to 64 bytes.
+// Writes one row of `n` activations as a prepared row (prepared_rows.hpp), in a group of `group` rows (in form f32: 1). `out` is aligned to
+// 64 bytes.
 using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept;
 
 // Operations that are neither products nor attention, on a row or a head at a time, in the same order on every set
@@ -110,7 +111,7 @@ struct Elementwise {
   void (*l2_norm)(const float* x, float eps, float scale, std::size_t n, float* out) noexcept = nullptr;
 };
 
-// Some columns of one row of a convolution.
+// The arguments for some columns of one row of a convolution.
 struct ConvolutionJob {
   const float* const* inputs = nullptr;  // [width]: the columns of the rows that the row sees, its own last
   const float* weight = nullptr;         // weights from the first column on, [width][stride]
@@ -121,7 +122,7 @@ struct ConvolutionJob {
   bool silu = false;
 };
 
-// One row and a stripe of a head's state: up to 16 of its values by all its keys (backend/recurrent_state.hpp).
+// The arguments for one row and one stripe of a head's state: up to 16 of its values, with all its keys (backend/recurrent_state.hpp).
 struct StateJob {
   const float* before = nullptr;  // [keys][16]
   float* after = nullptr;         // may be `before`
@@ -146,8 +147,8 @@ struct Kernels {
   PrepareFn prepare[kInputForms] = {};
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
-  // The best prefetching for few rows on this CPU. Kernels whose products take longer than reading the weights do not use it: they
-  // always prefetch the next weights (kernels/upcoming.hpp).
+  // The best settings for this CPU. Only kernels for few rows use them. If a product takes longer than reading its weights, its kernel
+  // always prefetches the next weights instead (kernels/upcoming.hpp).
   Ahead ahead = {};
   bool two_wide_products = false;  // this CPU computes two 512-bit products a cycle, so unpacking is a larger share of the time
 

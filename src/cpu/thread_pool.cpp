@@ -15,8 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The time that a thread looks before it parks. Waking a parked thread takes 5 to 50 microseconds, so this time covers the gap
-// between two operations of a step, and the gap between two tokens (sampling).
+// The time for which a thread polls for a new job before it parks. Waking a parked thread takes 5 to 50 microseconds. This time covers the
+// gap between two operations of a step, and the gap between two tokens (sampling).
 constexpr std::chrono::microseconds kSpinTime{100};
 
 void relax() noexcept {
@@ -27,7 +27,7 @@ void relax() noexcept {
 #endif
 }
 
-// Waits until `value` is no longer `old`.
+// Waits until `value` is no longer `old`: polls for kSpinTime, then parks.
 void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
   constexpr int kLooks = 16;  // looks between two readings of the clock: a pause takes 10 to 60 ns, the clock 25 ns
   const auto end = Clock::now() + kSpinTime;
@@ -40,8 +40,8 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noex
   value.wait(old, std::memory_order_acquire);
 }
 
-// Attributes of a thread that leaves the host's signals to the host's threads. Signals that a thread raises by its own fault, and
-// the profiler's signal, are not blocked.
+// Attributes of a thread that leaves the host's signals to the host's threads: it blocks all signals. Exceptions: signals that a thread
+// raises by its own fault, and the profiler's signal.
 class WorkerAttributes {
  public:
   WorkerAttributes() noexcept : made_(pthread_attr_init(&attributes_) == 0) {

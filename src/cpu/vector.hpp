@@ -1,5 +1,5 @@
-// Four floats at a time, by the compilers' vector extension: SSE on x86-64, NEON on ARM, with the same bits on both.
-// Lanes are independent; multiplication and addition round separately (-ffp-contract=off).
+// Vectors of four floats, by the compilers' vector extension: SSE on x86-64, NEON on ARM, with the same bits on both. Lanes are
+// independent. Multiplication and addition are rounded separately (-ffp-contract=off).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// The jobs of attention kernels: some rows over the keys of one KV head, with all query heads
-// that share it (a query group). The rows are at consecutive positions of one sequence, or belong to several sequences that
-// share these keys. Constants and plain structs only (kernels.hpp).
+// The arguments of attention kernels. A job is one call of a kernel: it multiplies some rows by keys and values of one KV head, for all
+// query heads that share this head (a query group). The rows are at consecutive positions of one sequence, or belong to several sequences
+// that share these keys. Constants and plain structs only (kernels.hpp).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multip
 enum class KvType : std::uint8_t { f32, f16, bf16, int8, fp8, int4, k8v4, count };
 inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
 
-// A tile of keys or values for products: 32 numbers along the sum by 16 lanes.
+// Pointer to a tile of keys or values: numbers for 16 lanes, and for 32 steps of a product's sum (kernels/attention/operands.hpp).
 struct KvTile {
   const std::byte* at;
   std::size_t stride;    // bytes, from row to row
@@ -36,8 +36,8 @@ struct AttendJob {
   std::uint64_t position = 0;  // position of the first row; the other rows follow
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
   std::uint64_t globals = 0;   // not 0: a row sees only the keys below `globals` that lie before its window
-  // If not null, the rows share the job's chunks: each row sees all of their keys. Row i is row row_numbers[i]
-  // of q, out and states; `position` is the position of the last key, and `window` is 0.
+  // If not null, every row sees all keys of the job's chunks, and rows may belong to several sequences. Row i of the job is row
+  // row_numbers[i] of q, out and states; `position` is the position of the last key, and `window` is 0.
   const std::uint32_t* row_numbers = nullptr;
   float scale = 1.0f;
   float softcap = 0.0f;          // softcap of the scores; 0: none
@@ -48,23 +48,25 @@ struct AttendJob {
   std::uint64_t first_chunk = 0, last_chunk = 0;  // the job's chunks: [first, last)
   float* out = nullptr;  // [rows][out_stride], of which the first [query_group][value_dim] are written
   std::size_t out_stride = 0;
-  // If not null, several jobs take a row's chunks, one after the other. Between these jobs `out` holds the weighted
-  // sum of the chunks so far, and `states` their maximum and the sum of their weights. A sum of 0: no chunk yet.
+  // If not null, a row's chunks are computed by several jobs, one after another. Between these jobs `out` has the weighted sum of the
+  // chunks so far, and `states` the largest score and the sum of the weights. If the sum is 0, no chunk has been computed yet.
   float* states = nullptr;  // [rows][state_stride], of which the first [query_group][maximum, sum] are used
   std::size_t state_stride = 0;
   bool is_last = true;  // the last job of the rows: divides by the sum
-  // If not null, chunks are not merged, and `out` and `states` stay as they are. Each chunk's partial result is written here,
-  // partial_stride floats apart:
+  // If not null, the results of chunks are not merged, and `out` and `states` are not written. Instead each chunk's partial result is
+  // written here, partial_stride floats apart:
   //   [rows][query_group][value_dim of the weighted sum, maximum, sum of the weights]
   // A sum of 0: the row sees no key of the chunk.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
-  // If not null, the kernel writes the scores (as exponents of 2) of the keys that rows see in these chunks. The score of row i's head j
-  // for a key goes to scores[i] + (first_head + j) * score_stride + the key's position. scores[i] is null if row i's are not wanted.
+  // If not null, the kernel also writes the scores (as exponents of 2) of the keys that rows see in these chunks. The score of head j of
+  // row i for a key is written to scores[i] + (first_head + j) * score_stride + the key's position. If scores[i] is null, no scores of row
+  // i are written.
   float* const* scores = nullptr;  // [rows]; with row_numbers, indexed by row number
   std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
-  // The thread's most likely next job, or null: while few queries read their last keys, the kernel prefetches its first keys.
+  // The job that the same thread most likely computes next, or null. If a job has few queries, its kernel prefetches the first keys of the
+  // next job while it reads its own last keys.
   const AttendJob* next = nullptr;
 };
 
@@ -82,12 +84,12 @@ struct Attend {
   return value_dim + 2;
 }
 
-// Returns the rows of a task.
+// Returns the rows of a task whose kernel works best with `queries` queries (rows times query heads of a group): at least one row.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t query_group) noexcept {
   return queries > query_group ? queries / query_group : 1;
 }
 
-// The layout of a task's scratch: offsets in bytes.
+// The layout of a job's scratch: the offset of each array, in bytes.
 struct AttendScratch {
   std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 queries by 32 dimensions: two parts of up to four bytes a number
   std::size_t weights = 0;  // [2][8 key groups] tiles of the same kind: the weights of 16 queries in a chunk, and of the 16 before

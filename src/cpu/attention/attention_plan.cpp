@@ -43,7 +43,7 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
 
 namespace {
 
-// Returns 2^x as the kernels compute it (docs/numerics.md, "Attention"), for one number.
+// Returns 2^x for one number, with the same bits as the kernels (docs/numerics.md, "Attention").
 float exp2_negative(float x) noexcept {
   if (x < -125.0f) return 0.0f;
   constexpr float kRound = 0x1.8p23f;
@@ -68,7 +68,7 @@ void AttentionPlan::start(const Call& call) noexcept {
   const std::size_t most_rows = attend_rows(call.queries, call.query_group);
   cut_rows(most_rows);
   find_globals();
-  // A block with more than half of the queries that suit the kernel gains little from more queries.
+  // Blocks with more than half of the rows of a full task do not share chunks: their products gain little from the rows of other sequences.
   shares_ = shared_.find(call.rows, call.sequences, call.shape, most_rows / 2, blocks_);
   ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
 }
@@ -114,10 +114,10 @@ bool AttentionPlan::next(AttentionPhase& phase) noexcept {
   return false;
 }
 
-// Returns the number of tasks that evens out threads of unequal speed.
+// Returns how many tasks a phase should have so that threads of unequal speed end at about the same time; 0 with one thread.
 std::size_t AttentionPlan::enough() const noexcept { return call_.slots > 1 ? 4 * call_.slots : 0; }
 
-// Returns for how many chunks the workspace can hold partial results, if blocks have `block_rows` rows.
+// Returns the number of chunks whose partial results fit the workspace at once, if blocks have `block_rows` rows.
 std::size_t AttentionPlan::room(std::size_t block_rows) const noexcept {
   const std::size_t queries = split_queries(call_.query_group);
   return split_pieces(call_.slots) * queries / std::max(block_rows * call_.query_group, queries);
@@ -148,8 +148,8 @@ AttentionPhase AttentionPlan::phase_of(std::span<const RowBlock> blocks) const n
   return phase;
 }
 
-// Returns the phase of the present level of shared chunks. Each block reads the keys anew, so blocks get fewer rows only if there are too
-// few tasks even with split chunks.
+// Returns the phase of the present level of shared chunks. Every block reads all keys of its chunks again, so smaller blocks cost memory
+// traffic. Blocks get fewer rows only if there are too few tasks even with split chunks.
 AttentionPhase AttentionPlan::shared_phase() noexcept {
   std::size_t most_rows = attend_rows(call_.queries, call_.query_group);
   for (;; most_rows = (most_rows + 1) / 2) {

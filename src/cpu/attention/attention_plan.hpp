@@ -1,10 +1,10 @@
 // Cuts the attention of a step into tasks. A task multiplies a block of rows by chunks of 256 keys. A block has rows of one sequence at
-// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp); its number of queries suits the
-// kernel. In any case a row's chunks are merged from left to right, so the bits do not depend on the blocks.
+// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp), and about as many queries as the kernel
+// works best with. A row's chunks are always merged from left to right, so the bits do not depend on the blocks.
 //
-// A plan has phases, one after the other: global keys in front of windows; chunks before the shared ones; the levels of shared
-// chunks; the rest. Blocks of a phase do not wait for each other. If a phase would leave threads without work, the chunks of its
-// blocks are split over tasks, and their partial results are merged afterwards.
+// A plan has phases, which are computed one after the other: global keys in front of windows; chunks before the shared ones; the levels of
+// shared chunks; the rest. Within a phase no block waits for another. If a phase has too few blocks for all threads, the chunks of its
+// blocks are divided among several tasks, and the partial results are merged afterwards.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ namespace tessera::cpu {
 
 [[nodiscard]] KvType kv_type_of(DType dtype) noexcept;
 
-// Returns a job with the members that all jobs of a sequence, layer and KV head share.
+// Returns a job of which only those members are set that are the same in all jobs of a sequence, layer and KV head.
 [[nodiscard]] AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape,
                                    std::size_t kv_head) noexcept;
 
-// The size of the buffer for partial results of split chunks: it holds split_pieces() chunks of split_queries() queries each, or fewer
-// chunks of more queries.
+// The size of the buffer for partial results: those of split_pieces() chunks for split_queries() queries each, or of fewer chunks for more
+// queries.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;
@@ -37,8 +37,8 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  // nullptr: the rows of a block are rows of the step. In phases of shared chunks: a list of rows of the step, and the rows of a block
-  // are entries of this list.
+  // nullptr: a block's rows are rows of the step. Not null (in phases of shared chunks): a list of rows of the step; a block's rows are
+  // entries of it.
   const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals
@@ -61,7 +61,7 @@ class AttentionPlan {
   void reserve(std::size_t rows);
   // Begins the plan of a step. Allocates nothing if the step has no more rows than reserved.
   void start(const Call& call) noexcept;
-  // Returns whether rows have chunks in more than one phase.
+  // Returns whether some rows have chunks in more than one phase.
   [[nodiscard]] bool shares() const noexcept { return shares_ || !global_blocks_.empty(); }
   // Sets `phase` to the next phase, which is valid until the next call. Returns false if there is none.
   bool next(AttentionPhase& phase) noexcept;
@@ -87,11 +87,11 @@ class AttentionPlan {
   std::vector<RowBlock> global_blocks_;  // blocks of rows whose windows do not see all global keys
 };
 
-// Merges one row's partial results of `chunks` chunks, in order and `stride` floats apart, into the result so far: states
-// [query_group][maximum, sum], out [query_group][value_dim]. A sum of 0: no result yet.
+// Merges `chunks` partial results of one row, which lie `stride` floats apart, in their order into the row's result so far: states
+// [query_group][maximum, sum], out [query_group][value_dim]. If the sum in `states` is 0, there is no result so far.
 void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t query_group,
                     std::size_t value_dim, float* states, float* out) noexcept;
-// Adds the heads' sinks to the sums, if there are sinks, and divides `out` by the sums.
+// Finishes a row's result: adds the heads' sinks (if not null) to the sums, and divides `out` by the sums.
 void finish_partials(std::size_t query_group, std::size_t value_dim, const float* sinks, const float* states,
                      float* out) noexcept;
 

@@ -1,4 +1,4 @@
-// The CPU backend's attention: runs the tasks of attention plans, and writes keys and values.
+// The CPU backend's attention: runs the tasks of attention plans, and writes keys and values to the cache.
 #include <algorithm>
 #include <cstring>
 
@@ -78,7 +78,8 @@ const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) c
   return kernels_.attend(attention_family_of(type), type);
 }
 
-// Returns the view of a block's first row. The rows of a block share a sequence, or the chunks to take, so it holds for all of them.
+// Returns the KV view of a block's first row. All rows of the block belong to the same sequence, or have the block's chunks in the same
+// pages, so it holds for all of them.
 const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
   return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];
 }
@@ -134,7 +135,8 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
   });
 }
 
-// Computes the phase's chunks in rounds. A round has the chunks whose partial results fit the workspace; then they are merged.
+// Computes the phase's chunks in rounds. A round computes as many chunks as the workspace can hold partial results of, and then merges
+// them.
 void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
   const std::size_t units = phase.blocks.size() * heads;

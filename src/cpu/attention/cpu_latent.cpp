@@ -12,7 +12,7 @@ namespace tessera::cpu {
 
 namespace {
 
-// Rows of a task: whole tiles, and few enough that a task's scratch can hold the prepared rows.
+// Rows of a task: a multiple of a tile's rows, and few enough that the prepared rows fit a task's scratch.
 constexpr std::size_t kTaskRows = 32;
 
 }  // namespace
@@ -26,8 +26,8 @@ std::size_t CpuBackend::head_rows_bytes(std::uint64_t inputs) const noexcept {
   return numerics_ == Numerics::reference ? 0 : kTaskRows * bytes;
 }
 
-// Multiplies the heads of all rows by their matrices. A task has one head and some rows: it prepares the rows, and multiplies them by the
-// head's whole matrix.
+// Multiplies each head of all rows by the head's own matrix. A task has one head and some rows: it prepares the head's part of these rows,
+// and multiplies them by the whole matrix.
 Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const Activation& from = act(in);
   Activation& to = written(out);

@@ -75,7 +75,7 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
     const backend::RowVotes& row = voting_.rows[item / heads];
     const std::size_t head = item % heads;
     const Seen seen = seen_by(row);
-    // Moves the scores of global keys in front of the window's, for this computation.
+    // For this computation, moves the scores of global keys next to those of the window's keys.
     float* const scores = voting_.at[row.row] + head * stride;
     float* const all = scores + seen.first - seen.globals;
     std::memmove(all, scores, seen.globals * sizeof(float));
@@ -84,7 +84,8 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
   });
   std::size_t keys = 0;
   for (const backend::RowVotes& row : voting_.rows) keys = std::max(keys, seen_by(row).last);
-  // A task has its own keys, and all rows that vote for them, since these rows may be of one sequence.
+  // A task has keys of its own, and adds the votes of all rows for these keys. So no two tasks add to the same sum, although rows may share
+  // sums.
   for_each((keys + kVoteBlock - 1) / kVoteBlock, 1, [&](std::size_t block, std::byte*) {
     for (const backend::RowVotes& row : voting_.rows) {
       const Seen seen = seen_by(row);

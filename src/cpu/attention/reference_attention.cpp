@@ -12,13 +12,14 @@ namespace tessera::cpu {
 
 namespace {
 
-// 32 keys as f32, and the distance from one dimension to the next.
+// 32 keys as f32: dimension d of key j is data[d * stride + j].
 struct Keys {
   const float* data;
   std::size_t stride;
 };
 
-// Returns K of keys [first, last) of the 32 from `position` on: [key_dim][stride]. Other keys have any value.
+// Returns the 32 keys from `position` on, as f32 [key_dim][stride]. Only keys [first, last) of the 32 are valid; the others may have any
+// value.
 Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first, std::size_t last,
                float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;
@@ -39,7 +40,7 @@ Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, 
   return {scratch, kKeyGroup};
 }
 
-// Returns V of keys [first, last) of the 32 from `position` on: [key][value_dim], from key 0 on.
+// Returns the values of the 32 keys from `position` on, as f32 [key][value_dim]. Only those of keys [first, last) of the 32 are valid.
 const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first,
                          std::size_t last, float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;

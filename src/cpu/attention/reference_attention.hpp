@@ -14,14 +14,14 @@
 
 namespace tessera::cpu {
 
-// Returns the scratch of a task for `group` query heads, in floats: K and V of a key group; for each head the weights of a chunk, a
+// Returns the floats of a task's scratch, for `group` query heads: K and V of a key group; and for each head the weights of a chunk, a
 // partial result, and the maximum and the sum of the chunk and of all chunks.
 [[nodiscard]] constexpr std::size_t reference_attention_floats(std::size_t group, std::size_t key_dim,
                                                              std::size_t value_dim) noexcept {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
 }
 
-// The place for the scores of a voting row for the keys that it sees, as exponents of 2  [group][stride].
+// Memory to which attention writes the scores of a voting row, for the keys that the row sees, as exponents of 2  [group][stride].
 struct ScoresOf {
   float* at = nullptr;
   std::size_t stride = 0;

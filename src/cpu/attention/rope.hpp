@@ -1,4 +1,5 @@
-// Rotary positions (Su et al. 2021): the factors that kernels read, and the rotation in plain code, for keys that move.
+// Rotary positions (Su et al. 2021): the factors by which kernels rotate, and the rotation in plain code, for keys that move to other
+// positions.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noe
   return page;
 }
 
-// Orders readers by their page addresses, one after the other, so that equal beginnings lie side by side.
+// Orders readers by the addresses of their pages, compared from the first page on. So readers with equal beginnings lie side by side.
 bool SharedChunks::is_before(const Reader& a, const Reader& b) noexcept {
   if (a.chunk_pages != b.chunk_pages) return a.chunk_pages < b.chunk_pages;
   if (a.first != b.first) return a.first < b.first;
@@ -76,7 +76,8 @@ bool SharedChunks::find(std::span<const backend::RowTable> rows, std::span<const
     for (std::size_t i = node.begin; i < node.end; ++i) {
       RowBlock& block = blocks[readers_[i].block];
       if (block.chunks.first < node.from) before_.push_back({block.row, block.rows, {block.chunks.first, node.from}});
-      // The block keeps the chunks behind the ones that it shares with a neighbour. `after`: end of the chunks shared with the next reader.
+      // The block keeps only the chunks behind those that it shares with a neighbour. `after`: the end of the chunks that it shares with
+      // the next reader.
       const std::uint64_t after = i + 1 < node.end ? readers_[i + 1].common : node.from;
       block.chunks.first = std::max(after, i > node.begin ? readers_[i].common : node.from);
     }

@@ -23,15 +23,15 @@ class SharedChunks {
  public:
   void reserve(std::size_t rows);
 
-  // Finds the chunks that blocks of at most `most_rows` rows share in this layer, and goes to level 0. Returns whether there are any;
-  // if so, `blocks` keep only the chunks behind the shared ones. Allocates nothing if there are no more rows than reserved.
+  // Finds the chunks of this layer that blocks of at most `most_rows` rows share, and goes to level 0 of the tree. Returns whether there
+  // are any. If so, only the chunks behind the shared ones stay in `blocks`. Allocates nothing if there are no more rows than reserved.
   bool find(std::span<const backend::RowTable> rows, std::span<const KvView> sequences,
             const backend::AttentionShape& shape, std::size_t most_rows, std::span<RowBlock> blocks) noexcept;
 
-  // Returns the chunks before the shared ones, at the beginning of windows, as blocks of the step's rows.
+  // Returns the chunks in front of the shared ones, where windows begin, as blocks of the step's rows.
   [[nodiscard]] std::span<const RowBlock> before() const noexcept { return before_; }
 
-  // Writes the blocks of the present level, of at most `most_rows` row numbers each.
+  // Writes the blocks of the present level. Each has at most `most_rows` row numbers.
   void cut(std::size_t most_rows, std::vector<RowBlock>& blocks) const noexcept;
   // Goes to the next level. Returns false if there is none.
   bool descend() noexcept;
@@ -57,7 +57,7 @@ class SharedChunks {
   [[nodiscard]] static std::size_t first_difference(const Reader& a, const Reader& b) noexcept;
   [[nodiscard]] static bool is_before(const Reader& a, const Reader& b) noexcept;
   [[nodiscard]] static std::uint64_t common_end(const Reader& a, const Reader& b) noexcept;
-  // Adds a node to `to` for each run of the readers [begin, end) that shares chunks from `from` on.
+  // Adds a node to `to` for each run of consecutive readers in [begin, end) that share chunks from `from` on.
   void add_nodes(std::size_t begin, std::size_t end, std::uint64_t from, std::vector<Node>& to) const noexcept;
 
   std::vector<Reader> readers_;  // sorted by is_before()

@@ -1,7 +1,7 @@
-// Deals the items of a piece of parallel work to slots. A slot stands for one thread. Each slot has its own stretch of consecutive items
-// and takes them from the front, in order, so that its thread reads weights and rows that lie side by side, and needs the data that it
-// prefetches. A slot whose stretch is empty takes the second half of the longest stretch, so that threads of unequal speed end together.
-// No item waits for another item.
+// Divides the items of a piece of parallel work among slots. A slot stands for one thread. Each slot has a stretch: consecutive items,
+// which it takes from the front, in order. So its thread reads weights and rows that lie side by side, and itself uses the data that it
+// prefetches. A slot whose stretch is empty takes the second half of the longest stretch, so that threads of unequal speed end together. No
+// item waits for another item.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Stretches {
       const Items taken = take_back_half(*longest, grain);
       const std::size_t now = std::min(grain, taken.count);
       if (now == 0) continue;
-      // The slot's own stretch was empty, and other slots do not change an empty stretch.
+      // A plain store is enough: the slot's own stretch was empty, and other slots do not change an empty stretch.
       own.store(packed(taken.first + now, taken.first + taken.count), std::memory_order_relaxed);
       return {taken.first, now};
     }

@@ -1,5 +1,5 @@
-// Mixtures of experts: each row goes to its experts, and an expert multiplies all its rows at once, so that its weights
-// are read once a step. A row's result does not depend on the other rows.
+// Mixtures of experts. Each row goes to its experts, and an expert multiplies all its rows at once, so that its weights are read once a
+// step. A row's result does not depend on the other rows.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace tessera::cpu {
 
-// Orders the slots by expert, then by row.
+// Sorts the slots (pairs of a row and one of its experts) by expert, then by row.
 void CpuBackend::deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept {
   Slots& s = experts_;
   s.n_experts = n_experts;
@@ -34,7 +34,7 @@ void CpuBackend::deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) 
   }
 }
 
-// Prepares each slot's row in the form that its expert's product with `weight` reads. fill(slot, to) writes the row's values.
+// Prepares each slot's row in the form that its expert's product with `weight` reads. fill(slot, to) writes the values of the row to `to`.
 template <class Fill>
 void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept {
   Slots& s = experts_;
@@ -104,7 +104,7 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases b
   run(s.products, items);
 }
 
-// Lets `behind` add to each slot's product, then adds the bias. input_of(slot) returns the slot's row.
+// Lets `behind` change each slot's product, and then adds the bias. input_of(slot) returns the product's input.
 template <class InputOf>
 void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept {
   const Slots& s = experts_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
-// Replaces each x by exp(x - the largest x), divided by the sum of these exponentials, which are added in the order of x.
+// Computes the softmax in place: exp(x - the largest x), divided by the sum of these exponentials, which is added up in the order of x.
 void softmax(std::span<float> x) noexcept {
   float top = kLeast, sum = 0.0f;
   for (const float value : x) top = value > top ? value : top;
@@ -19,8 +19,9 @@ void softmax(std::span<float> x) noexcept {
   for (float& value : x) value /= sum;
 }
 
-// Returns whether the group is one of the n_used_groups best, whose experts are eligible; of equal groups the first is better. A group's
-// score is the sum of its two best experts' scores, or its best expert's (GroupScore). Simple loops, since there are few groups.
+// Returns whether a group of experts is one of the n_used_groups best groups, whose experts may be chosen. A group's score is that of its
+// best expert, or the sum of its two best experts' scores (GroupScore). Of groups with equal scores the first is better. Simple loops,
+// since there are few groups.
 bool is_used_group(std::span<const float> scores, std::span<const float> bias, const backend::Routing& how, std::size_t group) noexcept {
   const std::size_t size = scores.size() / how.n_groups;
   const bool adds = how.group_score == GroupScore::two_best && size != 1;

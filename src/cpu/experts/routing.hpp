@@ -8,9 +8,8 @@
 
 namespace tessera::cpu {
 
-// Turns `logits` [n_experts] into scores, and writes the experts to `chosen` [n_used], ascending, and their weights to `weights`
-// [n_used]. `bias` [n_experts] is added to the scores for the choice alone, `scales` [n_experts] multiply the weights; either may be
-// empty.
+// Turns `logits` [n_experts] into scores, and writes the chosen experts to `chosen` [n_used], ascending, and their weights to `weights`
+// [n_used]. `bias` [n_experts] is added to the scores only for the choice. `scales` [n_experts] multiply the weights. Either may be empty.
 void route(const backend::Routing& how, std::span<const float> bias, std::span<const float> scales, std::span<float> logits,
            std::span<std::uint32_t> chosen, std::span<float> weights) noexcept;
 

@@ -13,7 +13,7 @@ namespace tessera::cpu::TESSERA_ISA {
          form == PackedForm::kept_q3_k || form == PackedForm::kept_q2_k;
 }
 
-// Indices for look_up(): they turn two bytes of each lane, the first of which is `byte`, into words.
+// Indices for look_up(): they turn bytes `byte` and `byte` + 1 of each lane into the two words of the lane.
 struct WordsOfBytes {
   std::uint8_t at[64];
 

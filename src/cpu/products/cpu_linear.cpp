@@ -12,11 +12,11 @@ namespace tessera::cpu {
 
 namespace {
 
-// The most products of a linear_group() that run as one piece of parallel work; further products follow as the next piece.
+// The most products of a linear_group() that are computed as one piece of parallel work. If there are more, they follow as the next piece.
 constexpr std::size_t kMostParts = 4;
 
-// Returns whether tasks add biases and residuals to the outputs that they have just written. Outputs of many rows are stored past
-// the caches, so a task that read them again would wait for memory; a separate pass adds there.
+// Returns whether a task adds biases and residuals to the outputs that it has just written. If there are many rows, outputs are written
+// past the caches, so that the task would have to wait for memory to read them again. Then a separate pass adds them.
 constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < kRowsPastCaches; }
 
 }  // namespace

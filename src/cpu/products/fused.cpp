@@ -1,5 +1,5 @@
-// The CPU backend's fused operations: each does all its work on a row in one go, where the plain operations would each walk over all
-// rows.
+// The CPU backend's fused operations. Each does all its work on one row before it goes to the next row. The plain operations would each go
+// over all rows.
 #include <cstring>
 
 #include "cpu/attention/write_kv.hpp"

@@ -1,7 +1,7 @@
-// The order of bytes in a tile, for some of the forms that keep the file's blocks: each block is taken apart into units of one, two
-// or four bytes, and a unit lies for all 16 outputs side by side, as the lanes of a kernel read it. So vectors of every instruction
-// set can open these tiles. In the other kept forms, whose values are looked up eight or four at a time, the blocks follow each
-// other unchanged.
+// The order of bytes in a tile, for some of the packed forms that keep the file's blocks. A block is taken apart into units of one, two or
+// four bytes. The same unit of all 16 outputs lies side by side, so that each lane of a vector reads the unit of its output. So vectors of
+// every instruction set can open these tiles. In the other kept forms, whose values are looked up eight or four at a time, whole blocks lie
+// one after another.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tessera::cpu {
 
-// A part of the file's block: `count` units of `bytes` bytes each, from byte `at` of the block on.
+// A part of a block in the file: `count` units of `bytes` bytes each, from byte `at` of the block on.
 struct BlockPart {
   std::size_t at = 0, bytes = 0, count = 0;
 };

@@ -1,5 +1,5 @@
-// Opens tiles of forms that keep the file's blocks, for the kernels that multiply by them. The formats' own rules do this, in
-// portable functions that the kernels of all instruction sets call.
+// Opens tiles of forms that keep the file's blocks into integers and scales. This portable code follows the rule of each format. Kernels of
+// all instruction sets call it, unless they open the form themselves.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace tessera::cpu {
 
-// Lanes are outputs. A value is d * (q - 128) in small blocks, with a d for each 16 k, and (d * scale) * (q - 128) - dmin * min in
-// superblocks (formats/packed_form.hpp).
+// An opened tile; each output is a lane. A value is d * (q - 128) in small blocks, with a d for each 16 k, and (d * scale) * (q - 128) -
+// dmin * min in superblocks (formats/packed_form.hpp).
 struct alignas(64) OpenTile {
   std::uint8_t q[64][kPanel][4];  // [group of four k][output][k]
   std::int32_t scale[16][kPanel];  // superblocks: one for each 16 k
@@ -26,7 +26,7 @@ struct Grids {
 };
 [[nodiscard]] Grids grids() noexcept;
 
-// keep_block() puts the file's block of output n into a tile (lane_tiles.hpp); kept_block() restores the file's block from a tile.
+// keep_block() writes the file's block of output n into a tile (lane_tiles.hpp); kept_block() reads it back from the tile.
 void keep_block(PackedForm form, const std::byte* block, std::size_t n, std::byte* tile) noexcept;
 void kept_block(PackedForm form, const std::byte* tile, std::size_t n, std::byte* block) noexcept;
 

@@ -53,12 +53,12 @@ struct FormLayout {
   std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks of the first quarter
   std::size_t quarter_bytes = 0;                    // bytes from quarter to quarter
 
-  // Returns the offset of the v-th 64 bytes of low bits in quarter p of a superblock, or in a block of 32 (p = 0).
+  // Returns the offset in a tile of low bits: of their v-th 64 bytes in quarter p of a superblock, or in a block of 32 (p = 0).
   [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p, std::size_t v) const noexcept {
     return low_at + p * quarter_bytes + v * 64 + (bits == 6 ? v / 2 * 64 : 0);
   }
-  // Returns the offset of the bits above the fourth of k group g in quarter p: a u64; or with 6 bits (g below 8) the high bits of four
-  // groups.
+  // Returns the offset in a tile of the bits above the fourth, for k group g of quarter p: a u64; or with 6 bits (g below 8) the high bits
+  // of four groups.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t more(std::size_t p, std::size_t g) const noexcept {
     return more_at + p * quarter_bytes + (bits == 6 ? g / 2 * 192 : g * 8);
   }

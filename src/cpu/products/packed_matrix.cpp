@@ -39,7 +39,7 @@ std::uint64_t fifth_bits(const std::uint8_t* q) noexcept {
   return ((word(q) >> 4 & 0x01010101u) * 0x01020408u) >> 24 & 15u;
 }
 
-// Writes the fifth bits of output n. The bits of 16 outputs in group g make one word, output n from bit 4 n on.
+// Writes the fifth bits of output n. In each group g, the bits of the 16 outputs make one u64, those of output n from bit 4 n on.
 template <std::size_t groups>
 void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noexcept {
   for (std::size_t g = 0; g < groups; ++g) {
@@ -52,7 +52,7 @@ void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noex
 
 constexpr std::size_t plain_bytes(PackedForm form) noexcept { return form == PackedForm::f32 ? 4 : 2; }
 
-// Returns the offset of input k of a panel's output n.
+// Returns the offset in a panel of input k of output n.
 constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) noexcept {
   if (form == PackedForm::bf16) return (k / 2 * kPanel + n) * 4 + k % 2 * 2;
   return (k * panel_outputs(form) + n) * plain_bytes(form);
@@ -61,8 +61,8 @@ constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) no
 using Halves = std::uint16_t __attribute__((vector_size(16)));
 using Words = std::uint32_t __attribute__((vector_size(16)));
 
-// Transposes a whole panel of numbers, or of pairs of numbers, a square at a time. (One number at a time would take as long as reading
-// the numbers from memory.) Returns the number of columns that are done.
+// Transposes a panel of numbers, or of pairs of numbers, one square of a vector's size at a time. (One number at a time would take as long
+// as reading the numbers from memory.) Returns how many columns are done; the others do not fill a square.
 template <class Vector, std::size_t outputs>
 std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t row_bytes, std::byte* packed) noexcept {
   constexpr std::size_t bytes = sizeof(Vector{}[0]), lanes = sizeof(Vector) / bytes;
@@ -270,7 +270,7 @@ void keep_blocks(std::size_t inputs, const std::byte* rows, std::size_t count, s
   }
 }
 
-// Calls fn with a quantised form as a constant. Does nothing for forms that keep the file's blocks.
+// Calls fn with a quantised packed form as a template constant. Does nothing for forms that keep the file's blocks.
 template <class Fn>
 void visit_quantised(PackedForm form, Fn&& fn) noexcept {
   const auto one = [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {

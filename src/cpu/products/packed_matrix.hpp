@@ -1,4 +1,4 @@
-// A packed matrix (packed_layout.hpp): made from the file's rows, and read back value by value in plain code.
+// A packed matrix (packed_layout.hpp): packing the file's rows, and reading values back in plain code.
 #pragma once
 
 #include <cstddef>

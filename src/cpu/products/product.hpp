@@ -1,4 +1,4 @@
-// A product that runs at the same time as others, and its cut into tasks. Included only by the CPU backend's sources.
+// One of the products that are computed at the same time, and how it is cut into tasks. Included only by the CPU backend's sources.
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 
 namespace tessera::cpu {
 
-// Pieces for each slot into which a product of few rows is cut. A slot takes its pieces one after another, and then
-// pieces of a slower slot, so that threads of unequal speed end together.
+// A product of few rows is cut into this many pieces for each slot (thread). A slot takes its own pieces one after another, and then pieces
+// of a slower slot, so that threads of unequal speed end together.
 inline constexpr std::size_t kPiecesFew = 32;
 
 [[nodiscard]] constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
-// The cut of a product: row blocks outside, panel groups inside, so that a block of activations stays in the cache.
+// A product cut into items. Item order: for each block of rows all groups of panels, so that a block's activations stay in the cache.
 struct Cut {
   std::size_t rows, row_blocks;  // rows of a block, number of blocks
   std::size_t panels, groups;    // panels of a group, number of groups
 
   Cut() = default;
-  // `most_panels`: panels of the largest product that runs at the same time. All products are cut into pieces of one
-  // size: with smaller pieces of a smaller product, some threads would have less to read than others.
+  // `most_panels`: panels of the largest of the products that are computed at the same time. All of them are cut into pieces of the same
+  // size. If smaller products had smaller pieces, some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
       std::size_t slots) noexcept {
     rows = RowCut(kernel, n_rows).task;

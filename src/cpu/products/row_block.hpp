@@ -1,4 +1,4 @@
-// Rows of a step that meet the same chunks of keys in one task (attention_job.hpp).
+// A block: rows of a step that one task multiplies by the same chunks of keys (attention_job.hpp).
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ struct Chunks {
   return {begin / kChunk, (last + kChunk - 1) / kChunk};
 }
 
-// Returns the chunks of the first `globals` keys that lie before a window ending at a position below `last`.
+// Returns the chunks of the global keys (the first `globals` keys) that lie in front of the window of a row at position last - 1.
 [[nodiscard]] constexpr Chunks global_chunks_of(std::uint64_t last, std::uint64_t window, std::uint64_t globals) noexcept {
   const std::uint64_t before = last > window ? last - window : 0;
   return {0, ((before < globals ? before : globals) + kChunk - 1) / kChunk};
 }
 
-// Rows that follow each other: rows of the step of one sequence at consecutive positions, or entries of a list of row
-// numbers, of any sequences. `chunks`: the chunks that any of the rows sees.
+// Consecutive rows. Either they are rows of the step, of one sequence and at consecutive positions; or they are entries of a list of row
+// numbers, of any sequences. `chunks`: the chunks that at least one of the rows sees.
 struct RowBlock {
   std::size_t row = 0, rows = 0;
   Chunks chunks;

@@ -1,5 +1,5 @@
-// Recurrent layers: convolutions and recurrences along each sequence. A task has some columns, or a stripe of a head's
-// state, and goes along all rows of one sequence, so that the state's cache lines stay in the first-level cache.
+// Recurrent layers: convolutions and recurrences along each sequence. A task has some columns, or one stripe of a head's state, for all
+// rows of one sequence, which it computes in order. So the state's cache lines stay in the first-level cache.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +26,7 @@ float softplus(float x) noexcept {
 
 }  // namespace
 
-// Fills runs_ and states_after_. `offset`: floats from the beginning of the layer's state.
+// Fills runs_ and states_after_. `offset`: floats in the layer's state before the heads' states.
 void CpuBackend::find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
   runs_.clear();
   states_after_.clear();
@@ -57,7 +57,7 @@ Status CpuBackend::convolve(const backend::Convolution& how, Act x) {
       if (run.before == nullptr) std::fill_n(old.data() + i * n, n, 0.0f);
       else std::memcpy(old.data() + i * n, run.before + i * columns + first, n * sizeof(float));
     }
-    // Returns the input of the row at distance i from the run's first row; negative i: rows before it.
+    // Returns the input of row i of the run, counted from the run's first row. If i is negative, the row comes before the run.
     const auto input = [&](std::ptrdiff_t i) {
       return i < 0 ? old.data() + (static_cast<std::ptrdiff_t>(kept) + i) * static_cast<std::ptrdiff_t>(n)
                    : at.data + (run.first + static_cast<std::size_t>(i)) * columns + first;
@@ -70,7 +70,7 @@ Status CpuBackend::convolve(const backend::Convolution& how, Act x) {
         std::memcpy(after + k * columns + first, input(seen), n * sizeof(float));
       }
     }
-    // From the last row to the first: a row's output replaces its input, which earlier rows do not read.
+    // Goes from the last row to the first, because a row's output replaces its input. Earlier rows do not read that input.
     for (std::size_t i = run.count; i-- > 0;) {
       std::array<const float*, backend::kMostConvolved> inputs;
       for (std::size_t k = 0; k < width; ++k) inputs[k] = input(static_cast<std::ptrdiff_t>(i + k) - static_cast<std::ptrdiff_t>(kept));
