@@ -19,8 +19,8 @@ std::uint32_t segments_in(const AttentionTile& tile) noexcept {
   return static_cast<std::uint32_t>(range.last - range.first);
 }
 
-// Makes a tile of queries [first, first + n) of a run: the rows of one sequence that begin with row `run`. Query i belongs to row run + i /
-// heads.group.
+// Makes a tile of queries [first, first + n) of a run: the rows of one sequence that begin with row `run`. Each row has heads.group
+// queries, one after another.
 AttentionTile make_tile(const AttentionRows& rows, const AttentionHeads& heads, std::size_t run, std::uint64_t first,
                         std::uint64_t n) noexcept {
   AttentionTile tile{};
