@@ -51,9 +51,9 @@ struct AttentionPlan {
 void plan_attention(const AttentionRows& rows, const AttentionHeads& heads, const AttentionLimits& limits,
                     AttentionPlan& plan);
 
-// Returns into how many parts the keys of tiles are split. Blocks run in waves of concurrent_blocks, and the last wave may leave the device
-// partly idle. Chosen is the smallest number of splits whose share of busy places is at least 85 % of the best possible share. `segments`:
-// how many segments of keys each tile has, descending. No tile is split into more parts than it has segments.
+// Returns into how many parts the keys of tiles are split, so that the device is busy. It runs limits.concurrent_blocks blocks at once (a
+// wave); in the last wave part of it is idle. The result is the smallest number of parts that keeps it at least 85 % as busy as the best
+// number would. `segments`: how many segments of keys each tile has, descending. No tile is split into more parts than it has segments.
 [[nodiscard]] std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32_t kv_heads,
                                           const AttentionLimits& limits) noexcept;
 

@@ -1,4 +1,4 @@
-// The CPU backend's operations: spread their rows and panels over the executor.
+// The CPU backend's operations, which divide their rows and panels among the executor's threads.
 #include "cpu/cpu_backend.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace tessera::cpu {
 
 namespace {
 
-// Each slot has a scratch, so the concurrency of a host's executor is bounded.
+// The most slots (threads) that are used. Each has a scratch, so a limit to the concurrency of a host's executor limits the memory.
 constexpr std::size_t kMaxSlots = 1024;
 
 void multiply_by(float factor, std::span<float> values) noexcept {

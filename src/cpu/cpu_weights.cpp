@@ -15,7 +15,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-// Bytes that a thread populates at a time (makes the system back by memory): whole pages, also huge ones.
+// Bytes that a thread populates (has the system back by memory) at a time: whole pages, also if pages are huge.
 constexpr std::uint64_t kPopulatedBytes = 16 << 20;
 // The most threads that populate at the same time.
 constexpr std::size_t kMostPieces = 64;

@@ -11,7 +11,7 @@
 
 namespace tessera::formats::detail {
 
-// The 16 integers of IQ4_NL and IQ4_XS, plus 128.
+// The 16 integers of IQ4_NL and IQ4_XS, each plus 128.
 inline constexpr std::array<std::uint8_t, 16> kNonLinear = {1,   24,  45,  63,  79,  93,  106, 118,
                                                             129, 141, 153, 166, 181, 197, 217, 241};
 

@@ -50,8 +50,8 @@ class Bins {
 // Guesses two logits, `low` and `high`, between which the cut most likely lies: if weights are added up from the highest logit down, the
 // sum reaches p * sum there. The guess comes from a sample of the candidates, at equal distances in their list. If a few candidates hold
 // nearly all the weight, a sample tells too little. Then there is no `high` (infinity), and `low` is not a guess but a bound: each
-// candidate below it weighs less than (1 - p) / n of the sum, so all n candidates below it together weigh less than 1 - p of the sum, and
-// the cut is not among them.
+// candidate below it weighs less than (1 - p) / n of the sum, so together they weigh less than 1 - p of the sum, and the cut is not among
+// them.
 constexpr std::size_t kSample = 4096;
 struct Bracket {
   float low = 0.0f, high = std::numeric_limits<float>::infinity();

@@ -14,7 +14,7 @@ void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const ba
   const kv::HeadPart values{.layer = layer, .part = kv::KeyOrValue::value, .head = head};
   const bool has_values = kv.layout->layer(layer).shape.parts().size() > 1;  // beside the keys
   alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
-  // In ascending order, to lower positions: no token is overwritten before it has been moved.
+  // Tokens move to lower positions in ascending order, so no token is overwritten before it has been moved.
   for (std::uint64_t i = 0; i < move.count; ++i) {
     if (has_values) {
       kv::read_records(kv, values, move.from + i, move.from + i + 1, buffer.data());

@@ -55,7 +55,7 @@ void route(const backend::Routing& how, std::span<const float> bias, std::span<c
   if (how.kind == RoutingKind::sigmoid) {
     for (float& score : scores) score = 1.0f / (1.0f + math::inlined::exp(-score));
   }
-  // Takes the best expert that is not taken yet, one after another. A score of NaN is worse than all others.
+  // Takes n_used experts one after another, each time the best one that is not taken yet. A score of NaN is worse than all others.
   std::size_t n = 0;
   const auto is_taken = [&](std::uint32_t expert) {
     return std::find(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(n), expert) !=

@@ -170,8 +170,8 @@ struct Decoded {
   static constexpr std::size_t kXAt = kMostRows * kManyVectors * 64, kXBytes = kPlanes * 128;
 };
 
-// Multiplies kP panels: decodes a step of 32 k and multiplies it by all rows, then the next step. Scratch: sums [rows][vectors][16
-// outputs]; x [rows][planes][32 k]; weights [vectors][planes][32 k][16 outputs].
+// Multiplies kP panels: decodes a step of 32 k and multiplies it by all rows, then the next step. Scratch: sums
+// [rows][vectors][16 outputs]; x [rows][planes][32 k]; weights [vectors][planes][32 k][16 outputs].
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Decoded<kForm>;

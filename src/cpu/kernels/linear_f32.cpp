@@ -135,9 +135,9 @@ void few_rows(const LinearJob& job) noexcept {
   by_panels<1>(job.panels, multiply);
 }
 
-// Adds `depth` k to the sums of rows r and vectors p in scratch; if `first`, starts the sums from 0. weights: floats [vector][k][16
-// outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined: inlined with AVX-512, one of 24 sums
-// was spilled, and its chain alone took 1.2 times as long as all products on Zen 5.
+// Adds `depth` k to the sums of rows r and vectors p in scratch; if `first`, starts the sums from 0. weights: floats
+// [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined: inlined with AVX-512,
+// one of 24 sums was spilled, and its chain alone took 1.2 times as long as all products on Zen 5.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
 [[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
                                 std::size_t depth, std::byte* sums, bool first) noexcept {

@@ -131,8 +131,8 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Multiplies kP panels: unpacks some blocks and multiplies them by all rows, then the next blocks. Scratch: sums [rows][panels][16
-// outputs]; the unpacked blocks; if their integers are words, also the rows' integers of these blocks as words.
+// Multiplies kP panels: unpacks some blocks and multiplies them by all rows, then the next blocks. Scratch: sums
+// [rows][panels][16 outputs]; the unpacked blocks; if their integers are words, also the rows' integers of these blocks as words.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Many<kForm>;

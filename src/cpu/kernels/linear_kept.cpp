@@ -171,8 +171,8 @@ void int8_rows(const LinearJob& job) noexcept {
 
 // ---- bf16 ----
 
-// Computes a job in family bf16. Scratch: sums [rows][16 outputs]; then a tile's weights, rounded to bf16 and stored as floats [k][16
-// outputs].
+// Computes a job in family bf16. Scratch: sums [rows][16 outputs]; then a tile's weights, rounded to bf16 and stored as floats
+// [k][16 outputs].
 void bf16_rows(const LinearJob& job, PackedForm form) noexcept {
   const FormLayout layout = form_layout(form);
   auto* weights = reinterpret_cast<float*>(job.scratch + kAccBytes);

@@ -50,7 +50,7 @@ struct alignas(64) Scratch {
   float rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2 * kBlockScales<true>];  // [tile][block][kBlockScales]
 };
 
-// The multiplication of one row tile with the blocks of a chunk.
+// The arguments for multiplying one row tile by the blocks of a chunk.
 struct Pass {
   const std::byte* a;  // q of the tile's first row, at the chunk's first block
   std::size_t a_line;  // bytes from two blocks to the next two
@@ -160,7 +160,8 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
 }
 
-// Does a pass. kRows: the tile's rows, rounded up to the next number for which this function is compiled.
+// Does a pass: one row tile by the blocks of a chunk. kRows: the tile's rows, rounded up to the next number for which this function is
+// compiled.
 template <std::size_t kRows, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch, Prefetch (&next)[kPair]) noexcept {
   __m512 sums[kRows][kPair];

@@ -8,8 +8,8 @@ namespace tessera::cpu::TESSERA_ISA {
 class Prefetch {
  public:
   Prefetch() = default;
-  // Prefetches the `bytes` bytes at `at`, spread over `steps` calls of step(). Each call prefetches whole cache lines, so together they may
-  // prefetch some bytes more.
+  // Prepares to prefetch the `bytes` bytes at `at`, spread over `steps` calls of step(). Each call prefetches whole cache lines, so
+  // together they may prefetch some bytes more.
   Prefetch(const std::byte* at, std::size_t bytes, std::size_t steps) noexcept
       : at_(at), end_(at + bytes), bytes_a_step_((bytes + 64 * steps - 1) / (64 * steps) * 64) {}
 

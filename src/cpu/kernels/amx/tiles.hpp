@@ -53,7 +53,7 @@ template <int kTile>
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
-// Loads data that is read only once. It is kept from pushing data that is read often out of L1.
+// Loads a tile of data that is read only once, with a hint not to evict from L1 the data that is read often.
 template <int kTile>
 [[gnu::always_inline]] inline void tile_load_once(const void* from, std::size_t stride) noexcept {
   asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");

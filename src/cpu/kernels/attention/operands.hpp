@@ -144,11 +144,11 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // Prefetching for jobs with few queries. While the keys from `position` on are read, later() chooses the keys to prefetch: keys
-  // `distance` further on in this job; near its end, the first keys of the next job. If there are none to prefetch, it returns `position`
-  // itself, so that callers need no branch. Pages lie anywhere in memory, so the CPU's own prefetchers cannot find them. One row is
-  // prefetched at a time, while rows are expanded or multiplied: the core would wait for many prefetches at once. The tile unit (AMX) does
-  // not prefetch tiles that it reads in place; this has not been measured.
+  // Prefetching for jobs with few queries. While the keys from `position` on are read, later() chooses the keys to prefetch: those
+  // `distance` keys further on in this job; near its end, the first keys of the next job. If there are none to prefetch, it returns
+  // `position` itself, so that callers need no branch. Pages lie anywhere in memory, so the CPU's own prefetchers cannot find them. One row
+  // is prefetched at a time, while rows are expanded or multiplied: the core would wait for many prefetches at once. The tile unit (AMX)
+  // does not prefetch tiles that it reads in place; this has not been measured.
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // at most half of L1; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
     const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);
