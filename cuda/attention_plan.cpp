@@ -58,7 +58,7 @@ void split(const AttentionHeads& heads, const AttentionLimits& limits, std::vect
   });
   segments.clear();
   for (const AttentionTile& tile : launch.tiles) segments.push_back(segments_in(tile));
-  std::uint64_t blocks = 0;  // of partials
+  std::uint64_t blocks = 0;  // blocks of partial results
   for (const std::uint32_t n : segments) blocks += n > 1 ? n : 0;
   const std::uint64_t floats = blocks * heads.kv_heads * launch.query_class * partial_floats(heads.value_dim);
   if (floats > limits.partial_floats || blocks > std::numeric_limits<std::uint32_t>::max()) return;

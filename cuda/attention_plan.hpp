@@ -27,24 +27,24 @@ struct AttentionHeads {
 };
 
 struct AttentionLimits {
-  std::uint32_t concurrent_blocks = 1;  // that the device runs at once: its SMs times the blocks that one holds
-  std::uint64_t partial_floats = 0;     // room for the partials of one launch
-  std::uint32_t max_splits = 65535;     // grid.z
+  std::uint32_t concurrent_blocks = 1;  // blocks that the device runs at once: its SMs times the blocks of an SM
+  std::uint64_t partial_floats = 0;     // room for the partial results of one launch, in floats
+  std::uint32_t max_splits = 65535;     // the most parts, limited by grid.z
 };
 
 // One launch of the kernel attention_<codec>_d<class>_q<query_class>. If `splits` is over 1, a launch of attention_merge follows.
 struct AttentionLaunch {
   std::uint32_t query_class = 0;
-  std::uint32_t splits = 1;          // of the tile that has most
-  std::uint64_t partial_floats = 0;  // that it uses
-  std::vector<AttentionTile> tiles;  // those with most keys first; none: no launch
+  std::uint32_t splits = 1;          // the most parts of a tile
+  std::uint64_t partial_floats = 0;  // floats of partial results that it needs
+  std::vector<AttentionTile> tiles;  // tiles with most keys first; empty: no launch
 };
 
 // One launch for each class of queries (the most queries of a tile). A run of rows of one sequence belongs to the smallest class that holds
 // all its queries, or else to the largest class, where it becomes several tiles.
 struct AttentionPlan {
   AttentionLaunch launches[std::size(kQueryClasses)];
-  std::vector<std::uint32_t> segments;  // of the tiles of one launch, while planning
+  std::vector<std::uint32_t> segments;  // scratch for planning: segments of each tile of a launch
 };
 
 // Fills `plan`, which keeps its memory from step to step.

@@ -118,7 +118,7 @@ Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, RowLists& 
 void CudaBackend::use_lists(const RowLists& lists) {
   lists_ = &lists;
   n_attentions_ = 0;
-  half_act_ = Act::count;  // of rows as they were
+  half_act_ = Act::count;  // its rows were those of the old lists
   positions_.resize(n_rows_);
   for (std::size_t row = 0; row < n_rows_; ++row) positions_[row] = rows_[row].position;
   for (std::size_t set = 0; set < n_kv_sets_; ++set) {

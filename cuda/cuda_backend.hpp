@@ -96,8 +96,8 @@ class CudaBackend final : public backend::Backend {
 
  private:
   struct Activation {
-    float* data = nullptr;    // the device's  [rows, columns]
-    std::size_t columns = 0;  // of the last operation that wrote it
+    float* data = nullptr;    // [rows, columns] on the device
+    std::size_t columns = 0;  // columns that the last operation wrote
   };
   struct DeviceVector {
     const float* data = nullptr;
@@ -128,7 +128,7 @@ class CudaBackend final : public backend::Backend {
     std::uint32_t key_dim = 0;
     std::size_t kv_set = 0;
     AttentionPlan plan;
-    const AttentionTile* tiles[std::size(kQueryClasses)] = {};  // the device's
+    const AttentionTile* tiles[std::size(kQueryClasses)] = {};  // the tiles on the device
   };
 
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
@@ -180,17 +180,17 @@ class CudaBackend final : public backend::Backend {
   std::shared_ptr<DeviceMemory> kv_memory_;
   KernelTable kernels_;
   std::unique_ptr<Gemm> gemm_;
-  std::string no_gemm_;                     // why there is none, though it was wanted
-  std::atomic<bool> gemm_refused_ = false;  // a shape: from then on products are our own
+  std::string no_gemm_;                     // the reason why cuBLASLt is not used, although it was wanted
+  std::atomic<bool> gemm_refused_ = false;  // true: cuBLASLt has refused a shape; since then all products use our own kernels
 
   DeviceBuffer weights_;
   std::uint64_t weights_used_ = 0;
-  struct Staging;  // while loading
+  struct Staging;  // exists while the model is loaded
   std::unique_ptr<Staging> staging_;
   // Each matrix has an allocation of its own, because handles are addresses, which must not change. An empty list takes no memory, so
   // planning cannot fail.
   std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
-  std::vector<MatrixShape> shapes_;  // of the matrices
+  std::vector<MatrixShape> shapes_;  // shapes of the matrices
   std::vector<std::unique_ptr<DeviceVector>> vectors_;
 
   DeviceBuffer workspace_;
@@ -203,7 +203,7 @@ class CudaBackend final : public backend::Backend {
   float* partials_ = nullptr;
   std::uint64_t partial_floats_ = 0;
   std::size_t max_rows_ = 0;
-  Act half_act_ = Act::count;  // none
+  Act half_act_ = Act::count;  // the activation in half_rows_; count: none
   GemmType half_type_ = GemmType::f16;
 
   // The present step.
@@ -211,10 +211,10 @@ class CudaBackend final : public backend::Backend {
   bool under_way_ = false;
   std::vector<backend::RowTable> rows_;
   std::span<const std::uint32_t> wanted_;         // StepTables::wanted
-  const std::uint32_t* wanted_list_ = nullptr;    // the device's
-  const std::uint32_t* selected_list_ = nullptr;  // likewise: StepTables::selected
+  const std::uint32_t* wanted_list_ = nullptr;    // the same list on the device
+  const std::uint32_t* selected_list_ = nullptr;  // StepTables::selected on the device
   RowLists all_lists_, wanted_lists_;
-  const RowLists* lists_ = &all_lists_;  // those of the rows as they are
+  const RowLists* lists_ = &all_lists_;  // the lists of the rows that operations now see
   std::vector<std::uint32_t> every_row_, page_counts_;
   std::vector<std::uint64_t> positions_;
   std::vector<KvSet> kv_sets_;

@@ -13,12 +13,12 @@ namespace tessera::cuda {
 namespace {
 
 constexpr std::uint64_t kAlignment = kPlaneAlignment;
-constexpr std::uint64_t kChunkBytes = 8 << 20;                       // of a file, read and packed at a time
+constexpr std::uint64_t kChunkBytes = 8 << 20;                       // bytes of a file that are read and packed at a time
 constexpr std::uint64_t kMostPartials = std::uint64_t{16} << 20;     // bytes: a decode step's splits at 32k keys
 constexpr std::uint64_t kMostHalfWeights = std::uint64_t{64} << 20;  // bytes: a product's weights as f16, in pieces
 constexpr std::uint64_t kLeastHalfWeights = 16 << 10;                // warm_up_gemm()'s matrices
-constexpr std::uint64_t kTableBytes = 1 << 20;                       // of a step: 128k pages
-constexpr std::uint64_t kMostOutputs = 65535 * 32;                   // what a grid's y reaches (linear_plan.hpp)
+constexpr std::uint64_t kTableBytes = 1 << 20;                       // bytes of a step's tables: 128k pages
+constexpr std::uint64_t kMostOutputs = 65535 * 32;                   // the most outputs that a grid's y can count (linear_plan.hpp)
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return round_up(bytes, kAlignment); }
 
@@ -49,7 +49,7 @@ struct CudaBackend::Staging {
   }
 
   std::shared_ptr<const Device> device;
-  Buffer rows;  // in the file's format
+  Buffer rows;  // rows in the file's format
   std::array<PinnedBuffer, 2> packed;
   std::array<CUevent, 2> copied{};
   std::size_t next = 0;
@@ -207,7 +207,7 @@ std::uint64_t CudaBackend::lay_out(const backend::WorkspaceShape& shape, std::by
     used += aligned(bytes);
     return at;
   };
-  std::uint64_t widest = 0;  // of what products read
+  std::uint64_t widest = 0;  // columns of the widest input of a product
   for (std::size_t i = 0; i < backend::kActs; ++i) {
     const bool logits = i == static_cast<std::size_t>(Act::logits);
     const std::uint64_t rows = logits ? shape.output_rows : shape.rows;

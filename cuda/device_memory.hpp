@@ -36,7 +36,7 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] bool synchronize() noexcept;
 
   std::shared_ptr<const Device> device_;
-  std::mutex mutex_;  // of the stream and the buffer
+  std::mutex mutex_;  // guards the stream and the buffer
   CUstream stream_ = nullptr;
   PinnedBuffer host_;
 };

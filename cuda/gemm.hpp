@@ -14,9 +14,9 @@
 
 namespace tessera::cuda {
 
-inline constexpr std::uint64_t kGemmWorkspace = std::uint64_t{32} << 20;  // what cuBLAS advises for Hopper
+inline constexpr std::uint64_t kGemmWorkspace = std::uint64_t{32} << 20;  // bytes; cuBLAS advises this size for Hopper
 
-enum class GemmType : std::uint8_t { f32, f16, bf16 };  // of both inputs; sums and results are f32
+enum class GemmType : std::uint8_t { f32, f16, bf16 };  // the type of both inputs; sums and results are f32
 
 // Returns the type in which weights of a packed form are multiplied. Quantised weights are unpacked to f16.
 [[nodiscard]] constexpr GemmType gemm_type(formats::PackedForm form) noexcept {

@@ -16,14 +16,14 @@ inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
 inline constexpr std::array<DType, 5> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
 inline constexpr std::array<std::string_view, 5> kKvNames = {"f32", "f16", "bf16", "int8", "fp8"};
-inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of the kernels linear_few
+inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // rows at once of the linear_few kernels
 
 // Returns the index of a KV type in kKvTypes.
 [[nodiscard]] constexpr std::size_t kv_index(DType type) noexcept {
   for (std::size_t i = 0; i < kKvTypes.size(); ++i) {
     if (kKvTypes[i] == type) return i;
   }
-  return 0;  // not reached: CudaBackend::holds_kv()
+  return 0;  // not reached: CudaBackend::holds_kv() refuses other types
 }
 
 // The table of activation functions. A row has the name of its CUDA kernels, activate_NAME and activate_gated_NAME, or says that models
@@ -55,7 +55,7 @@ struct KernelTable {
   struct Form {
     std::array<Kernel, kFewRows.size()> few;
     Kernel unpack_rows;
-    Kernel unpack_half;  // of quantised ones
+    Kernel unpack_half;  // quantised forms only
   };
   struct Kv {
     Kernel append, rope_append, move;
@@ -68,7 +68,7 @@ struct KernelTable {
   Kernel rms_norm, layer_norm, head_norm, rope, add_rows, scale_rows, gather_rows, compact_rows;
   Kernel rows_to_half, rows_to_bf16, finish_rows;
   Kernel sample_tokens;
-  std::array<Kernel, kActivationKinds> activate, activate_gated;  // by ActivationKind; of refused ones none
+  std::array<Kernel, kActivationKinds> activate, activate_gated;  // index: ActivationKind; refused kinds have none
 
   static Result<KernelTable> load(const Device& device);
 };

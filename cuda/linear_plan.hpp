@@ -9,7 +9,7 @@
 namespace tessera::cuda {
 
 struct LinearPlan {
-  unsigned rows_at_once;  // of linear_few_<form>_r<R>
+  unsigned rows_at_once;  // R of the kernel linear_few_<form>_r<R>
   unsigned grid_x, grid_y;
   unsigned threads;
 };

@@ -44,7 +44,7 @@ struct FormParts {
   bool has_min = false;                                       // values may have something added after scaling
   std::uint32_t block = 1;                                    // values under one d
   std::uint32_t unit = 0;                                     // values of 16 bytes of the quants plane
-  std::uint32_t unit_bytes[kPlanes] = {kUnitBytes, 0, 0, 0};  // of each plane; supers: of a block
+  std::uint32_t unit_bytes[kPlanes] = {kUnitBytes, 0, 0, 0};  // bytes for a unit in each plane; in `supers`, for a block
 };
 
 [[nodiscard]] constexpr FormParts plain_parts(std::uint32_t value_bytes) noexcept {
@@ -84,7 +84,7 @@ inline constexpr std::size_t kDeviceForms = static_cast<std::size_t>(PackedForm:
     case PackedForm::block256_4: return block256_parts(4);
     case PackedForm::block256_5: return block256_parts(5);
     case PackedForm::block256_6: return block256_parts(6);
-    default: break;  // not on a device
+    default: break;  // a device has no such form
   }
   return {};
 }
@@ -94,13 +94,13 @@ inline constexpr std::size_t kDeviceForms = static_cast<std::size_t>(PackedForm:
 // The planes of one matrix. Kernels get this struct by value; `data` is a device address.
 struct DeviceMatrix {
   const std::byte* data = nullptr;
-  std::uint64_t offset[kPlanes] = {};  // from data
+  std::uint64_t offset[kPlanes] = {};  // bytes from `data` to each plane
   std::uint32_t stride[kPlanes] = {};  // bytes from output to output
   std::uint32_t outputs = 0;
   std::uint32_t inputs = 0;
   PackedForm form = PackedForm::count;
 
-  [[nodiscard]] constexpr std::uint32_t units() const noexcept {  // of a row
+  [[nodiscard]] constexpr std::uint32_t units() const noexcept {  // units of a row
     return stride[0] / kUnitBytes;
   }
   [[nodiscard]] constexpr const std::byte* row(Plane plane, std::uint32_t output) const noexcept {

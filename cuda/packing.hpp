@@ -13,8 +13,8 @@
 namespace tessera::cuda {
 
 struct Stretch {
-  std::uint64_t to = 0;    // from the matrix's start
-  std::uint64_t from = 0;  // in the staging buffer
+  std::uint64_t to = 0;    // bytes from the matrix's start
+  std::uint64_t from = 0;  // bytes from the staging buffer's start
   std::uint64_t bytes = 0;
 };
 

@@ -7,7 +7,7 @@ namespace tessera::cuda {
 
 namespace {
 
-constexpr int kLeastCapability = 80;  // what the kernels are compiled for: TesseraCuda.cmake
+constexpr int kLeastCapability = 80;  // the kernels are compiled for this compute capability (TesseraCuda.cmake)
 
 // Returns the driver's name of an error. Cannot fail, because destructors use it too.
 const char* name_of(const DriverApi& api, CUresult result) noexcept {
@@ -160,7 +160,7 @@ Status Device::allow_shared(Kernel kernel, std::size_t bytes) const {
 
 Status Device::launch_bytes(Kernel kernel, Grid grid, std::uint32_t threads, std::size_t shared,
                             const void* args) const {
-  void* parameters[] = {const_cast<void*>(args)};  // only read
+  void* parameters[] = {const_cast<void*>(args)};  // the driver only reads it
   ++launches_;
   return check(api_->cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, threads, 1, 1,
                                     static_cast<unsigned>(shared), stream_, parameters, nullptr),

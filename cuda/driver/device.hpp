@@ -67,7 +67,7 @@ class Device {
 
   // Starts a copy to the device. `from` must not change until synchronize() or an event says that the copy is done.
   Status to_device(CUdeviceptr to, const void* from, std::size_t bytes) const;
-  Status to_host(void* to, CUdeviceptr from, std::size_t bytes) const;  // there after synchronize()
+  Status to_host(void* to, CUdeviceptr from, std::size_t bytes) const;  // `to` is valid after synchronize()
   Status synchronize() const noexcept;
   // Waits until all work in a stream is done, so that memory which it used may be freed. If the driver returns an error, waits a second
   // time: a call may return the error of an earlier call instead of doing its own work. If the second wait fails too, the device is lost.

@@ -6,7 +6,7 @@
 namespace tessera::cuda {
 
 struct Image {
-  const char* name;            // of the source, without its ending
+  const char* name;            // the source's name without its ending
   const unsigned char* bytes;  // as cuModuleLoadData takes it
 };
 

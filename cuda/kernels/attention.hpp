@@ -46,11 +46,11 @@ inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};
 struct AttentionTile {
   std::uint64_t begin, end;          // keys that some query sees: [begin, end)
   std::uint64_t all_begin, all_end;  // keys that every query sees; none if all_begin >= all_end
-  std::uint32_t row;                 // of query 0
-  std::uint32_t head;                // of query 0, in the group; query i is of row + (head + i) / group
+  std::uint32_t row;                 // row of query 0
+  std::uint32_t head;                // query head of query 0, in the group; query i belongs to row + (head + i) / group
   std::uint32_t queries;
-  std::uint32_t splits;    // at most its segments
-  std::uint32_t partials;  // its first segment's number among the segments of all split tiles
+  std::uint32_t splits;    // parts into which the keys are split; at most the tile's segments
+  std::uint32_t partials;  // number of its first segment, among the segments of all split tiles
   std::uint32_t padding;
 };
 
@@ -61,7 +61,7 @@ struct AttentionArgs {
   const AttentionTile* tiles;
   const float* q;   // [rows, kv_heads, group, key_dim]
   float* out;       // [rows, kv_heads, group, value_dim]
-  float* partials;  // of split tiles, [segments of all, kv_heads, queries of the class][value_dim of o, m, l]
+  float* partials;  // results of split tiles, [all their segments, kv_heads, queries of the class][value_dim of o, m, l]
   std::uint64_t window;  // 0: none
   std::uint32_t group;   // query heads a KV head
   float scale;
@@ -76,7 +76,7 @@ struct AttentionMergeArgs {
   const float* partials;
   std::uint64_t window;
   std::uint32_t group, kv_heads, value_dim;
-  std::uint32_t rotates;  // not 0: what is held is rotated (kv/rotation.hpp)
+  std::uint32_t rotates;  // not 0: values are stored rotated (kv/rotation.hpp)
 };
 
 struct KeyRange {

@@ -6,7 +6,7 @@ namespace tessera::cuda {
 
 // Merges segments in the same way as the kernel of a tile that is not split, so the bits are the same.
 TESSERA_KERNEL(attention_merge, kAttentionThreads, AttentionMergeArgs) {
-  constexpr unsigned kDims = kHeadClasses[std::size(kHeadClasses) - 1] / kAttentionThreads;  // of a thread
+  constexpr unsigned kDims = kHeadClasses[std::size(kHeadClasses) - 1] / kAttentionThreads;  // dimensions of a thread
   const AttentionTile tile = args.tiles[blockIdx.x];
   const std::uint32_t kv_head = blockIdx.y;
   const std::uint32_t query = blockIdx.z;

@@ -29,7 +29,7 @@ struct AttentionShape {
   static constexpr unsigned kOutDims = kClass == 512 ? 4 : 2;
   static constexpr unsigned kOutColumns = kClass / kOutDims;
   static constexpr unsigned kOutQueries = kQueries * kOutColumns / kAttentionThreads;
-  static constexpr unsigned kOutKeys = kOutQueries > 8 ? 2 : 4;  // at a time; registers are scarce
+  static constexpr unsigned kOutKeys = kOutQueries > 8 ? 2 : 4;  // keys at a time; registers are scarce
 };
 
 template <class Codec, unsigned kClass, unsigned kQueries>
@@ -57,7 +57,7 @@ class AttentionBlock {
     keys.load(stream, chunk);
 #pragma unroll 1
     for (; chunk < end; chunk += kKeys) {
-      const bool last = (chunk + kKeys) % kSegmentKeys == 0 || chunk + kKeys >= end;  // of its segment
+      const bool last = (chunk + kKeys) % kSegmentKeys == 0 || chunk + kKeys >= end;  // the last chunk of its segment
       sync_block();  // the values before have been read
       keys.store(args_.layer.key_dim, shared_);
       sync_block();

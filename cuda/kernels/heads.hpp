@@ -58,7 +58,7 @@ struct RopeAppendArgs {
   const float* q_norm;  // [key_dim], or none
   const float* k_norm;
   RopeTurns turns;  // no pairs: no rope
-  float eps;        // here, where it leaves no gap
+  float eps;        // placed here, where it leaves no padding
   std::uint32_t rows, heads;
 };
 

@@ -33,7 +33,7 @@ inline constexpr std::uint32_t kNoSequence = 0xffffffffu;
 // The sequences and rows of a step, for the layers of one group. All pointers are device addresses.
 struct KvTables {
   const std::uint64_t* pages;         // addresses of all sequences' pages, one sequence after another; 0: given back
-  const std::uint32_t* first_page;    // of each sequence, in `pages`: the same in every group of layers
+  const std::uint32_t* first_page;    // [sequences]: index of the sequence's first page in `pages`; the same in every group of layers
   const std::uint32_t* row_sequence;  // [rows]; kNoSequence: left out
   const std::uint64_t* row_position;  // [rows]
 };

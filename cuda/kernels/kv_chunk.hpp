@@ -86,7 +86,7 @@ template <class Codec, unsigned kClass>
 class KeyChunk {
   static constexpr unsigned kPair = Codec::pair;
   static constexpr unsigned kKeys = chunk_keys(kClass);
-  static constexpr unsigned kRows = kAttentionThreads / (kKeys / 4);  // of pairs, at a time
+  static constexpr unsigned kRows = kAttentionThreads / (kKeys / 4);  // rows of pairs that the block loads at a time
   static constexpr unsigned kQuads = kClass / kPair / kRows;
 
  public:
@@ -138,7 +138,7 @@ class KeyChunk {
 template <class Codec, unsigned kClass>
 class ValueChunk {
   static constexpr unsigned kPair = Codec::pair;
-  static constexpr unsigned kRows = kAttentionThreads / (kClass / 4);  // pairs of tokens, at a time
+  static constexpr unsigned kRows = kAttentionThreads / (kClass / 4);  // pairs of tokens that the block loads at a time
   static constexpr unsigned kQuads = chunk_keys(kClass) / kPair / kRows;
 
  public:

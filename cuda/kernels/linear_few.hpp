@@ -21,8 +21,8 @@
 
 namespace tessera::cuda {
 
-inline constexpr unsigned kLinearThreads = 256;  // at most; any multiple of 32
-inline constexpr unsigned kLinearOutputs = 4;    // of a warp
+inline constexpr unsigned kLinearThreads = 256;  // the most threads of a block, which may have any multiple of 32
+inline constexpr unsigned kLinearOutputs = 4;    // outputs of a warp
 
 enum class LinearStore : std::uint32_t { set, add };
 
@@ -32,7 +32,7 @@ struct LinearArgs {
   const float* bias;  // [outputs], or nullptr
   float* out;         // [n_rows][out_stride]
   std::uint32_t n_rows;
-  std::uint32_t x_stride, out_stride;  // in floats
+  std::uint32_t x_stride, out_stride;  // floats
   LinearStore store;
 };
 

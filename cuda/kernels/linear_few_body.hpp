@@ -29,7 +29,7 @@ struct FewShape {
   // The units of an output in a step: two if a multiprocessor's registers are then still enough for two blocks of 256 threads.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
-  static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // of k, a multiple of each step
+  static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // k of a chunk, a multiple of a step's k
   static constexpr unsigned staged = chunk / 32 * 9;                                 // fours of a row in shared memory
 };
 

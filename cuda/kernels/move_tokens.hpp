@@ -12,12 +12,11 @@ namespace tessera::cuda {
 inline constexpr std::uint32_t kMoveThreads = 256;
 
 struct MoveTokensArgs {
-  const KvLayer* layers;            // each place of keys and values once
-  const RopeTurns* turns;           // of each layer; table: [pairs][cosine, sine] of one turn back. No pairs: keys keep
-                                    // their bits
-  const std::uint64_t* pages;       // of the sequence, one group of layers after another
-  const std::uint32_t* first_page;  // of each layer's group, in `pages`
-  const std::uint64_t* skipped;     // of each layer: so many of the first tokens stay where they are
+  const KvLayer* layers;            // the layers that have keys and values of their own
+  const RopeTurns* turns;           // [layers]: the rotation back, a table [pairs][cosine, sine]; no pairs: keys keep their bits
+  const std::uint64_t* pages;       // addresses of the sequence's pages, one group of layers after another
+  const std::uint32_t* first_page;  // [layers]: index in `pages` of the first page of the layer's group
+  const std::uint64_t* skipped;     // [layers]: how many of the first tokens stay in place
   std::uint64_t from, to, count;  // tokens [from, from + count) to [to, to + count), to < from
 };
 

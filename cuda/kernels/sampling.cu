@@ -8,7 +8,7 @@ namespace tessera::cuda {
 namespace {
 
 struct Shared {
-  std::uint64_t histogram[kDigits];  // of weights, by a digit of the keys
+  std::uint64_t histogram[kDigits];  // sums of weights, by a digit of the keys
   std::uint64_t warps[kWarp];
   Cuts cuts;
 };
@@ -47,8 +47,8 @@ TESSERA_DEVICE void for_each_left(const Row& row, const Cuts& cuts, std::uint32_
 
 struct Found {
   std::uint32_t index;   // n: the weights do not pass the target
-  std::uint64_t weight;  // of index
-  std::uint64_t rest;    // of the target, after the weights before index; less than weight
+  std::uint64_t weight;  // weight of item `index`
+  std::uint64_t rest;    // the target less the weights before `index`; less than `weight`
 };
 
 // Returns the first of n items whose running sum of weights passes target_of(total). sum(first, end) returns this lane's part of the sum
@@ -141,7 +141,7 @@ struct Drawing {
   }
 
   TESSERA_DEVICE SampleResult choose_best() {
-    if (is_scaled) {  // which may have made different logits alike
+    if (is_scaled) {  // scaling may have made different logits equal
       best = 0;
       for_each_left(row, shared.cuts, threadIdx.x, row.vocab, blockDim.x, [&](std::uint32_t token, float logit) {
         const std::uint64_t key = sample_key(logit, token);

@@ -64,7 +64,7 @@ struct KeyDigit {
   std::uint32_t mask;
 };
 inline constexpr int kKeyDigits = 6;
-inline constexpr int kLogitDigits = 3;  // of these, the logit's; then the token's
+inline constexpr int kLogitDigits = 3;  // the first digits are the logit's, the others the token's
 constexpr KeyDigit key_digit(int i) {
   switch (i) {
     case 0: return {53, 0x7ff};

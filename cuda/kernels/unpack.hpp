@@ -18,8 +18,8 @@ struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
   float* out;                    // [n][out_stride]
-  float scale;                   // here, where it leaves no gap behind it
-  std::uint32_t out_stride;      // in floats
+  float scale;                   // placed here, where it leaves no padding behind it
+  std::uint32_t out_stride;      // floats
   UnpackStore store;
 };
 
@@ -28,7 +28,7 @@ struct UnpackRowsArgs {
 // grid.y: inputs / kHalfTile, rounded up.
 struct UnpackHalfArgs {
   DeviceMatrix weight;
-  std::uint16_t* out;  // at a multiple of 16
+  std::uint16_t* out;  // aligned to 16 bytes
   std::uint32_t first;
 };
 inline constexpr std::uint32_t kHalfTile = kUnpackThreads * 8;  // values of a block

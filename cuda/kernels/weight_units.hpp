@@ -18,7 +18,7 @@ namespace tessera::cuda {
 struct UnitBits {
   Words4 quants;
   std::uint32_t high[2];
-  std::uint32_t scales, supers;  // what the planes have for this unit; for 8 bits the whole block's
+  std::uint32_t scales, supers;  // the unit's data in the planes of scales and supers; with 8 bits, those of its block
 };
 
 // The scale of some values: value = scale * (q - offset) + addend. A fused step computes it as scale * (base + q) + shift, then adds the

@@ -291,7 +291,7 @@ class Backend {
   // --- Loading: reserve once, then add exactly what was planned.
   [[nodiscard]] virtual std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t vector_bytes(std::uint64_t n) const noexcept = 0;
-  [[nodiscard]] virtual std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept = 0;  // while packing
+  [[nodiscard]] virtual std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept = 0;  // bytes of memory for packing a matrix
   [[nodiscard]] virtual std::uint64_t workspace_bytes(const WorkspaceShape& shape) const noexcept = 0;
   // Returns the bytes that the backend needs in the host's memory, in addition to a workspace on a device.
   [[nodiscard]] virtual std::uint64_t host_workspace_bytes(const WorkspaceShape&) const noexcept { return 0; }
