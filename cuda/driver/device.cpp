@@ -31,7 +31,7 @@ bool is_mismatch(CUresult result) noexcept {
 Result<std::shared_ptr<Device>> Device::open(const DeviceOptions& options) {
   auto api = load_driver_api(options.driver_library);
   if (!api) {
-    // A missing driver is reported as unsupported, not as not_found: unless the options name a file, no file of the user is missing.
+    // A missing driver is reported as unsupported. Exception: if the options name the driver's file, the error stays as it is.
     const bool usual = options.driver_library.empty() && api.error().code() == ErrorCode::not_found;
     return detail::make_error(usual ? ErrorCode::unsupported : api.error().code(), "{}; choose the cpu backend",
                               api.error().message());

@@ -325,7 +325,7 @@ class AttentionBlock {
   const AttentionArgs& args_;
   const AttentionTile tile_;
   float* const shared_;
-  // The keys that the query sees whose softmax this thread computes; empty if the thread has no query.
+  // The keys that this thread's query sees: the query whose softmax the thread computes. Empty if the thread has no query.
   KeyRange visible_ = {0, 0};
   SoftmaxState segment_, total_;
   // Weighted sums of the queries and dimensions that this thread adds up, for the segment and for all segments.

@@ -26,14 +26,15 @@ TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return 
 template <PackedForm form, unsigned n_rows>
 struct FewShape {
   static constexpr FormParts parts = form_parts(form);
-  // The units of an output in a step: two if a multiprocessor's registers are then still enough for two blocks of 256 threads.
+  // The units of an output that a lane loads in a step: two if a multiprocessor's registers then still hold two blocks of 256 threads, else
+  // one.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
   static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // k of a chunk, a multiple of a step's k
   static constexpr unsigned staged = chunk / 32 * 9;                                 // fours of a row in shared memory
 };
 
-// Returns the sum of an item over all lanes, in the order of warp_sum(): lane l gets the sum of item l * N / 32. To save shuffles, at each
+// Sums N items over the 32 lanes, each in the order of warp_sum(). Lane l returns the sum of item l * N / 32. To save shuffles, at each
 // distance a lane that has several items keeps half of them and gives the other half to its partner lane.
 template <unsigned n, unsigned distance = 16, unsigned N>
 TESSERA_DEVICE float sum_items(float (&items)[N]) {

@@ -95,7 +95,8 @@ struct HeldInt4 : HeldBytes {
   static constexpr std::size_t kRun = 32, kRunElements = 18;
 };
 
-// Returns how many elements of a page a head's key (or value) of `dim` dimensions takes.
+// Returns how many elements (of kElement bytes) a page stores for one key, or one value, of `dim` dimensions. INT4: two numbers an element,
+// and multipliers.
 template <class Held>
 [[nodiscard, gnu::always_inline]] constexpr std::size_t held_elements(std::size_t dim) noexcept {
   if constexpr (Held::kRun == 1) return dim;
