@@ -62,7 +62,8 @@ struct MatrixShape {
   [[nodiscard]] std::uint64_t rows() const noexcept { return count * outputs; }
 };
 
-// Fills `out` with rows [first, first + count) in the file's format. A backend reads each row once, in ascending order.
+// A function that reads a matrix: fills `out` with rows [first, first + count) in the file's format. A backend reads each row once, in
+// ascending order.
 using RowReader = std::function<Status(std::uint64_t first, std::uint64_t count, std::span<std::byte> out)>;
 
 struct Norm {
@@ -80,10 +81,10 @@ struct Activated {
   Act up = Act::up;
 };
 
-// Chooses the experts of a row and their weights from the router's logits [n_experts].
+// Chooses the experts of a row and their weights from the router's logits [n_experts]:
 //   score    the expert's share of the softmax, its sigmoid, or (chosen_softmax) its logit
-//   choice   the n_used experts with the highest score + bias, of equal ones the first. Only experts of the n_used_groups best groups
-//            are eligible; a group is judged by its scores + biases, as GroupScore says
+//   choice   the n_used experts with the highest score + bias; if these are equal, the experts with the lower index. Only experts of the
+//            n_used_groups best groups may be chosen; GroupScore says how a group is ranked by its experts' scores + biases
 //   weight   the score without the bias, or (chosen_softmax) the softmax over the chosen experts' scores; divided by the sum of the
 //            row's weights if `renormalises`; times `scale`; times the expert's own factor in `scales`
 struct Routing {
@@ -102,7 +103,8 @@ struct Routing {
 class ExpertProducts {
  public:
   virtual ~ExpertProducts() = default;
-  // Changes `product` [outputs]: matrix `expert` of `weight` times `in` [inputs], for row `row` of the step, which takes this expert.
+  // Called with the product [outputs] of matrix `expert` of `weight` and `in` [inputs], which may be changed. `row`: the row of the step
+  // that `in` belongs to; it takes this expert.
   virtual void join(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,
                     std::span<float> product) noexcept = 0;
 };
@@ -271,7 +273,7 @@ class Backend {
   virtual ~Backend() = default;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   [[nodiscard]] virtual std::vector<Explanation> explain() const = 0;
-  // Returns whether a row has the same bits whatever other rows are computed with it.
+  // Returns whether a row's results have the same bits whichever other rows are computed in the same step.
   [[nodiscard]] virtual bool invariant() const noexcept { return true; }
   // Returns whether weights, workspace and KV pages are in a device's memory, not the host's.
   [[nodiscard]] virtual bool on_device() const noexcept { return false; }
@@ -374,7 +376,7 @@ class Backend {
   virtual Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q);
 
   // Recurrent mixers. Rows of a sequence follow each other in a step, positions ascending. The rows before a row act on it through the
-  // layer's state alone (KvView::state_before, state_after; backend/recurrent_state.hpp).
+  // layer's state alone (KvView::state_before, state_after; backend/recurrent_state.hpp). Below, a (x) b is the outer product.
   // x = the convolution of x.
   virtual Status convolve(const Convolution& how, Act x);
   // Computes the gated delta rule (Yang et al. 2024). A row of `qkv` has q and k of each group [groups, keys] and v of each head
@@ -414,8 +416,8 @@ class Backend {
   // Returns whether sample() is implemented.
   [[nodiscard]] virtual bool samples() const noexcept { return false; }
   // Draws a token for each of `rows` from its row of `logits`; may wait for the device. The token is that of Sampler::sample() with the
-  // same steps and uniform number. Exception: uniform numbers or p within rounding (1e-6) of a border between two tokens. At most
-  // WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are -inf (core/logit_errors.hpp).
+  // same steps and uniform number. Exception: if the uniform number or p is within 1e-6 of a border between two tokens, rounding may choose
+  // the other token. At most WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are -inf (core/logit_errors.hpp).
   virtual Status sample(Act logits, std::span<const SampleRow> rows, std::span<Token> out);
 };
 

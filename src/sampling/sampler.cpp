@@ -14,7 +14,7 @@ using sampling::SamplerState;
 
 namespace {
 
-// Returns the error that every call reports: an invalid option, or an empty handle.
+// Returns the error that every call of an unusable sampler reports: it has an invalid option, or is an empty handle.
 Status usable(const SamplerState* state) {
   if (state == nullptr) {
     return make_error(ErrorCode::invalid_state,
