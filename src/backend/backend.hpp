@@ -103,8 +103,8 @@ struct Routing {
 class ExpertProducts {
  public:
   virtual ~ExpertProducts() = default;
-  // Called with the product [outputs] of matrix `expert` of `weight` and `in` [inputs], which may be changed. `row`: the row of the step
-  // that `in` belongs to; it takes this expert.
+  // May change `product` [outputs], which is matrix `expert` of `weight` times `in` [inputs]. `row`: the row of the step that takes this
+  // expert, and to which `in` belongs.
   virtual void join(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,
                     std::span<float> product) noexcept = 0;
 };

@@ -3,8 +3,8 @@
 // MXFP4: 32 values (ggml's block_mxfp4; OCP Microscaling Formats 1.0).
 //   byte 0   e, E8M0
 //   byte 1   q[16]: value i in the low half of byte i, value i + 16 in the high half
-// Decoding: value = 2^(e - 128) * table[q], exact. The table has twice the floats: 0, 1, 2, 3, 4, 6, 8, 12 and the same negated. As in
-// ggml, e = 255 gives 2^127; products beyond the range of f32 are infinite.
+// Decoding: value = 2^(e - 128) * table[q], exact. The table has twice the values of E2M1: 0, 1, 2, 3, 4, 6, 8, 12 and the same negated. As
+// in ggml, e = 255 gives 2^127; products beyond the range of f32 are infinite.
 // Encoding (ggml's quantize_row_mxfp4_ref): e is chosen so that the largest value divided by 2^(e - 128) is at least 8 and below 16. Each
 // value becomes the nearest one of the table; of two that are equally near, the smaller. NaN counts as 0.
 //

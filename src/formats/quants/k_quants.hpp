@@ -17,7 +17,7 @@ namespace tessera::formats::detail {
 
 inline constexpr std::size_t kSuperblock = 256;
 
-// Returns a value limited to the range that every K-quant can come near to, so that no sum in the search overflows. NaN becomes 0.
+// Returns the value limited to +-2^30, so that no sum in the search overflows. No K-quant can hold larger values. NaN becomes 0.
 [[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
 
 // Returns the scale d of a superblock as f16 holds it: the nearest f16 whose magnitude is not smaller. Because d is not rounded down, the
