@@ -1,6 +1,6 @@
 // Chat templates make the prompt that the model reads from a conversation. A template is a Jinja program that came with the model.
 // It is evaluated as transformers does it (jinja2's ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks), by an evaluator
-// without I/O whose work, memory and output are bounded. docs/chat.md lists the supported parts of Jinja.
+// without I/O whose work, memory and output are bounded. docs/reference/chat-templates.md lists the supported parts of Jinja.
 #pragma once
 
 #include <cstddef>

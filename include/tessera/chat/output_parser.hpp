@@ -58,7 +58,8 @@ class OutputParser {
   // be cut anywhere: put together, the texts of the deltas are the same.
   [[nodiscard]] Result<std::vector<OutputDelta>> push(std::string_view text) noexcept;
   // Ends the output. Bytes that were held back, because they may begin a marker or a call, become text if the output is whole, and are
-  // dropped if it was cut. A call that was begun and not ended has no call_end. docs/chat.md says what becomes of malformed elements.
+  // dropped if it was cut. A call that was begun and not ended has no call_end. What becomes of malformed elements:
+  // docs/reference/output-parsing.md.
   [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
 
   // Returns the places in the output, in order, of the text that was found since the last call: they tell which tokens belong to the
