@@ -34,7 +34,8 @@ enum class Want : std::int32_t {
 // One token to compute. Rows get the next free positions of their session, in the order of the rows.
 struct Row {
   Token token = 0;
-  // [d_model], instead of the token; alive until forward() returns. The session keeps its content_hash() (Session::contents()).
+  // A vector [d_model] that is computed instead of a token. It must live until forward() returns. The session keeps the vector's
+  // content_hash() only (Session::contents()).
   std::span<const float> embedding = {};
   Want want = Want::nothing;
   // The sampler of Want::token. It must live until forward() returns, and rows may share it. The drawn token is not added to the
@@ -51,12 +52,13 @@ class Batch {
   // Adds a row. The session's pending tokens (session.hpp) are computed before its first row. The session must not move until
   // forward() returns.
   Status add(Session& session, const Row& row) noexcept;
-  // Adds a row for each token of a prompt; `want` is for the last row alone. Without tokens it adds one row, which stands for the
-  // session's last pending token.
+  // Adds a row for each token of a prompt. `want` is the result that the last row gives; the other rows give none. If `tokens` is empty,
+  // adds one row, which stands for the session's last pending token.
   Status add(Session& session, std::span<const Token> tokens, Want want = Want::logits) noexcept;
   // Adds a row for each token of a prompt, as above; `sampler` draws the token that follows the last token.
   Status add(Session& session, std::span<const Token> tokens, Sampler& sampler) noexcept;
-  // Gives this session a stop of its own, looked at before every step. Other sessions of the batch go on.
+  // Gives this session a stop token of its own, which is checked before every step. If it stops the session, the other sessions of the
+  // batch go on.
   Status set_stop(Session& session, std::stop_token stop) noexcept;
   void clear() noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }  // rows
@@ -80,14 +82,15 @@ class Batch {
 };
 
 struct ForwardOptions {
-  // Layers [first_layer, last_layer) are computed, for pipelines. If first_layer is above 0, rows must have embeddings; if
-  // last_layer is below the number of layers, there are no logits. A session keeps to the range that it began with.
+  // The layers to compute: [first_layer, last_layer). Several engines in a row (a pipeline) compute a part of the layers each. If
+  // first_layer is above 0, rows must have embeddings; if last_layer is below the number of layers, there are no logits. All forward()
+  // calls of a session must have the same range.
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = std::numeric_limits<std::uint32_t>::max();  // cut to the number of layers
-  std::stop_token stop = {};  // stops all sessions; looked at before every layer
+  std::stop_token stop = {};  // stops all sessions; checked before every layer
 };
 
-// The results of a batch, by row.
+// The results of a batch. A row is named by its index in the batch.
 class Outputs {
  public:
   // Returns the row's logits [vocab] or vector [d_model]; empty if the row wanted nothing or its session failed.
@@ -99,8 +102,8 @@ class Outputs {
   [[nodiscard]] Token token(std::size_t i) const noexcept {
     return took(i) ? rows_[i].token : Token{-1};
   }
-  // Returns why the session of row i failed: it computed none of its rows and is as it was. Success if it did not fail. Errors of
-  // the call itself: invalid_argument, the batch had no row i; invalid_state, these Outputs are empty.
+  // Returns the error with which the session of row i failed; success if it did not fail. A session that failed has computed none of its
+  // rows and is as it was. Errors of the call itself: invalid_argument, the batch had no row i; invalid_state, these Outputs are empty.
   [[nodiscard]] Status outcome(std::size_t i) const noexcept;
   // Returns the first error of a session; success if all sessions computed their rows. invalid_state: these Outputs are empty.
   [[nodiscard]] Status status() const noexcept;

@@ -50,7 +50,7 @@ enum class Fallback : std::int32_t {
   refuse = 1,  // an operation without its best kernel is an error of load()
 };
 
-// A callback that is called while weights are read: with the bytes that are read, and with all bytes. Return false to cancel.
+// A callback that is called while weights are read. done: bytes read so far; total: bytes to read in all. Return false to cancel.
 using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 struct EngineOptions {
@@ -59,11 +59,11 @@ struct EngineOptions {
   std::uint32_t context = 0;                             // tokens of a session at most; 0: the model's own
   std::optional<std::uint32_t> sliding_window = {};      // instead of the file's (Mistral: 4096); 0 turns it off
   TokenizerUse tokenizer = TokenizerUse::from_model;
-  // Loads the file's layers that guess further tokens, for head_drafter(). Each row is then computed in these layers too, and
-  // sessions have the properties of a model with recurrent layers: roll-back and prefixes end at checkpoints
-  // (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no such layers.
+  // Loads the file's MTP head, a layer that guesses further tokens, for head_drafter(). Each row is then computed in this layer too, and
+  // sessions are limited like those of a model with recurrent layers: they can go back to checkpoints only, and share prefixes that end
+  // at checkpoints only (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no MTP head.
   MtpHeads mtp = MtpHeads::leave_out;
-  Numerics numerics = Numerics::automatic;               // explain() lists the families that follow from it
+  Numerics numerics = Numerics::automatic;               // the arithmetic; explain() says which family each operation has with it
 
   // Options that change speed and memory.
   BackendKind backend = BackendKind::cpu;
@@ -86,8 +86,8 @@ struct EngineOptions {
   std::filesystem::path kv_file = {};
   std::uint64_t kv_file_bytes = 0;
   FreedPages freed_pages = FreedPages::leave;            // for paged sessions; fill_nan finds mistakes
-  // Sees the input of every matrix product; it must outlive the engine. Results are the same, and computing takes longer. For the
-  // cpu backend alone.
+  // An object that gets the input of every matrix product (to measure importance, for example). It must outlive the engine. Results are
+  // the same, and computing takes longer. For the cpu backend alone.
   InputObserver* input_observer = nullptr;
 
   LogCallback log = {};
@@ -96,14 +96,15 @@ struct EngineOptions {
   std::stop_token stop = {};                             // cancels loading, also while the header and tokenizer are read
 };
 
-// Bytes of memory, known before it is taken: for an engine with one session of `context` tokens, the session's sampler, and
-// logits of one row. With the cuda backend `weights`, `kv` and `workspace` are bytes of the device, and `peak` counts the host's
-// memory alone. Sliding windows save nothing here: the plan is for a prompt that fills the context in one call, which holds all
-// pages until its end. Logits of many rows (LogitsOf::all, forward()) come on top: 4 bytes times rows times vocabulary.
+// The memory that an engine will take, known before it is taken. All numbers are bytes, unless a comment says otherwise. They are for an
+// engine with one session of `context` tokens, the session's sampler, and logits of one row. Logits of more rows (LogitsOf::all, forward())
+// are not counted: they take 4 bytes times rows times vocabulary. Sliding windows save nothing here, because the plan is for a prompt that
+// fills the context in one call, and a call holds all pages until its end. With the cuda backend `weights`, `kv` and `workspace` are bytes
+// of the device, and `peak` counts the host's memory alone.
 struct Plan {
   std::uint64_t weights = 0;
   std::uint64_t kv = 0;                  // bytes of one full session; paged: in whole slabs (kv_pools.hpp)
-  std::uint64_t kv_limit = 0;            // KV bytes that the peak counts: the KV budget, or `kv` without a budget
+  std::uint64_t kv_limit = 0;            // KV bytes that `peak` (or device_peak) includes: EngineOptions::kv_budget, or `kv` if that is 0
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
@@ -111,20 +112,20 @@ struct Plan {
   std::uint64_t peak = 0;                // the host's memory, the most at any time
   std::uint64_t device_peak = 0;         // the device's memory, the most at any time; 0: no device
   std::uint64_t weights_per_token = 0;   // weight bytes of the file that are read for every token
-  std::uint32_t context = 0;
+  std::uint32_t context = 0;             // tokens
   DType kv_dtype = DType::f32;
   WideLayers kv_wide = {};               // its dtype is automatic if all layers have kv_dtype
   KvKind kv_kind = KvKind::paged;
   std::uint32_t page_tokens = 0;
-  KvLayout kv_layout = {};               // the places of each layer's keys, values and states
+  KvLayout kv_layout = {};               // offsets of each layer's keys, values and states in the pages
 };
 
-// The kernel that runs an operation. `fallback` says why a better kernel does not; empty: this is the best one.
+// The kernel that runs an operation. `fallback`: the reason why no better kernel runs it; empty: this is the best one.
 struct KernelUse {
   std::string operation, kernel, family, dtype, backend, fallback;
 };
 
-// KV memory that rows need: Engine::kv_need().
+// The result of Engine::kv_need(): the KV memory that a batch's rows need in addition.
 struct KvNeed {
   std::uint64_t pages = 0;             // pages of paged sessions, states of recurrent layers included
   std::uint64_t bytes = 0;             // bytes of `pages`

@@ -39,7 +39,7 @@ enum class FinishReason : std::int32_t {
 enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
 
 enum class DraftLength : std::int32_t {
-  by_goodput = 0,  // the number of drafts with the most tokens a second by measurement; none if drafts do not pay
+  by_goodput = 0,  // the number of drafts that gives the most tokens a second, by measured times; 0 if drafts do not pay
   longest = 1,     // always max_drafts
 };
 
@@ -60,13 +60,13 @@ struct SpeculateOptions {
 
 // Stretches of the text in which stop strings are not looked for.
 struct StopFree {
-  std::vector<MarkedText> stretches{};  // their markers belong to them too
+  std::vector<MarkedText> stretches{};  // stop strings are not looked for in the markers of a stretch either
   bool starts_inside = false;           // the text begins within the first of the stretches
 };
 
 struct GenerateOptions {
-  std::size_t max_tokens = 0;                 // 0: no limit of its own; a full context is then an error
-  std::vector<Token> stop_tokens = {};        // the token that matches is delivered, without text
+  std::size_t max_tokens = 0;                 // 0: no limit but the context's; if the context is full, that is an error
+  std::vector<Token> stop_tokens = {};        // tokens that end the text; the token is delivered, without text
   std::vector<std::string> stop_strings = {}; // text is cut before the match, which may straddle tokens
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
   // show: control tokens appear in the text by their names, as OutputParser reads them. The token that ends the text does not.
@@ -78,7 +78,7 @@ struct GenerateOptions {
   // its output format, and an empty StopFree lets stop strings end the reasoning too.
   std::optional<StopFree> stop_free = {};
   std::uint32_t logprobs = 0;                 // most likely tokens to report with each piece; 0: none
-  std::stop_token stop = {};                  // looked at before every layer
+  std::stop_token stop = {};                  // checked before every layer
   SpeculateOptions speculate = {};
 };
 
@@ -87,27 +87,27 @@ struct TokenLogprob {
   float logprob;  // natural logarithm, of the model's own distribution (before the sampler)
 };
 
-// One token, and the text that became certain with the token: whole characters, and no text that may still begin a stop string. Text
-// that was held back comes with the last piece. If the generation ends in an error or is cancelled, there is no last piece, and
-// Session::tokens() has the tokens.
+// One token, and the text that became certain with the token: whole characters, and no text that may still turn out to be the beginning of
+// a stop string. Text that is held back for these reasons comes with a later piece, at the latest with the last one. If the generation ends
+// in an error or is cancelled, there is no last piece, but Session::tokens() has the tokens.
 struct Piece {
   Token token = -1;
   std::string text = {};
   FinishReason finish = FinishReason::none;  // set on the last piece
-  std::int32_t stop_string = -1;             // FinishReason::stop_string: which of GenerateOptions::stop_strings
-  std::vector<TokenLogprob> top = {};        // if asked for: most likely first
-  float logprob = 0.0f;                      // log-probability of `token`, if asked for
+  std::int32_t stop_string = -1;             // index into GenerateOptions::stop_strings, if `finish` is stop_string
+  std::vector<TokenLogprob> top = {};        // the most likely tokens, the likeliest first; empty if GenerateOptions::logprobs is 0
+  float logprob = 0.0f;                      // log-probability of `token`; 0 if GenerateOptions::logprobs is 0
 };
 
-// Times in seconds.
+// Figures of a generation. Times are in seconds.
 struct Figures {
-  std::size_t prompt_tokens = 0;         // appended since the previous generation
-  std::size_t tokens = 0;                // generated
+  std::size_t prompt_tokens = 0;         // tokens appended since the previous generation
+  std::size_t tokens = 0;                // tokens generated
   double prompt_seconds = 0.0;
   double time_to_first_token = 0.0;      // prompt included
-  double generation_seconds = 0.0;       // all tokens
-  double tokens_per_second = 0.0;        // after the first
-  std::uint64_t bytes_per_token = 0;     // weights and KV read for the last token
+  double generation_seconds = 0.0;       // time of all tokens together
+  double tokens_per_second = 0.0;        // of the tokens after the first
+  std::uint64_t bytes_per_token = 0;     // bytes of weights and KV cache that were read for the last token
   std::size_t steps = 0;                 // steps that gave tokens
   std::size_t drafted = 0;               // drafts that were in a step
   std::size_t accepted = 0;              // drafts that the sampler drew
@@ -161,7 +161,7 @@ class Generation {
 
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
-  // Returns the error of a drafter: after the error the generation went on without drafts.
+  // Returns the error of the drafter, if it failed: the generation then goes on without drafts. Success if it did not fail.
   [[nodiscard]] Status drafting() const noexcept;
 
   struct State;

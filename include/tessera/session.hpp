@@ -12,8 +12,7 @@
 //
 // The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values and the logits after it
 // are not computed yet. The next append(), generate() or forward() computes pending tokens first; append() without tokens does
-// just that. So position() may be behind tokens().size(): by one, or by more after truncate() with a
-// sliding window.
+// just that. So position() may be less than tokens().size(): by one, or by more after truncate() in a model with a sliding window.
 //
 // An empty Session (docs/headers.md) has no tokens and no context, and its engine() is empty.
 #pragma once
@@ -57,20 +56,23 @@ struct KvOptions {
   std::uint32_t page_tokens = 0;     // 16, 32 or 64; default: 32
   PrefixReuse prefix = PrefixReuse::automatic;  // default: on, of paged sessions
   std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
-  // States of recurrent layers that are kept at the borders of the newest full pages, for truncate() to go back to. Each takes
-  // KvLayout::state_bytes(). kAllCheckpoints: at every page, so that at most a page's tokens are computed again. Default: 2.
+  // For models with recurrent layers: the number of checkpoints that a session keeps. A checkpoint is the state after the last token of a
+  // full page; truncate() can go back to it. The newest ones are kept. Each takes KvLayout::state_bytes(). kAllCheckpoints: one for every
+  // page, so that truncate() costs at most a page of tokens to compute again. Default: 2.
   std::uint32_t checkpoints = 0;
-  // A budget of tokens. Default: none. h2o and snapkv need room in the workspace, so the engine's own options must have one of the
-  // two. kNoTokenBudget: no budget although the engine has one. A session with h2o takes nothing from the prefix index, which does
-  // not know what rows have attended to; a session with snapkv takes all but the last kAskingRows tokens.
+  // The most tokens that keep their keys and values (token_budget.hpp). Default: no limit. kNoTokenBudget: no limit although the engine's
+  // options have a budget. TokenChoice::h2o and snapkv need memory to count which keys rows attend to. The engine takes it when it is
+  // loaded: so a session can use one of these two choices only if the budget in EngineOptions::kv has one of them.
+  // Prefix reuse: a session with h2o takes no pages from the prefix index, because the index does not know which keys the rows in them have
+  // attended to. For the same reason a session with snapkv computes at least the last kAskingRows tokens of a prompt itself.
   TokenBudget budget = {};
-  // The model's first and last layers in another type. Default: none. A session with a dtype of its own does not take the engine's
-  // wide layers. invalid_argument: more layers than keep keys and values.
+  // Another KV type for the model's first and last layers (wide_layers.hpp). Default: the type of the other layers. A session whose `dtype`
+  // is set does not take over the engine's `wide`. Error: invalid_argument, more layers than have keys and values.
   WideLayers wide = {};
 };
 
-// Attention sinks and a sliding window: a sequence that need not end (Xiao et al. 2023). When the context is full, the session is
-// cut: the first `sinks` and the last `window` tokens are kept, as keep_window() does.
+// A stream: a sequence that need not end (attention sinks and a window; Xiao et al. 2023). When the context is full, the session is
+// cut: the first `sinks` and the last `window` tokens are kept, and the tokens between are removed, as keep_window() does.
 //
 // The call that fills the context cuts the session, after everything else that could fail. A cut needs memory. If there is none,
 // the call succeeds and the session stays full; the next call cuts the session before it begins, or fails for the same reason. If
@@ -80,7 +82,7 @@ struct KvOptions {
 // and values that the model's own sliding window has passed, because a cut needs them.
 struct StreamOptions {
   std::uint32_t sinks = 4;
-  std::uint32_t window = 0;  // 0: a full context is an error. A smaller window means rarer and larger cuts
+  std::uint32_t window = 0;  // 0: no stream, and a full context is an error. A smaller window means rarer and larger cuts
 };
 
 struct SessionOptions {
@@ -93,14 +95,14 @@ enum class LogitsOf : std::int32_t { last = 0, all = 1, none = 2 };
 
 struct AppendOptions {
   LogitsOf logits = LogitsOf::last;
-  std::span<const std::size_t> rows = {};  // indices of tokens, ascending, whose logits are wanted: instead of `logits`
-  std::stop_token stop = {};               // looked at before every layer
-  // Called with tokens done and tokens in all after each step of a long prompt. Return false to cancel. It must not use the
-  // session.
+  std::span<const std::size_t> rows = {};  // if not empty, instead of `logits`: ascending indices of the tokens whose logits are wanted
+  std::stop_token stop = {};               // checked before every layer
+  // Called after each step of a long prompt, with the number of tokens computed so far and in all. Return false to cancel. It must not use
+  // the session.
   std::function<bool(std::size_t done, std::size_t total)> progress = {};
 };
 
-// Logits of the rows that were asked for, in order  [rows, vocab]. A view into the session, valid until its next call.
+// The logits of the tokens chosen by AppendOptions, in order  [rows, vocab]. A view into the session, valid until the session's next call.
 struct Logits {
   std::span<const float> values;
   std::size_t vocab = 0;
@@ -117,8 +119,9 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Appends the tokens and computes them, pending tokens first. Without tokens: computes the pending tokens; if there are none, returns
-  // the logits after the last token, which is computed again if they are not known (after truncate(), for example).
+  // Appends the tokens and computes them, pending tokens first. If `tokens` is empty: computes the pending tokens and returns the logits
+  // after the last one. If no token is pending either, returns the logits after the session's last token; if these are not known (after
+  // truncate(), for example), the last token is computed again.
   // Errors: invalid_argument, a token that is not in the vocabulary; cache_full; out_of_memory; cancelled. After an error the
   // session is as it was. Exception: a last token that was to be computed again is pending.
   Result<Logits> append(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
@@ -143,10 +146,11 @@ class Session {
   // the vocabulary; cache_full, the context has no room for the pending tokens.
   Status add_pending(Token token) noexcept;
 
-  // Drops the tokens from `position` on. At or beyond the end it changes nothing. The logits are gone: append({}) and generate()
-  // compute the last token again. If the model's sliding window has given back keys that `position` needs, the tokens before
-  // `position` are pending again: the next call computes them, with the same bits (an edited() session: with the bits of a new
-  // session). A sequence with an embedding among these tokens is dropped as a whole. Errors: invalid_state.
+  // Drops the tokens from `position` on. If `position` is the number of tokens or more, nothing changes. The logits are no longer known:
+  // append({}) and generate() compute the last token again. If the next token's sliding window needs keys that were given back already, the
+  // tokens before `position` become pending: the next call computes them, with the same bits (in an edited() session: with the bits of a
+  // new session). Exception: if one of them is an embedding, which the session cannot compute again, the whole sequence is dropped.
+  // Errors: invalid_state.
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
 
@@ -159,7 +163,7 @@ class Session {
   // Keeps the first `sinks` and the last `window` of the tokens that are not pending, and removes the tokens between (StreamingLLM;
   // Xiao et al. 2023). Pending tokens stay as well. Errors as for remove().
   Status keep_window(std::size_t sinks, std::size_t window) noexcept;
-  // Returns whether the keys and values are other than the model would compute from tokens().
+  // Returns whether the keys and values may differ from the ones that the model would compute from tokens().
   [[nodiscard]] bool edited() const noexcept;
 
   // Returns another session with the same tokens, which takes no memory for keys and values: pages are shared until one of the two
@@ -167,13 +171,13 @@ class Session {
   [[nodiscard]] Result<Session> fork() const noexcept;
   // Returns a copy with its own keys and values.
   [[nodiscard]] Result<Session> clone() const noexcept;
-  // Returns a copy in another type, layout or page size; options that are automatic stay as in this session. With another type,
-  // keys and values are decoded and encoded again, which is not what computing in that type would give: the copy is edited().
+  // Returns a copy in another type, layout or page size; options that are automatic stay as in this session. If the type is another one,
+  // keys and values are decoded and encoded again. They then differ from keys and values computed in that type, so the copy is edited().
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
 
-  // Moves keys and values to the engine's kv_file, and back (see KvCache::suspend()). A suspended session keeps its tokens and
-  // logits. Calls that need keys and values resume the session by themselves. Exception: copies, verify() and save()
-  // return invalid_state.
+  // suspend() moves keys and values to the engine's kv_file, and resume() brings them back; prefetch() begins to bring them back, so that
+  // resume() waits less (see KvCache). A suspended session keeps its tokens and logits. Calls that need keys and values resume the session
+  // by themselves. Exception: fork(), clone(), convert(), verify() and save() return invalid_state.
   Status suspend() noexcept;
   Status prefetch() noexcept;
   Status resume() noexcept;
@@ -193,8 +197,8 @@ class Session {
   [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all tokens, pending ones included; -1 for an embedding
   [[nodiscard]] std::span<const Hash128> contents() const noexcept;  // content_hash() of each embedding among tokens(), in order
   [[nodiscard]] bool has_pending() const noexcept;
-  // Returns the next token's position for Sampler::sample(): tokens().size() plus the tokens that edits removed, so that no
-  // position's random numbers are used twice.
+  // Returns the position to pass to Sampler::sample() for the next token: tokens().size() plus the number of tokens that edits removed. So
+  // no position is passed twice, and with it no random number is used twice.
   [[nodiscard]] std::uint64_t next_position() const noexcept;
   [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
   [[nodiscard]] std::size_t context() const noexcept;                // tokens at most

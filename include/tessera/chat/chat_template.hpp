@@ -19,8 +19,8 @@
 
 namespace tessera {
 
-// The origin of rendered text. The template's own text may name control tokens ("<|im_start|>"). Text of a message, a tool or a
-// template argument stays text, whatever the template did to it.
+// The origin of rendered text. "<|im_start|>" in the template's own text becomes the control token of that name. In text that came from a
+// message, a tool or a template argument it stays letters, also if the template has changed or joined that text.
 enum class TextOrigin : std::uint8_t { from_template = 0, from_message = 1 };
 
 struct RenderedSpan {
@@ -48,12 +48,14 @@ struct LocalTime {
   int hour = 0, minute = 0, second = 0;
 };
 
-// Upper limits of one rendering. Each grows with the size of the request (messages, tools, arguments): a long conversation has room,
-// and a template that never ends is stopped soon when the request is small.
+// Upper limits of one rendering. A limit is the number below, plus an allowance for each byte of the request (messages, tools, arguments).
+// So a long conversation can be rendered, and a template that never ends is stopped soon if the request is small.
 struct RenderLimits {
-  std::uint64_t steps = 500'000;            // evaluated nodes, 128 bytes copied or searched, ...; plus 16 for each byte of the request
-  std::uint64_t memory_bytes = 6u << 20;    // bytes of values at one time; plus 24 for each byte of the request
-  std::uint64_t output_bytes = 2u << 20;    // bytes of rendered text; plus 8 for each byte of the request
+  // Steps of the evaluation: a node of the template's syntax tree is one step, and so are 128 bytes that are copied or searched. Plus 16
+  // for each byte of the request.
+  std::uint64_t steps = 500'000;
+  std::uint64_t memory_bytes = 6u << 20;    // bytes of all values that exist at one time. Plus 24 for each byte of the request
+  std::uint64_t output_bytes = 2u << 20;    // bytes of rendered text. Plus 8 for each byte of the request
 };
 
 struct RenderOptions {
@@ -91,14 +93,14 @@ class ChatTemplate {
   [[nodiscard]] static Result<ChatTemplate> from_tokenizer_config(std::string_view json,
                                                                   std::string_view name = {}) noexcept;
 
-  // Returns the text that the model is to read. The messages are given to the template as they stand, with these exceptions: if the
-  // template does not write tool calls as they are given (content "" or null, arguments as an object or as its text), they are given in
-  // the form that it writes; reasoning is also given by the key that the template reads ("thinking", ...).
-  // Errors: invalid_argument, the template refuses (raise_exception), in its own words; over_budget, a limit is reached. The place of
-  // an error is the template's line and construct.
+  // Returns the text that the model is to read. The template gets the messages as they are. Two exceptions: a tool call is given in the
+  // form that this template can print, if that is another one (content "" instead of null, arguments as JSON text instead of an object);
+  // and reasoning is given a second time, under the key that this template reads ("thinking", ...).
+  // Errors: invalid_argument, the template called raise_exception(), whose text is the message; over_budget, a limit is reached. The
+  // place of an error is the template's line and construct.
   [[nodiscard]] Result<RenderedText> render(const ChatRequest& request, const RenderOptions& options = {}) const noexcept;
-  // Renders the template from its variables: an object of messages, tools, add_generation_prompt and all else that the template reads.
-  // bos_token, eos_token, pad_token and unk_token in the object take the place of the template's own.
+  // Renders the template with these variables: an object of messages, tools, add_generation_prompt and all else that the template reads.
+  // bos_token, eos_token, pad_token and unk_token in the object replace those of special_texts().
   [[nodiscard]] Result<RenderedText> render(const Json& variables, const RenderOptions& options = {}) const noexcept;
 
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty

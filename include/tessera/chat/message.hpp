@@ -37,8 +37,8 @@ struct Message {
   Json::Object extra{};        // further keys; a key with a name from above overrides that field
 
   // Reads {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Content that is a list of texts alone becomes one
-  // text. tool_calls of null or [] count as absent. Arguments that are a text become the object in the text; "" becomes an empty
-  // object. Further keys are kept in `extra`; so is a known key of a form that the fields above cannot hold (content null, for
+  // text. tool_calls of null or [] count as absent. A call's arguments may be JSON text: they are parsed, and "" becomes an empty object.
+  // Keys that no field above stands for are kept in `extra`, and so is a known key whose value its field cannot hold (content null, for
   // example). Errors: invalid_argument: no object, no role, or arguments that are no object (the place names the call).
   [[nodiscard]] static Result<Message> from_json(const Json& json) noexcept;
   // Returns the message as templates read it. Empty fields are left out. Exception: empty content is "".

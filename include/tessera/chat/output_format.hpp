@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-// The way in which a call is written. In all but `json` and `pythonic` a call is: open NAME after_name ... close.
+// The way in which a model writes a tool call. NAME and the like stand for what the model writes; open, after_name and the like are the
+// texts of CallForm. In all ways but `json` and `pythonic` a call is: open NAME after_name ... close.
 enum class CallSyntax : std::int32_t {
   json = 0,        // {"name": NAME, "arguments": {...}}, alone or in a list
   named_json = 1,  // NAME, then the arguments as JSON
@@ -24,7 +25,7 @@ enum class CallSyntax : std::int32_t {
   elements = 5,    // NAME, then mark<KEY>VALUE mark</KEY>, repeated; a VALUE may be elements again; KEY is "item" in a list
 };
 
-// The way in which several calls of one region are written. A separator may have white space around it.
+// The texts in front of, between and behind several calls of one region (OutputRegion). A separator may have white space around it.
 struct CallList {
   std::string open{}, separator{}, close{};
 };
@@ -37,15 +38,17 @@ struct CallForm {
   std::string open{}, after_name{}, close{};
   std::string id_end{};       // text behind an id that stands in front of the name; empty: no id stands there
   std::string name_prefix{};  // text in front of the name that is no part of it: "functions."
-  std::string id_mark{};      // if set, the name as written is the id, and the name is all before this mark: ":" of "functions.add:0"
+  // If set: the model writes an id in the place of the name, and the part of the id before this mark is the name. With the mark ":", the
+  // id "functions.add:0" names "functions.add".
+  std::string id_mark{};
   std::string name_end{};     // characters that end a name before after_name does
   std::string key_open{}, key_close{}, value_open{}, value_close{};
   std::string value_pad{};    // parameters: text on each side of a value that is no part of it: a line end
   std::string text_open{}, text_close{};  // parameters: texts that may stand around a string value: "<![CDATA["
   std::string mark{};         // elements: text in front of every <
 
-  // For the grammar alone: the parser reads more than models should write.
-  std::optional<CallList> list{};        // form of several calls; nullopt: a region has one call, and regions follow each other
+  // The fields from here on say what tool_grammar() lets a model write. The parser does not use them, because it also accepts other forms.
+  std::optional<CallList> list{};        // texts around several calls; nullopt: a region has one call, and regions follow each other
   std::vector<std::string> name_tails{}; // texts that may stand between the name and after_name
   bool has_id = false;                   // json: the id comes first
   bool marks_strings = false;            // parameters: string="true" or string="false" stands in front of value_open
@@ -59,13 +62,13 @@ struct OutputRegion {
   std::vector<std::string> open;     // markers that begin the region
   std::vector<std::string> close{};  // markers that end the region; none: the output's end, or for calls the end of one call
   bool at_start = false;             // the region begins only in front of all text and calls
-  bool keeps_open = false;           // `open` is the beginning of the region's content
+  bool keeps_open = false;           // true: the `open` marker is itself the beginning of the region's content
   CallForm call{};                   // form of the calls
   std::vector<CallForm> also{};      // other forms that the parser reads in the region, and the grammar does not write
 };
 
-// The header of a message, as gpt-oss writes it: start ROLE channel NAME to=RECIPIENT end BODY. A body belongs to the first region of
-// the channel's kind, or, if there is a recipient, to the first region of calls.
+// The header of a message, as gpt-oss writes it: start ROLE channel NAME to=RECIPIENT end BODY. The parser reads the body like the content
+// of one of OutputFormat::regions: if there is a recipient, the first one of calls; otherwise, the first one of the channel's kind.
 struct MessageHeader {
   struct Channel {
     std::string name;
@@ -118,8 +121,8 @@ struct OutputFormat {
 // Returns the format whose markers the template writes. If the template writes none, returns "think": text and <think>.
 [[nodiscard]] Result<OutputFormat> choose_output_format(const ChatTemplate& chat_template) noexcept;
 
-// Returns the stretches of an output that are no answer, for StopFree::stretches: the reasoning and the headers of messages. In a format
-// with reasoning the first stretch is reasoning: an output whose prompt ends in reasoning begins within it (StopFree::starts_inside).
+// Returns the stretches of an output in which stop strings should not end it, for StopFree::stretches: the reasoning, and the headers of
+// messages. If the format has reasoning, that is the first element. So if the prompt ends in reasoning, set StopFree::starts_inside.
 [[nodiscard]] Result<std::vector<MarkedText>> reasoning_stretches(const OutputFormat& format) noexcept;
 // Returns the control tokens that the format's markers are made of. OutputParser must see them (GenerateOptions::shown_control).
 [[nodiscard]] Result<std::vector<Token>> marker_tokens(const Tokenizer& tokenizer, const OutputFormat& format) noexcept;

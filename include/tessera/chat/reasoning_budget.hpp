@@ -25,9 +25,10 @@ struct ReasoningBudgetOptions {
   std::string last_words{};          // text that the stage writes in front of the end: "\nTime is up.\n"
 };
 
-// The stage. Put it first in its chain, or behind a grammar. It follows one text at a time (Sampler::begin_text()), and a copy goes its
-// own way. It counts the tokens that the sampler accepts, so Sampler::accept() must be called for each token, as generations and
-// schedulers do. It ends no reasoning within a character, and none whose end a stage before it forbids.
+// The stage. Put it first in its chain, or behind a grammar. It follows one text at a time (Sampler::begin_text()), and a copy counts for
+// itself. It counts the tokens that the sampler accepts, so Sampler::accept() must be called for each token, as generations and
+// schedulers do. When the budget is used up, it waits for the end of a character (UTF-8) before it writes the end of the reasoning. It
+// does not write the end if a stage before it, a grammar for example, forbids that.
 class ReasoningBudget {
  public:
   ReasoningBudget() noexcept = default;  // an empty handle (docs/headers.md)
@@ -47,13 +48,13 @@ class ReasoningBudget {
 
  private:
   struct Rules;
-  // A place in the text.
+  // The state after some number of accepted tokens.
   struct State {
     std::size_t text = 0;     // bytes of text_
     std::size_t scanned = 0;  // bytes of text_ in which no further marker begins
     std::size_t tokens = 0;   // tokens of reasoning
     std::size_t written = 0;  // tokens of the end that the stage has written
-    std::size_t region = 0;   // number of the reasoning that is open, from 1; 0: none
+    std::size_t region = 0;   // reasoning region of the format that is open, counted from 1; 0: none
   };
   explicit ReasoningBudget(std::shared_ptr<const Rules> rules);
   [[nodiscard]] bool is_over() const noexcept;

@@ -1,5 +1,5 @@
-// Grammars from an output format: outputs that call a tool in the model's own way of writing calls, with arguments that the tool's
-// schema accepts. OutputParser reads whatever the grammar allows.
+// Makes a grammar of an output format and a list of tools. The grammar allows outputs that call a tool in the model's own way of writing
+// calls, with arguments that the tool's schema accepts. OutputParser can read every output that the grammar allows.
 //
 //   auto grammar = tool_grammar(format, request.tools, {.use = ToolUse::required});
 //   auto compiled = CompiledGrammar::create(*grammar, *tool_vocabulary(tokenizer, format));
@@ -22,9 +22,9 @@
 
 namespace tessera {
 
-// required: reasoning, if the format has it, then calls. at_once: calls; in front of them only reasoning that the prompt has begun.
-// after_text: any text, then calls. automatic: text, with or without calls; calls that no marker begins (Llama's) are then not held to
-// anything.
+// The outputs that the grammar allows. required: reasoning, if the format has it, then calls. at_once: calls; in front of them only
+// reasoning that the prompt has begun. after_text: any text, then calls. automatic: text, with or without calls. In formats whose calls
+// have no opening marker (Llama's), a call looks like text, so `automatic` does not constrain calls there.
 enum class ToolUse : std::int32_t { required = 0, at_once = 1, after_text = 2, automatic = 3 };
 
 struct ToolGrammarOptions {
@@ -40,11 +40,13 @@ struct ToolGrammarOptions {
 
 // Returns the grammar of an output that calls tools. `tools` are ChatRequest::tools. A keyword of a schema is *held* if the grammar allows
 // only values that the keyword accepts.
-// If the format writes arguments as JSON, the whole schema is held. If the format writes parameters one by one, or as Python or Gemma do,
-// the arguments are the ones that `properties` names, in their order. If a parameter stands between markers and may be a string, the string
-// is written as it is (without quotes and escapes) and cannot contain the format's markers; its enum, const, minLength, maxLength, pattern
-// and format are held. In strings as Python and Gemma write them, enum and const are held. JsonSchemaOptions::unsupported says what happens
-// with other keywords.
+// How much is held depends on how the format writes arguments:
+//   as JSON                             The whole schema is held.
+//   one by one, or as Python or Gemma   The arguments are the ones that `properties` names, in their order.
+//   a string between markers            The string is written as it is (without quotes and escapes) and cannot contain the format's
+//                                       markers. Its enum, const, minLength, maxLength, pattern and format are held.
+//   a string as Python or Gemma         Its enum and const are held.
+// JsonSchemaOptions::unsupported says what happens with keywords that cannot be held.
 // Errors: invalid_argument, no tools; not_found, no tool of that name; unsupported, a format without calls, or a keyword that cannot be
 // held, by its path.
 [[nodiscard]] Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools,

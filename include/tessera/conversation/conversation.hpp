@@ -1,4 +1,4 @@
-// A conversation with a model: messages in, answers out, and one session that is kept in step with the messages.
+// A conversation with a model: messages in, answers out. It has one session, whose tokens are kept equal to the rendered messages.
 //
 //   auto talk = Conversation::create(engine, {.messages = {{.role = "user", .content = "Hi"}}});
 //   auto answer = talk->answer(sampler, {.max_tokens = 200});
@@ -52,7 +52,7 @@ struct Request;
 struct ConversationOptions {
   std::optional<ChatTemplate> chat_template{};  // nullopt: the model's
   std::optional<OutputFormat> output_format{};  // nullopt: chosen by the template (choose_output_format())
-  RenderOptions render{};                       // used for every prompt: another `now` would give another prompt
+  RenderOptions render{};                       // used for every prompt, so that the date (`now`) stays the same in all of them
   SessionOptions session{};
 };
 
@@ -68,9 +68,10 @@ struct ReadSummary {
 
 struct AnswerOptions {
   std::size_t max_tokens = 0;  // 0: until the model ends, or the context is full
-  std::vector<std::string> stop_strings{};  // texts that end the answer; in its reasoning they end nothing
-  std::optional<StopFree> stop_free{};      // stretches in which stop strings end nothing; nullopt: the reasoning; empty: none
-  // Looked at before every layer. A stopped answer ends like a finished one, with the text that there is.
+  std::vector<std::string> stop_strings{};  // texts that end the answer
+  // Stretches of the output in which stop strings do not end the answer. nullopt: the reasoning. An empty StopFree: no stretches.
+  std::optional<StopFree> stop_free{};
+  // Checked before every layer. A stopped answer ends like a finished one, with the text that there is.
   std::stop_token stop{};
   std::function<bool(std::size_t done, std::size_t total)> progress{};  // while the prompt is read: see AppendOptions::progress
   SpeculateOptions speculate{};
@@ -94,8 +95,8 @@ struct Compaction {
   std::string summary{};                          // the text of summarise_old()
 };
 
-// The answer to the last message. At its end it becomes a message of the conversation. An answer that is left before its end, or that an
-// error ends, becomes none, nor does one that was stopped before its first text. Until the answer has ended or is destroyed,
+// The answer to the last message. At its end it becomes a message of the conversation. Exceptions: an answer that is destroyed before its
+// end, that an error ends, or that is stopped before its first text becomes no message. Until the answer has ended or is destroyed,
 // functions of the conversation that read or answer return invalid_state. The answer keeps alive what it needs of the conversation.
 //
 //   while (auto delta = answer->next()) std::fputs(delta->text.c_str(), stdout);
@@ -112,10 +113,10 @@ class Answer {
   // Returns the error that ended the answer. Success: the answer goes on, has ended well, or was stopped. An error stays.
   [[nodiscard]] Status status() const noexcept;
 
-  // Returns why the answer ended; none while it goes on.
+  // Returns the reason for which the answer ended; none while it goes on.
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
-  [[nodiscard]] ReadSummary prompt() const noexcept;  // the prompt of this answer
+  [[nodiscard]] ReadSummary prompt() const noexcept;  // tokens of this answer's prompt, and how many of them were not computed again
   // Returns everything so far. A call to which the model gave no id has one: "call00001", counted through the conversation.
   [[nodiscard]] Result<Message> message() const noexcept;
 
@@ -157,19 +158,19 @@ class Conversation {
 
   // Begins an answer as a request of a scheduler of this engine, beside the scheduler's other requests. The answer is token for token
   // that of answer(sampler). The caller sets the request's sampler, tenant, priority and so on, and leaves prompt, session, on_piece and
-  // samples alone. The scheduler has the session until the answer has ended. If the answer is left before, or the scheduler is
-  // destroyed, the conversation begins a new session, whose prompt is in the prefix index unless something has displaced it.
+  // samples alone. The scheduler has the session until the answer has ended. If the answer or the scheduler is destroyed before, the
+  // conversation begins a new session; it finds the prompt's pages in the prefix index, unless they have been evicted.
   // Answer::next() waits, or drives the scheduler, as RequestHandle::next() does. Errors: those of read() and Scheduler::submit();
   // invalid_argument, a field that the conversation sets; invalid_state, a contiguous session.
   [[nodiscard]] Result<Answer> answer(Scheduler& scheduler, Request request) noexcept;
 
-  // Takes out the messages of old turns, and brings the session in step: everything behind the system's messages is truncated, and the
-  // last turns are read again. After an error the messages are as they were, and so is a paged session.
+  // Takes out the messages of old turns. The session is truncated behind the system's messages, and the turns that stay are read again.
+  // After an error the messages are as they were, and so is a paged session.
   Result<Compaction> drop_old(const CompactionOptions& options = {}) noexcept;
-  // Replaces old turns by one turn: the user asks for a summary of the old turns, and the model gives the summary that it wrote. The
-  // question stands behind what the session has already read. A model that reasons writes the summary without reasoning, if its
-  // template can switch reasoning off (`enable_thinking`). Errors: those of answer(); invalid_state, the model wrote no text. After an
-  // error the messages are as they were, and so is a paged session.
+  // Replaces old turns by one turn, in which the user asks for a summary and the model gives it. To write the summary, the model reads the
+  // question behind the conversation as it is, so the old turns are not read again. A model that reasons writes the summary without
+  // reasoning, if its template can switch reasoning off (`enable_thinking`). Errors: those of answer(); invalid_state, the model wrote no
+  // text. After an error the messages are as they were, and so is a paged session.
   Result<Compaction> summarise_old(Sampler& sampler, const CompactionOptions& options = {}) noexcept;
 
   // Returns a matcher for the next answer's sampler, with which the answer calls a tool of the request in the model's own way of writing

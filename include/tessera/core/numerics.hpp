@@ -9,16 +9,16 @@
 namespace tessera {
 
 enum class Numerics : std::int32_t {
-  // By weight format: int8 for quantised formats (exact integer dot products over activations in 8 bits), f32 for F32, and for F16
-  // and BF16 the family that this CPU computes fastest. On one machine the bits depend neither on the batch nor on the chunks of a
-  // prompt or the threads. Machines differ only for F16 and BF16 weights, and for keys and values of any type but F32: tiles (AMX)
-  // and AVX512_BF16 each have an order of sums of their own.
+  // The weight format decides: int8 for quantised formats (exact integer dot products over activations in 8 bits), f32 for F32, and for
+  // F16 and BF16 the family that this CPU computes fastest. On one machine the bits depend neither on the batch, nor on the chunks in
+  // which a prompt is computed, nor on the number of threads. Between machines the bits can differ only for F16 and BF16 weights, and for
+  // keys and values of any type but F32: CPUs with tiles (AMX) and CPUs with AVX512_BF16 add in other orders.
   automatic = 0,
   // bf16 for quantised formats too: weights and activations are rounded to bf16. The bits depend neither on batch, chunks and
   // threads nor on the machine.
   bf16 = 1,
-  // On CPUs with tiles: bf16 for steps of many rows, int8 for steps of few. Prefill and decode are each as fast as they can be, but
-  // the last bits of a token's logits depend on how many tokens were computed in the same step, and verify() cannot tell. If all
+  // On CPUs with tiles: bf16 for steps of many rows, int8 for steps of few. Prefill and decode are each as fast as they can be. But
+  // the last bits of a token's logits depend on how many tokens were computed in the same step, so verify() returns unverifiable. If all
   // weights are quantised, keys and values in F16 are rounded to bf16 on CPUs that multiply bf16 (AVX512_BF16, AMX). Otherwise as
   // automatic.
   fastest = 2,

@@ -22,7 +22,8 @@
 
 namespace tessera {
 
-// Says when the search ends, once the number of finished sequences has reached the number of beams (transformers' early_stopping).
+// Says when the search ends, once the number of finished sequences has reached the number of beams. In parentheses: transformers' value
+// of early_stopping.
 enum class EarlyStopping : std::int32_t {
   likely = 0,  // when the best unfinished beam, if ended now, would not enter the result (False)
   first = 1,   // at once (True)
@@ -39,7 +40,7 @@ struct BeamOptions {
   EarlyStopping early_stopping = EarlyStopping::likely;
   std::vector<Token> stop_tokens = {};  // tokens that end a sequence
   EndOfGeneration end_of_generation = EndOfGeneration::stop;  // stop: the model's own end tokens end a sequence too
-  std::stop_token stop = {};            // looked at before every layer
+  std::stop_token stop = {};            // checked before every layer
 };
 
 // A finished sequence.

@@ -24,7 +24,7 @@ struct NgramOptions {
 
 struct SuffixOptions {
   std::size_t shortest = 1;   // tokens at the history's end that must have occurred before
-  float least = 0.1f;         // drafts end where the product of their probabilities, counted in the history, falls below this
+  float least = 0.1f;         // drafts end where the product of their probabilities (shares of occurrences in the history) falls below this
 };
 // Drafts the tokens that most often followed the longest suffix of the history that occurred before. Uses a suffix automaton (Blumer et
 // al. 1985) with counts, as suffix decoding does (Oliaro et al. 2024). Takes a few hundred bytes for each token of the history. Errors:
@@ -41,8 +41,8 @@ struct LookaheadOptions {
 // wrong. Errors: invalid_argument, `ngram` is not 2 to 16.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> lookahead_drafter(const LookaheadOptions& options = {}) noexcept;
 
-// Drafts the text that a grammar forces (Sampler::forced()), as the tokenizer's tokens. Where the grammar leaves a choice,
-// `otherwise` drafts, if given. The last token of a forced text is not drafted: the model may write a longer token there.
+// Drafts the text that a grammar forces (Sampler::forced()), cut into tokens by the tokenizer. Where the grammar leaves a choice,
+// `otherwise` drafts, if given. The last token of a forced text is not drafted, because the model may write a longer token there.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> forced_drafter(std::shared_ptr<const Drafter> otherwise = {}) noexcept;
 
 // Drafts with a smaller model that has the same tokenizer (Leviathan, Kalman, Matias 2023). Each generation has its own session of
@@ -51,8 +51,8 @@ struct LookaheadOptions {
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> model_drafter(const Engine& draft,
                                                                    const SessionOptions& session = {}) noexcept;
 
-// Drafts with the model's own first `layers` layers and its head, over the same keys and values (Elhoushi et al., LayerSkip, 2024).
-// Takes the memory of a row of logits. Pays for models that were trained for early exits. Drafter::start() fails with
+// Drafts with the model's own first `layers` layers and its output matrix, over the same keys and values (Elhoushi et al., LayerSkip,
+// 2024). Takes the memory of a row of logits. Pays for models that were trained for early exits. Drafter::start() fails with
 // invalid_argument unless 1 <= layers < the model's layers.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> early_exit_drafter(std::uint32_t layers) noexcept;
 

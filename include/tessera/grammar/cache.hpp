@@ -24,9 +24,9 @@ struct GrammarSource {
   [[nodiscard]] std::string key() const;
 };
 
-// Compiled grammars by their source. Holds at most Options::entries grammars in at most Options::memory_bytes. When it is full, it drops
-// the grammar whose last get() is longest ago; the newest grammar always stays. Requests that use a grammar keep it alive. Threads: several
-// may call get() at once; two that ask for the same new grammar may both compile it.
+// A cache that finds compiled grammars by their source. It holds at most Options::entries grammars in at most Options::memory_bytes. When
+// it is full, it drops the grammar whose last get() is longest ago; the newest grammar always stays. A dropped grammar stays alive while
+// requests use it. Threads: several may call get() at once; two that get the same new grammar may both compile it.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 //   auto cache = GrammarCache::create(*vocabulary, {.entries = 100});

@@ -1,5 +1,5 @@
-// A grammar together with a vocabulary: immutable, and shared by all requests that use it. Matching keeps what it finds out in a cache
-// inside, under a lock, so that the second request is faster.
+// A grammar compiled for a vocabulary: immutable, and shared by all requests that use it. It has a cache inside (behind a lock) of what
+// matching has computed, so that later requests with the same grammar are faster.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct TokenTrie;
 struct Compiled;
 }  // namespace grammar
 
-// The bytes of a vocabulary's tokens, arranged for masks. Make one for each tokenizer (some 100 ms for 128k tokens); copies share it.
+// The bytes of a vocabulary's tokens, arranged so that a grammar's masks (the tokens that may come next) are computed fast. Make one for
+// each tokenizer (some 100 ms for 128k tokens); copies share it.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 class GrammarVocabulary {
@@ -30,9 +31,9 @@ class GrammarVocabulary {
   GrammarVocabulary() noexcept = default;  // an empty handle (docs/headers.md)
   // Makes a vocabulary of a Tokenizer's tokens. Errors: invalid_state, an empty tokenizer.
   [[nodiscard]] static Result<GrammarVocabulary> create(const Tokenizer& tokenizer) noexcept;
-  // Makes a vocabulary of the caller's own tokens. tokens: the bytes that each token adds to a text; none for a token
-  // that is never part of a text (a control token). ends: the tokens that end a text. tokenizer: the fingerprint of the Tokenizer that has
-  // these tokens, if there is one: an engine with another tokenizer refuses samplers with a grammar of this vocabulary.
+  // Makes a vocabulary of the caller's own tokens. tokens: the bytes that each token adds to a text; empty for a token that is never part
+  // of a text (a control token). ends: the tokens that end a text. tokenizer: the fingerprint of the Tokenizer that has these tokens, if
+  // there is one. An engine with another tokenizer refuses samplers with a grammar of this vocabulary.
   [[nodiscard]] static Result<GrammarVocabulary> create(std::span<const std::string> tokens, std::span<const Token> ends,
                                                         const Hash128& tokenizer = {}) noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
@@ -50,11 +51,11 @@ class GrammarVocabulary {
 
 // Limits of matching. An operation that would pass a limit returns over_budget and changes nothing.
 struct GrammarLimits {
-  std::size_t memory_bytes = std::size_t{48} << 20;  // bytes of the states that matching has found
-  std::uint64_t step_work = 500'000;               // elementary steps of one mask or accepted token
+  std::size_t memory_bytes = std::size_t{48} << 20;  // bytes of the cached states of matching
+  std::uint64_t step_work = 500'000;               // work for one mask or one accepted token, in elementary steps
 };
 
-// The place where a text leaves a grammar.
+// The result of CompiledGrammar::check(): says whether the grammar allows a text and, if not, at which byte the text goes wrong.
 struct TextCheck {
   bool accepted = false;
   std::size_t at = 0;      // index of the byte that cannot stand there; the text's size if the text is too short or accepted

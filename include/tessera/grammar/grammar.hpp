@@ -89,16 +89,16 @@ class Grammar {
     return alternatives({parts.begin(), parts.size()});
   }
   [[nodiscard]] static Result<Grammar> repeat(const Grammar& part, std::uint32_t min, std::uint32_t max) noexcept;
-  // Allows any text up to and including the first of the triggers: for the text in front of a tool call.
+  // Allows any text that ends with a trigger and has no trigger before: for the text in front of a tool call, and the call's marker.
   [[nodiscard]] static Result<Grammar> until(std::span<const std::string> triggers) noexcept;
   // Allows any text without the triggers.
   [[nodiscard]] static Result<Grammar> without(std::span<const std::string> triggers) noexcept;
 
-  // Allows any text without the triggers that keeps the limits. Errors: invalid_argument, no text does; unsupported, a pattern or format
-  // that is not regular.
+  // Allows any text that keeps the limits and contains no trigger. Errors: invalid_argument, no text keeps the limits; unsupported, a
+  // pattern or format that is not regular.
   [[nodiscard]] static Result<Grammar> text(const TextLimits& limits, std::span<const std::string> triggers) noexcept;
 
-  // Returns what JsonUnsupported::ignore left out: the path and keyword of each.
+  // Returns the keywords that JsonUnsupported::ignore left out, each with its path in the schema.
   [[nodiscard]] std::span<const std::string> ignored() const noexcept;
 
   [[nodiscard]] const grammar::Ir* ir() const noexcept { return ir_.get(); }  // for the library itself; nullptr: empty

@@ -1,4 +1,5 @@
-// A Matcher is one text's place in a grammar. A copy is a fork: it starts at the same place, and the two then go on independently.
+// A Matcher follows one text through a grammar, and says which tokens may come next. A copy is a fork: it has accepted the same tokens, and
+// the two then go on independently.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +61,7 @@ class Matcher {
 namespace sampling {
 
 // A matcher as the first stage of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)... It follows one text at a time: when
-// another text begins (Sampler::begin_text()), the matcher is again as the chain was given it.
+// another text begins (Sampler::begin_text()), the matcher goes back to the state that it had when it was put into the chain.
 struct GrammarStage {
   static constexpr std::string_view kName = "grammar";
   Matcher matcher;

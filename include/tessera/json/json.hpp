@@ -67,7 +67,7 @@ class Json {
   [[nodiscard]] Type type() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
   [[nodiscard]] const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
-  // Return a number: exactly one of these three is not nullptr.
+  // Return a number's value, as the type in which it is kept. If this is a number, exactly one of the three is not nullptr; otherwise none.
   [[nodiscard]] const std::int64_t* integer() const noexcept { return std::get_if<std::int64_t>(&value_); }
   [[nodiscard]] const double* number() const noexcept { return std::get_if<double>(&value_); }
   [[nodiscard]] const WrittenNumber* written_number() const noexcept { return std::get_if<WrittenNumber>(&value_); }

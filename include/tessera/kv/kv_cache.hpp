@@ -1,4 +1,5 @@
-// The keys and values of one sequence, as an object. Two layouts, one address function (kv_view.hpp):
+// The keys and values of one sequence, as an object. There are two layouts; code that reads or writes both calls the same address functions
+// (kv_view.hpp):
 //   contiguous  address space for the whole capacity is reserved when the cache is made, and pages of it are committed as
 //               the sequence grows
 //   paged       pages come from the engine's pools (kv_pools.hpp), can be shared between sequences (fork, prefix reuse),
@@ -53,14 +54,14 @@ enum class Reserved : std::int32_t {
   keep = 1,  // the positions written there may be committed later
 };
 
-// Says what happens to pages whose tokens a group's sliding window no longer sees.
+// Says what happens to pages whose tokens a group's sliding window no longer sees (pages that the window has passed).
 enum class PassedPages : std::int32_t {
-  give_back = 0,  // they go back once the window is more than a page beyond them. Exception: an edited sequence keeps them
-  keep = 1,       // they stay, because an edit may need them again
-  give_back_edited = 2,  // they go back as with give_back, and from edited sequences too: see begin_removal()
+  give_back = 0,  // a page is given back once the window begins more than a page behind it. Exception: an edited sequence keeps its pages
+  keep = 1,       // pages stay, because an edit may need them again
+  give_back_edited = 2,  // as give_back, but edited sequences give pages back too: see begin_removal()
 };
 
-// Checkpoints that a sequence keeps by default: enough to go back by more than a page.
+// The number of checkpoints that a sequence keeps by default: enough to go back by more than a page.
 inline constexpr std::uint32_t kDefaultCheckpoints = 2;
 inline constexpr std::uint32_t kAllCheckpoints = ~std::uint32_t{0};
 // The most states of recurrent layers that one append leaves for other sequences to find.
@@ -83,7 +84,7 @@ struct KvCacheOptions {
 // The inputs of consecutive positions. Example: two tokens, two embeddings and a token are {.tokens = 5, 6, -1, -1, 7} and two contents.
 struct KvInputs {
   std::span<const Token> tokens = {};      // -1 for an embedding
-  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. If some lack, they are the last ones
+  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. There may be fewer: the last ones are missing then
 
   KvInputs() noexcept = default;
   template <class Tokens>
@@ -135,8 +136,8 @@ class KvCache {
 
   [[nodiscard]] KvKind kind() const noexcept;
   [[nodiscard]] std::uint64_t length() const noexcept;    // tokens of the sequence
-  // Returns the first position that all layers still hold: the largest first_of_group(). It is above 0 once a sliding window
-  // has passed tokens.
+  // Returns the first position whose keys and values all layers still hold: the largest first_of_group(). It is above 0 once a group has
+  // given back pages that its sliding window has passed.
   [[nodiscard]] std::uint64_t first() const noexcept;
   // Returns the first position that the group's layers still hold.
   [[nodiscard]] std::uint64_t first_of_group(std::size_t group) const noexcept;
@@ -145,7 +146,7 @@ class KvCache {
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions
-  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // type of all layers. Exception: wide layers (wide_layers.hpp)
+  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // KV type of all layers but the wide ones (wide_layers.hpp)
   [[nodiscard]] std::uint64_t bytes() const noexcept;     // bytes that the cache holds now, shared pages included
   [[nodiscard]] bool edited() const noexcept;             // see edit()
   [[nodiscard]] KvView view() const noexcept;             // its addresses lie in memory()
@@ -157,18 +158,20 @@ class KvCache {
   // pools' budget; device_error, see Memory::copy(). After an error the cache is as it was. Exception: a suspended cache may
   // have been resumed.
   [[nodiscard]] Status reserve(std::uint64_t tokens, std::uint64_t exact_from = ~std::uint64_t{0}) noexcept;
-  // Gives a fork its own pages for [first, tokens). Call it on a fork whose parent has reserved the positions before `first`. If
-  // `first` lies inside a page, that page is copied, and the pass that writes the positions before `first` writes them to the copy
-  // too. Errors: unsupported, with recurrent layers or positions that neither cache has. After an error destroy the fork.
+  // Gives a fork its own pages for positions [first, tokens), so that the fork can be a branch of a tree of drafts. Call it on a fork whose
+  // parent has reserved the positions before `first`. If `first` lies inside a page, that page is copied, and the pass that writes the
+  // positions before `first` must write them to the copy too. Errors: unsupported, with recurrent layers or positions that neither cache
+  // has. After an error destroy the fork.
   [[nodiscard]] Status reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept;
-  // Makes the sequence `tokens` tokens long, at most as many as were reserved. Pages that reserve() took beyond `tokens` go back, unless
-  // `beyond` keeps them. Pages that a group's window has passed go back too. `sequence` has the inputs of all positions: pass it if other
-  // sequences may find the full pages. Pages from the first embedding without a content on cannot be found.
-  // Recurrent layers have a state behind the last reserved position, behind each draft, behind the last position before the
-  // drafts, and at some borders of pages. If no state was kept at `tokens`, length() becomes the last position before `tokens`
-  // that has a state, or stays as it was.
+  // Makes the sequence `tokens` tokens long, at most as many as were reserved. Pages that reserve() took beyond `tokens` are given back,
+  // unless `beyond` is Reserved::keep. Pages that a group's window has passed are given back too. `sequence` has the inputs of all
+  // positions from 0 on: pass it if other sequences may find the full pages in the prefix index. They find no page that holds or follows an
+  // embedding without a content.
+  // With recurrent layers a sequence can end only where a state was kept: behind the last reserved position, behind each draft, behind the
+  // last position before the drafts, and at some borders of pages. If none was kept at `tokens`, length() becomes the last position
+  // before `tokens` that has a state, or stays as it was.
   void commit(std::uint64_t tokens, const KvInputs& sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
-  // Drops the tokens from position `tokens` on; pages that become empty go back at once. If `tokens` is length() or more, nothing
+  // Drops the tokens from position `tokens` on; pages that become empty are given back at once. If `tokens` is length() or more, nothing
   // changes. With recurrent layers length() becomes the last checkpoint at or before `tokens`. If a group's window has passed keys
   // that the next position needs, all tokens are dropped and length() is 0: they have to be computed again.
   void truncate(std::uint64_t tokens) noexcept;
@@ -178,17 +181,17 @@ class KvCache {
   // empty cache and without recurrent layers.
   [[nodiscard]] std::vector<std::uint64_t> states() const;
 
-  // Takes the pages that the prefix index has for `inputs`, which continue the sequence, and returns how many tokens they hold.
-  // Takes pages only if the sequence ends at a page's border and everything before came from the index or went into it. From a
-  // group with a window it takes the pages that the window still sees. Exception: a sequence that holds tokens already takes all
-  // pages of every group, so that it can be truncated to its old length.
+  // Appends the pages that the prefix index has for `inputs`, which continue the sequence, and returns how many tokens they hold. Returns 0
+  // if the sequence does not end at a page's border, or if a page before neither came from the index nor went into it. From a group with a
+  // window only the pages that the window still sees are taken. Exception: a sequence that has tokens already takes all pages of every
+  // group, so that it can be truncated to its old length.
   [[nodiscard]] std::uint64_t adopt(const KvInputs& inputs) noexcept;
   // Prepares a change in place of the records of positions [first, last): makes their pages writable, as reserve() does, and marks
   // the cache as edited. From then on other sequences find none of its pages, and by default no window gives pages back. Errors:
   // those of reserve(); invalid_state, a window has given pages back already; unsupported, recurrent layers.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
-  // Prepares the removal of `tokens` of the tokens [first, end): calls edit() for the positions to which the later tokens move up.
-  // The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window ends more
+  // Prepares the removal of `tokens` tokens out of the tokens [first, end): calls edit() for the positions to which the later tokens move
+  // up. The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window begins more
   // than a page behind `end` keeps and moves only the records behind `end`. Errors: those of edit(); invalid_argument, the range.
   [[nodiscard]] Result<KvRemoval> begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept;
   // Call it when the records have been moved: shortens the sequence by removal.tokens. A removal that does not fit is ignored.

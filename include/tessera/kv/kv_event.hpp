@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-// A page of tokens that the index has stored or removed. The page's hash names all inputs from the beginning of the sequence to
-// the end of the page. The hash before the first page stands for the model, numerics, KV type and salt.
+// A page of tokens that the index has stored or removed. A page is named by a hash of all inputs from the beginning of the sequence to the
+// end of the page. A sequence's first page has in `before` a hash of the model, numerics, KV type and salt.
 struct KvEvent {
   enum class Kind : std::int32_t {
     stored = 0,   // the page can be found from now on; the page before it was stored earlier
@@ -21,7 +21,7 @@ struct KvEvent {
   };
   Kind kind = Kind::stored;
   Hash128 page = {};
-  Hash128 before = {};             // stored: the page before this one
+  Hash128 before = {};             // stored: hash of the page before this one
   std::vector<Token> tokens = {};  // stored: the tokens of the page; -1 for an embedding
   std::vector<Hash128> contents = {};  // stored: content_hash() of each embedding, in order (kv_cache.hpp)
 };

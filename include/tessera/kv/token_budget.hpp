@@ -4,10 +4,10 @@
 //
 //   auto session = engine.session({.kv = {.budget = {.tokens = 1024, .choice = TokenChoice::snapkv}}});
 //
-// If `recent` is at least the longest sliding window and a page, layers with a sliding window hold the tokens that the window
-// sees, and the budget is for the other layers. Otherwise all layers hold the budget's tokens.
+// Layers with a sliding window: if `recent` is at least the tokens of the longest window plus the tokens of a page, these layers hold the
+// tokens that their window sees, and the budget limits the other layers alone. Otherwise all layers hold the same tokens, up to the budget.
 //
-// A drop leaves seven eighths of the budget (tokens_left()), so that the next drop is some tokens away. A drop happens
+// A drop leaves seven eighths of the budget (tokens_left()), so that not every further token needs a drop. A drop happens
 //   - at the end of a prompt (an append(), a session's rows in a batch, the prompt of a scheduler's request) that is longer
 //     than the budget: the prompt itself is computed in full, and needs its pages until then;
 //   - where a sequence that grows token by token reaches the budget.
@@ -19,26 +19,28 @@ namespace tessera {
 
 // Says which tokens stay beside the first `sinks` and the last `recent` tokens.
 enum class TokenChoice : std::int32_t {
-  window = 0,  // no others: only the first and the last (StreamingLLM; Xiao et al. 2023)
+  window = 0,  // no others: only the first `sinks` and the last `recent` tokens (StreamingLLM; Xiao et al. 2023)
   h2o = 1,     // tokens that have been attended to most so far (H2O; Zhang et al. 2023. Scissorhands; Liu et al. 2023)
   snapkv = 2,  // tokens that the last kAskingRows rows before the drop attend to most (SnapKV; Li et al. 2024)
 };
 
 struct TokenBudget {
-  std::uint32_t tokens = 0;  // tokens of a sequence, at least kLeastTokenBudget; 0: no budget
+  std::uint32_t tokens = 0;  // the budget: tokens of a sequence at most, itself at least kLeastTokenBudget; 0: no budget
   TokenChoice choice = TokenChoice::window;
-  std::uint32_t sinks = 4;
-  std::uint32_t recent = 0;  // last tokens that stay; 0: half of tokens_left() (h2o), kAskingRows (snapkv). window: all but the sinks
+  std::uint32_t sinks = 4;   // first tokens that always stay
+  // Last tokens that always stay. 0: half of tokens_left() with h2o, kAskingRows with snapkv. With `window` it has no effect: the last
+  // tokens_left() - sinks tokens stay.
+  std::uint32_t recent = 0;
 };
 
 inline constexpr std::uint32_t kLeastTokenBudget = 128;
 inline constexpr std::uint32_t kNoTokenBudget = ~std::uint32_t{0};
-// Rows whose attention decides which tokens stay under snapkv.
+// The number of rows (the last ones before a drop) whose attention decides which tokens stay with snapkv.
 inline constexpr std::uint32_t kAskingRows = 32;
-// Under h2o every 16th row of a sequence is asked what it attends to.
+// With h2o the attention of every 16th row of a sequence is added up.
 inline constexpr std::uint32_t kVotingEvery = 16;
 
-// Returns the tokens that a drop leaves.
+// Returns the number of tokens that a drop leaves.
 [[nodiscard]] constexpr std::uint64_t tokens_left(const TokenBudget& budget) noexcept {
   return budget.tokens - budget.tokens / 8;
 }

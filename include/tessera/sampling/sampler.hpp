@@ -59,11 +59,11 @@ class Sampler {
   // Undoes the last n accepts. Errors: invalid_argument, fewer tokens were accepted.
   Status rollback(std::size_t n) noexcept;
 
-  // Call it before the first token of a generation is drawn, with the tokens that the generation follows; generations, samples
-  // and schedulers do. It matters to samplers with a stage that follows a text (Stage::follows_text(): grammars, reasoning
-  // budgets). If `sequence`, or `sequence` and then `prompt`, ends with the tokens accepted so far, the text goes on. Else, and
-  // where a stage says that its text has ended, another text begins, and all accepts are undone. invalid_state: the sampler is
-  // empty.
+  // Decides whether the next generation goes on with the text that the stages have followed so far, or begins another text. Call it before
+  // the first token of a generation is drawn, with the tokens that the generation follows; generations, samples and schedulers do. It
+  // matters only if a stage follows a text (Stage::follows_text(): grammars, reasoning budgets). The text goes on if `sequence`, or
+  // `sequence` followed by `prompt`, ends with the tokens accepted so far. Otherwise, and if a stage says that its text has ended, another
+  // text begins: all accepts are undone. Errors: invalid_state, the sampler is empty.
   Status begin_text(std::span<const Token> sequence, std::span<const Token> prompt = {}) noexcept;
 
   // Says that the next token to be drawn, at `position`, is the first of an answer: penalties count from there (Counted::answer).
@@ -76,8 +76,8 @@ class Sampler {
   // fingerprint (of a stage, or of an engine without a tokenizer) fits all.
   [[nodiscard]] Status check_tokenizer(const Hash128& fingerprint) const noexcept;
 
-  // Returns the bytes with which the text must go on, whatever the logits are: the answer of the first stage that forces any; empty
-  // if no stage does.
+  // Returns the bytes with which the text must go on, whatever the logits are: the result of the first stage whose Stage::forced() is not
+  // empty; empty if there is none.
   [[nodiscard]] Result<std::string> forced() noexcept;
 
   // Returns an independent copy with the same options, seed and accepted tokens.

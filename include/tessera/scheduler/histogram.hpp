@@ -1,5 +1,5 @@
-// Counts how values are distributed, in fixed memory: in buckets whose borders are a factor of 2^(1/8) apart, from 0.000001 to about
-// 16,000 (in seconds: from a microsecond to four hours). A percentile is right within 5 %; mean, sum and maximum are exact.
+// A histogram of fixed size, for times and other positive values. The border of each bucket is 2^(1/8) times the one before, from 0.000001
+// to about 16,000 (in seconds: from a microsecond to four hours). Percentiles are right within 5 %; mean, sum and maximum are exact.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace tessera {
 
 class Histogram {
  public:
-  // Counts `value` as often as `times` says. Ignores a value that is not finite. A value outside of the buckets counts in the nearest one.
+  // Counts `value` `times` times. Ignores a value that is not finite. A value outside of all buckets counts in the nearest one.
   void add(double value, std::uint64_t times = 1) noexcept;
   void merge(const Histogram& other) noexcept;
 

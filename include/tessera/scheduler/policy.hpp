@@ -32,8 +32,8 @@ struct PlannedRequest {
   std::uint64_t computed = 0;          // tokens of prompt and answer whose keys and values are in the cache
   std::uint64_t dropped = 0;           // `computed` tokens whose keys and values were dropped, by a stream or by a budget of tokens
   std::uint64_t budget = 0;            // tokens in the cache at which some are dropped, once the prompt is computed; 0: never
-  // Bytes of pages that the next drop takes beside the pages of the rows before it: copies of shared pages, pages that a window
-  // has passed, and the bytes set aside for the request from then on.
+  // Bytes of pages that the next drop of tokens needs, in addition to the pages of the rows before it: copies of shared pages, pages that a
+  // window has passed (the tokens behind them move), and the bytes that are set aside for the request from then on.
   std::uint64_t drop_bytes = 0;
   std::uint64_t copy_bytes = 0;        // bytes of the copies that the next row makes of shared pages that are not full
   // True: the request never gives its pages up, because they could not be computed again (tokens have been dropped, for example). The
@@ -52,8 +52,8 @@ struct PlannedRequest {
   std::uint32_t drafts = 0;
   std::uint32_t branches = 0;          // chains that may branch off the first chain of drafts; each takes a page of each group of layers
   double draft_chance = 0.0, draft_seconds = 0.0;
-  // Beam searches: sequences that the request follows at once, with a row each while it decodes; `drawn` counts the tokens of one
-  // sequence. next_bytes: bytes of pages that the next step takes for all sequences together.
+  // Beam searches: number of sequences that the request follows at once. While the request decodes, each has a row in a step; `drawn`
+  // counts the tokens of one sequence. next_bytes: bytes of pages that the next step takes for all sequences together.
   std::uint32_t beams = 1;
   std::uint64_t next_bytes = 0;
   bool suspended = false;              // waiting requests: the `computed` tokens lie in the kv_file, and come back whole
@@ -73,8 +73,9 @@ class Policy {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   // Returns the request's rank. Requests of a lower rank are served first; requests of equal rank, in order of submission.
   [[nodiscard]] virtual double rank(const PlannedRequest& request, double now) const noexcept = 0;
-  // Returns how much is lost if the request gives its pages up. When a request needs pages and none are free, the running request behind it
-  // with the lowest loss gives its pages up. Default: computed tokens that are lost for each byte that becomes free.
+  // Returns how much is lost if the request gives its pages up. When a request needs pages and none are free, the one with the lowest loss
+  // among the running requests that come after it in rank gives its pages up. Default: computed tokens that are lost for each byte that
+  // becomes free.
   [[nodiscard]] virtual double loss(const PlannedRequest& request, double now) const noexcept;
 };
 using PolicyPtr = std::shared_ptr<const Policy>;

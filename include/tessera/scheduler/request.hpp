@@ -57,10 +57,10 @@ struct Request {
   // Receives the pieces instead of the handle, on the thread that drives the scheduler. It must not call the scheduler. If it throws,
   // the request ends with callback_failed.
   std::function<void(const RequestPiece&)> on_piece = {};
-  // For readers without a thread that waits in next(): called when the handle has something to read (a piece, or its end), and not
-  // again until try_next() has returned nothing. Called outside of locks on the thread that drives the scheduler. It must not call
-  // the scheduler or the handle, only wake the reader. If it throws, step() returns the error. It may be called once more after the
-  // handle is gone.
+  // For readers without a thread that waits in next(), such as an event loop. Called when the handle has something to read (a piece, or the
+  // end of the answer), and not again until try_next() has returned nothing. Called outside of locks on the thread that drives the
+  // scheduler. It must not call the scheduler or the handle, only wake the reader. If it throws, step() returns the error. It may be called
+  // once more after the handle is destroyed.
   std::function<void()> on_ready = {};
   // true: on_ready is also called after a step that has computed some of the prompt (RequestFigures::computed_tokens). Here too it is not
   // called again until try_next() has returned nothing.
@@ -108,8 +108,8 @@ class RequestHandle {
   //   ended    all pieces have been given. status() says whether the request failed.
   //   paused   no piece comes before resume(), and the call does not wait for resume().
   //   else     `timeout` has passed; or there is no Driver, and the scheduler cannot go on until another request is read or resumed.
-  // Without a timeout, and with a Driver, the call waits as long as other requests or sessions of the host keep the pages or the
-  // place that this request needs.
+  // Without a timeout, and with a Driver, the call may wait without end: as long as other requests or sessions of the host keep the pages
+  // that this request needs, or its place among the running requests (StepLimits::max_running).
   [[nodiscard]] std::optional<RequestPiece> next(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
   // Returns a piece that is ready, or nullopt. Does not drive the scheduler and does not wait.
   [[nodiscard]] std::optional<RequestPiece> try_next() noexcept;

@@ -1,9 +1,11 @@
 // Runs many requests on one engine. A Scheduler is a deterministic object without threads: the submitted requests, the clock and the
 // policy decide what a step computes. A request's tokens are the ones that its session would give alone. They depend neither on other
 // requests, nor on the policy, nor on the chunks in which the prompt is computed, nor on preemption (a preempted request gives its KV pages
-// up and gets them back later). A request that has dropped tokens (by a budget of tokens, or as a stream) could not be computed again with
-// the same bits. So without a kv_file it is not preempted after its first drop: before that drop, the pages that it needs until its end are
-// set aside; if they are not free, the request gives its pages up before the drop.
+// up and gets them back later).
+//
+// A request that has dropped tokens (by a budget of tokens, or as a stream) could not be computed again with the same bits. So without a
+// kv_file it is not preempted after its first drop. Before that drop, the pages that it needs until its end are set aside; if they are not
+// free, the request is preempted before the drop.
 //
 //   auto scheduler = Scheduler::create(engine, {.policy = fair_by_tenant()});
 //   auto request = scheduler->submit({.prompt = tokens, .tenant = "acme"});

@@ -22,8 +22,8 @@
 
 namespace tessera {
 
-// Tokens that frame a sequence. as_model: BOS and EOS if the model's metadata asks for them. always: BOS in front, even if the model does
-// not ask, and no EOS. never: neither.
+// The tokens that encode() puts around a text. as_model: BOS and EOS if the model's metadata demands them. always: BOS in front, even if
+// the metadata does not demand it, and no EOS. never: neither.
 enum class Bos : std::int32_t { as_model = 0, always = 1, never = 2 };
 
 // The meaning of "<|im_end|>" in a text. as_text: letters, so that text from strangers cannot forge control tokens. parse: the control
@@ -33,8 +33,8 @@ enum class Special : std::int32_t { as_text = 0, parse = 1 };
 // Control (and unknown) tokens in decoded text: omit leaves them out, show writes their names.
 enum class ControlText : std::int32_t { omit = 0, show = 1 };
 
-// The place of decoded text. At a sequence's start, `llama` vocabularies drop the space that encoding put in front. A continuation of a
-// prompt keeps it.
+// The place of decoded text in its sequence. At a sequence's start, `llama` vocabularies drop the space that encoding put in front. In a
+// continuation of a prompt the text keeps the space.
 enum class TextStart : std::int32_t { sequence = 0, continuation = 1 };
 
 // Types of tokens, with the numbers of Setting::token_types.
@@ -79,7 +79,8 @@ class Tokenizer {
   // pre-tokenizer, or control and user-defined tokens of more than 2 MiB of text; out_of_memory; cancelled, by `stop`.
   [[nodiscard]] static Result<Tokenizer> from_settings(const Settings& settings, const std::stop_token& stop = {}) noexcept;
 
-  // Plans the tokenizer from the metadata, without its memory. Returns every error of from_settings() except out_of_memory.
+  // Returns the size of the tokenizer that from_settings() will make, without making it. Returns every error of from_settings() except
+  // out_of_memory.
   [[nodiscard]] static Result<TokenizerPlan> plan(const Settings& settings, const std::stop_token& stop = {}) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // bytes that the vocabulary holds; copies share them
 
@@ -88,8 +89,9 @@ class Tokenizer {
   // token. If the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens is brought into normal form
   // first, and decoding gives the normal form; bytes that are not UTF-8 stay as they are.
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
-  // out_of_memory. Time: n log n in the text's length. Memory, the result included: at most a few KB and ten bytes for each byte of the
-  // text (eleven, and for each byte of the normal form, if a text is not normal; for each token if there are more tokens than bytes).
+  // out_of_memory. Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten bytes for each byte of the
+  // text or for each token, whichever are more. A text that is not in normal form takes eleven; if its normal form is longer, count the
+  // bytes of that.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
   // Returns the text of tokens, as a Detokenizer gives it: always UTF-8, with U+FFFD for bytes that form no character. Errors:
@@ -100,8 +102,8 @@ class Tokenizer {
   // byte-level token spells, the text of a `llama` token with spaces for U+2581. Empty for control tokens and for a token that is not in
   // the vocabulary. Valid as long as any copy of the handle.
   [[nodiscard]] std::string_view piece(Token token) const noexcept;
-  // Returns whether a token says something about a text and is no part of it: BOS, "<|im_end|>", the unknown token. (A token without a
-  // piece need not be a control token: vocabularies have empty tokens.)
+  // Returns whether a token is a sign beside the text and no part of it: BOS, "<|im_end|>", the unknown token. (A token whose piece() is
+  // empty need not be a control token: vocabularies have empty tokens.)
   [[nodiscard]] bool is_control(Token token) const noexcept;
   // Return a token's text as the vocabulary spells it ("Ġthe", "▁the", "<0x0A>"), and the token of a text.
   [[nodiscard]] std::string_view text(Token token) const noexcept;

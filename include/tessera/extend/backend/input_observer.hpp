@@ -16,9 +16,9 @@ namespace tessera {
 class InputObserver {
  public:
   virtual ~InputObserver() = default;
-  // Receives one row that a tensor's matrix is about to multiply  [inputs of the matrix]. `matrix` is an expert's number in tensors of
-  // several matrices, else 0. Called once for every row of a step, by the thread that computes the step; a tensor of several parts
-  // (fused Q, K and V) is seen once. Must not call the engine.
+  // Receives `input`, a row that a matrix is about to be multiplied by  [inputs of the matrix]. tensor: the name of the matrix's tensor.
+  // matrix: the expert's index, if the tensor holds a matrix for each expert; otherwise 0. Called once for every row of a step, by the
+  // thread that computes the step. A tensor of several parts (fused Q, K and V) is reported once. Must not call the engine.
   virtual void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept = 0;
 };
 

@@ -1,5 +1,5 @@
 // Memory for large buffers: weights, KV pages, workspaces. A host may give its own Memory; small objects use the ordinary heap.
-// Memory is populated when it is taken, so that a shortage is an error at that place and not a fault later.
+// Memory is populated (backed by physical pages) when it is taken, so that a shortage is an error of that call and not a fault later.
 //
 //   struct Counting final : tessera::Memory {  // give it to an engine: EngineOptions::memory
 //     void* allocate(std::size_t bytes) noexcept override { return used += bytes, tessera::system_memory().allocate(bytes); }
@@ -29,7 +29,7 @@ class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Returns `bytes` > 0 bytes of zeroed, populated memory at a multiple of 64, or nullptr.
+  // Returns `bytes` > 0 bytes of zeroed, populated memory, whose address is a multiple of 64; nullptr if there is none.
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 

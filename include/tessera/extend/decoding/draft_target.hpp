@@ -41,7 +41,7 @@ class TargetGuesses {
   Status guess(Token token, std::span<float> logits, const std::stop_token& stop);
 
   Session::State* session_ = nullptr;
-  std::uint64_t number_ = 0;  // Session::State::guesses; 0: an error has ended them
+  std::uint64_t number_ = 0;  // this series' number. If it is not Session::State::guesses, the series has ended; 0: by an error
   std::uint32_t layers_ = 0;  // layers that guess; 0: the draft heads
   std::size_t most_ = 0, done_ = 0;  // guesses at most, and so far
   std::span<float> hidden_;   // the hidden state that the heads read next

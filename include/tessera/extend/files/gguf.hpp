@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-// Settings have GGUF's types of values.
+// The value types of settings are the ones of GGUF.
 using GgufType = ValueType;
 using GgufArray = ValueList;
 
@@ -56,11 +56,12 @@ class GgufFile {
   [[nodiscard]] const GgufEntry* find(std::string_view key) const noexcept;         // nullptr if absent
   [[nodiscard]] const GgufTensor* find_tensor(std::string_view name) const noexcept;
 
-  // Returns the keys by our names (src/files/gguf/gguf_settings.cpp lists both). Valid as long as any copy of the handle.
+  // Returns the file's keys under this library's names (Setting); src/files/gguf/gguf_settings.cpp lists both names. Valid as long as any
+  // copy of the handle.
   [[nodiscard]] const Settings& settings() const noexcept;
 
-  // Return the value of a key. Integers of every width and sign convert if the value fits. f32, f64 and integers convert to number().
-  // Errors: not_found, the key is absent; corrupt_file, another type or a value that does not fit; they name the key.
+  // Return the value of a key. unsigned_integer() reads integers of every width and sign whose value fits; number() reads f32, f64 and
+  // integers. Errors, which name the key: not_found, the key is absent; corrupt_file, another type, or a value that does not fit.
   [[nodiscard]] Result<std::uint64_t> unsigned_integer(std::string_view key) const noexcept;
   [[nodiscard]] Result<double> number(std::string_view key) const noexcept;
   [[nodiscard]] Result<bool> boolean(std::string_view key) const noexcept;

@@ -48,8 +48,8 @@ class GgufWriter {
   // Describes a tensor. dims: 1 to 4, innermost first; the innermost must be whole blocks of `dtype`.
   Status add_tensor(std::string_view name, DType dtype, std::span<const std::uint64_t> dims) noexcept;
 
-  // Writes keys, descriptions and data. Calls `data(name, write)` once for each tensor, in order; it must pass exactly the tensor's bytes
-  // to `write`, in any number of pieces.
+  // Writes keys, descriptions and data. Calls `data(name, write)` once for each tensor, in order. `data` must pass exactly the tensor's
+  // bytes to `write`, in any number of pieces.
   using TensorData = std::function<Status(std::string_view name, const ByteSink& write)>;
   Status write(const ByteSink& sink, const TensorData& data) const noexcept;
   // Writes a file: a temporary file beside `path`, which replaces `path` when everything is written.

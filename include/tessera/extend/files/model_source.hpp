@@ -17,22 +17,23 @@
 
 namespace tessera {
 
-// A tensor's name, type, shape and place.
+// A tensor's name, type, shape and place in the file.
 struct TensorInfo {
   std::string_view name;
-  DType dtype;                        // may be a number that is no weight format: then the tensor cannot be loaded
+  DType dtype;                        // as the file has it; if it is no weight format of the library, the tensor cannot be loaded
   std::uint32_t n_dims;
   std::array<std::uint64_t, 4> dims;  // innermost first; unused ones are 1
   std::uint64_t offset;               // offset of the data in the file
-  std::uint64_t bytes;                // bytes of the data; for a type that is no weight format: bytes up to the next tensor
-  std::uint32_t part = 0;             // number of the file, for a model of several
+  std::uint64_t bytes;                // bytes of the data; if `dtype` is no weight format: bytes up to the next tensor
+  std::uint32_t part = 0;             // index of the file that has the tensor, if a model consists of several files
 };
 
 // The convention by which a source names its tensors. src/model/load/roles.hpp has the name of each role in each convention.
 enum class TensorNames : std::uint8_t { gguf = 0 };  // "blk.0.attn_q.weight"
 
-// Engine::load() checks shapes and types of tensors against the settings, and copies what it needs: the source may go afterwards.
-// Rules for a source: `bytes` is the size of `dims` values of `dtype`, and answers do not change while the source is used.
+// Engine::load() checks shapes and types of tensors against the settings, and copies what it needs: the source may be destroyed afterwards.
+// Rules for your own source: TensorInfo::bytes is the size of `dims` values of `dtype`, and no function ever returns something else than
+// before.
 // Threads: every function may be called from several at once.
 //
 //   auto source = open_model("model.gguf");
@@ -43,7 +44,7 @@ class ModelSource {
   virtual ~ModelSource() = default;
 
   [[nodiscard]] virtual const Settings& settings() const noexcept = 0;
-  // Returns all tensors, in any order. They and the names in them live as long as the source.
+  // Returns all tensors, in any order. The list and the names in it live as long as the source.
   [[nodiscard]] virtual std::span<const TensorInfo> tensors() const noexcept = 0;
   // Returns the element of tensors() of that name, or nullptr.
   [[nodiscard]] virtual const TensorInfo* find_tensor(std::string_view name) const noexcept = 0;

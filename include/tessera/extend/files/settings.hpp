@@ -1,6 +1,8 @@
-// A model's settings: its numbers, its tokenizer's rules, its chat template and how its authors would draw from it, by names of our own.
-// Each kind of file (GGUF, or one that a host brings) implements Settings, so that nothing above knows the kind.
-// Threads: every function may be called from several at once.
+// The settings of a model: facts that its file states, such as numbers of layers and heads, the tokenizer's rules, the chat template, and
+// the sampling parameters that the model's authors advise. In each kind of file the same fact has another key. This library gives every
+// fact one name (Setting). Each kind of file (GGUF, or one that a host brings) implements the class Settings, which finds a fact by that
+// name, so that all other code is the same for all kinds of files.
+// Threads: every function of Settings may be called from several at once.
 #pragma once
 
 #include <cstddef>
@@ -16,83 +18,84 @@
 
 namespace tessera {
 
-// A setting that may be a list has one element a layer. The numbers of settings may change between versions: store names (to_string()).
+// The names of all settings. A setting that "may be a list" is one value for all layers, or a list with an element for each layer. The
+// values of this enum may change between versions of the library: to store a setting, store its name (to_string()).
 enum class Setting : std::uint16_t {
   architecture,                // the name of the model's architecture (known_architectures.hpp)
   name,                        // the model's name
   pooling,                     // 1: a text's embedding is the mean of its rows; 3: its last row
   vocab_size,                  // rows of the embedding table
-  context,                     // positions that the model knows
-  d_model,                     // values of the residual stream
-  n_layers,                    // number of layers, those that guess further tokens included
-  n_further_layers,            // number of layers behind the last that guess further tokens
+  context,                     // the longest sequence that the model was made for, in tokens
+  d_model,                     // width of the residual stream
+  n_layers,                    // number of layers, those of draft heads included
+  n_further_layers,            // number of layers of draft heads (MTP): they come last, and guess further tokens
   rms_norm_eps,                // epsilon, in architectures with RMS norms
   layer_norm_eps,              // epsilon, in architectures with layer norms
-  embedding_scale,             // factor of embeddings
-  residual_scale,              // factor of each branch's output
-  logit_scale,                 // factor or divisor of logits, as the architecture has it
-  logit_softcap,               // bound of logits
-  per_layer_dim,               // values of each layer's own embedding of a token
-  causal,                      // true: a row sees no later row; nothing else is implemented
-  n_heads,                     // query heads; a list: a number a layer
-  n_kv_heads,                  // heads of keys and values; a list: a number a layer
-  key_dim,                     // values of a head's key
-  value_dim,                   // values of a head's value
-  windowed_key_dim,            // key_dim of layers with a sliding window, where it differs
-  windowed_value_dim,          // value_dim of layers with a window, where it differs
+  embedding_scale,             // factor of the tokens' embeddings
+  residual_scale,              // factor of the outputs that attention and the FFN add to the residual stream
+  logit_scale,                 // factor or divisor of logits: the architecture decides which
+  logit_softcap,               // c: logits x become c * tanh(x / c)
+  per_layer_dim,               // width of the additional embedding that each layer has of each token
+  causal,                      // true: a row sees no later row; false is not implemented
+  n_heads,                     // number of query heads; may be a list
+  n_kv_heads,                  // number of KV heads; may be a list
+  key_dim,                     // width of one head's key
+  value_dim,                   // width of one head's value
+  windowed_key_dim,            // key_dim of layers with a sliding window, if it differs
+  windowed_value_dim,          // value_dim of layers with a sliding window, if it differs
   score_scale,                 // factor of attention scores
-  score_softcap,               // bound of attention scores
-  window,                      // positions that a row sees; a list: a number a layer
-  window_pattern,              // N: every Nth layer has no window; a list of booleans: the layers with one
-  global_tokens,               // first positions that every row sees beside its window; may be a list
-  temperature_scale,           // growth of queries with their position
-  temperature_length,          // positions after which queries grow
-  shared_kv_layers,            // last layers that read an earlier layer's keys and values
-  max_alibi_bias,              // not implemented: 0
-  clamp_kqv,                   // not implemented: 0
+  score_softcap,               // c: attention scores x become c * tanh(x / c)
+  window,                      // sliding window: positions that a row sees, its own included; may be a list
+  window_pattern,              // N: every Nth layer has no window; a list of booleans: true for layers with a window
+  global_tokens,               // number of first positions that every row sees beside its window; may be a list
+  temperature_scale,           // r: queries are multiplied by 1 + r * ln(1 + floor(position / temperature_length))
+  temperature_length,          // see temperature_scale
+  shared_kv_layers,            // number of last layers that read an earlier layer's keys and values
+  max_alibi_bias,              // only 0 (no ALiBi) is implemented
+  clamp_kqv,                   // only 0 (no clamping) is implemented
   full_attention_interval,     // N: every Nth layer attends, the others are recurrent
   recurrent_layers,            // a list of booleans: the recurrent layers
-  latent_key_dim,              // values of a head's key, in latent attention
-  latent_value_dim,            // values of a head's value, in latent attention
-  latent_rank,                 // values of a token's latent
-  query_rank,                  // values of a query's latent; 0: it has none
+  latent_key_dim,              // width of one head's key, in latent attention
+  latent_value_dim,            // width of one head's value, in latent attention
+  latent_rank,                 // width of a token's latent
+  query_rank,                  // width of a query's latent; 0: queries have none
   rope_dim,                    // elements of a head that rotate
-  windowed_rope_dim,           // rope_dim of layers with a window, where it differs
+  windowed_rope_dim,           // rope_dim of layers with a sliding window, if it differs
   rope_theta,                  // the base of the frequencies
-  windowed_rope_theta,         // rope_theta of layers with a window, where it differs
-  rope_scale_linear,           // divisor of positions, as old converters wrote it
+  windowed_rope_theta,         // rope_theta of layers with a sliding window, if it differs
+  rope_scale_linear,           // rope_scaling_factor under the name that old converters wrote
   rope_scaling,                // none, linear, yarn or longrope
   rope_scaling_factor,         // divisor of positions
   rope_is_finetuned,           // true: heads rotate, in architectures where files say so
-  original_context,            // positions of the first training
+  original_context,            // context of the training before the context was extended (with YaRN or LongRoPE)
   rope_magnitude,              // factor of rotated elements
   yarn_magnitude,              // factor of rotated elements, with YaRN
-  yarn_beta_fast,              // rotations within the original context from which on a pair keeps its frequency
-  yarn_beta_slow,              // rotations within the original context up to which a pair is slowed in full
-  yarn_share,                  // only 1 is implemented
+  yarn_beta_fast,              // a pair that turns more often than this within original_context keeps its frequency
+  yarn_beta_slow,              // the frequency of a pair that turns less often than this is divided by rope_scaling_factor
+  yarn_share,                  // YaRN's extrapolation factor; only 1 is implemented
   yarn_log_multiplier,         // YaRN's magnitude is divided by 0.1 * this * ln(factor) + 1
-  ffn_dim,                     // values inside the feed-forward part; a list: a number a layer
-  n_experts,                   // experts of a layer
-  n_used_experts,              // experts that a row takes; may be a list
-  n_dense_layers,              // first layers without experts
-  expert_dim,                  // values inside an expert; may be a list
-  expert_width,                // width of the experts' inputs and outputs, where it is not d_model
-  n_shared_experts,            // experts that every row takes
-  shared_expert_dim,           // values inside all shared experts together
+  ffn_dim,                     // inner width of the FFN; may be a list
+  n_experts,                   // number of experts of a layer
+  n_used_experts,              // number of experts that a row is sent to; may be a list
+  n_dense_layers,              // number of first layers, which have no experts
+  expert_dim,                  // inner width of an expert; may be a list
+  expert_width,                // width of the experts' inputs and outputs, if it is not d_model
+  n_shared_experts,            // number of experts that every row is sent to
+  shared_expert_dim,           // inner width of all shared experts together
   expert_routing,              // 1 softmax, 2 sigmoid, 3 softmax of the chosen
   renormalise_experts,         // true: the chosen experts' weights are made to sum to 1
   expert_scale,                // factor of the chosen experts' sum
-  n_expert_groups,             // groups that experts are chosen from
-  n_used_expert_groups,        // groups that a row takes
+  n_expert_groups,             // number of groups into which the experts are divided
+  n_used_expert_groups,        // number of groups from which a row's experts are chosen
   moe_every_n_layers,          // only 1 is implemented
   interleave_moe_layer_step,   // only 1 is implemented
   conv_width,                  // rows that the convolution of a recurrent mixer sees
   short_conv_width,            // rows that a short convolution sees
-  state_keys,                  // keys of a head's state
-  state_heads,                 // heads of the state
-  state_groups,                // groups of heads that share keys
-  state_columns,               // values of all heads of the state together
-  tokenizer_model,             // llama, gpt2, t5 or gemma4; none or no_vocab: there is none
+  state_keys,                  // recurrent layers: rows of a head's state matrix (its key dimension)
+  state_heads,                 // recurrent layers: number of heads of the state
+  state_groups,                // recurrent layers: number of groups of heads; the heads of a group share keys
+  state_columns,               // recurrent layers: columns (value dimensions) of all heads' state matrices together
+  tokenizer_model,             // llama, gpt2, t5 or gemma4; none or no_vocab: the file has no tokenizer
   pre_tokenizer,               // name of the rule that cuts a text into words
   tokens,                      // a list of the tokens' texts
   token_types,                 // a list of TokenType
@@ -100,15 +103,15 @@ enum class Setting : std::uint16_t {
   merges,                      // a list of "left right", by rank
   suppressed_tokens,           // a list of ids that are never drawn
   charsmap,                    // a list of bytes: a normaliser as SentencePiece writes it
-  bos_token,                   // token id, as the next settings
+  bos_token,                   // a token id, like the settings up to fill_middle_token
   eos_token,
   unknown_token,
   padding_token,
   end_of_turn_token,
   end_of_message_token,
-  fill_before_token,           // token in front of the text before a gap
-  fill_behind_token,           // token in front of the text behind the gap
-  fill_middle_token,           // token in front of the text that fills the gap
+  fill_before_token,           // fill-in-the-middle: token in front of the text before the gap
+  fill_behind_token,           // fill-in-the-middle: token in front of the text behind the gap
+  fill_middle_token,           // fill-in-the-middle: token in front of the text that fills the gap
   add_bos,                     // true: encoding puts BOS in front
   add_eos,                     // true: encoding puts EOS behind
   add_space_prefix,            // true: encoding puts a space in front
@@ -122,19 +125,19 @@ enum class Setting : std::uint16_t {
 };
 inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::count);
 
-// Return a setting's name as it is written above, and the setting of a name; nullopt if no setting has the name.
+// Return the name of a setting as it is written above, and the setting that has a name; nullopt if no setting has this name.
 [[nodiscard]] std::string_view to_string(Setting setting) noexcept;
 [[nodiscard]] std::optional<Setting> setting_named(std::string_view name) noexcept;
 
-// Type of a list's elements. The numbers are GGUF's.
+// The types of a file's values, and of a list's elements. The numbers are GGUF's.
 enum class ValueType : std::uint32_t {
   u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12
 };
 
 [[nodiscard]] std::string_view to_string(ValueType type) noexcept;
 
-// A list's elements, of one type, viewed in the source's memory: a vocabulary is not copied. Strings have no index; iterate over
-// strings().
+// A list of values of one type. It is a view of the source's memory, so that a vocabulary is not copied. Strings cannot be read by index;
+// iterate over strings().
 //
 //   auto tokens = settings.list(Setting::tokens);
 //   for (const std::string_view text : tokens->strings()) std::printf("%.*s\n", int(text.size()), text.data());
@@ -152,11 +155,13 @@ class ValueList {
   [[nodiscard]] ValueType type() const noexcept { return type_; }  // type of an element
   [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }  // empty for a list of std::string
-  // Returns whether bytes() hold size() elements, strings to the last byte. The functions below need it; Settings::list() checks it.
+  // Returns whether bytes() hold all size() elements, and strings no further byte. This is a precondition of the functions below. Lists of
+  // Settings::list() have been checked.
   [[nodiscard]] bool is_whole() const noexcept;
-  [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // sum over all strings
+  [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // bytes of all strings together
 
-  // Return element i, converted. Preconditions: is_whole(), and a numeric or boolean type (is_integer(), is_number()). 0 where i >= size().
+  // integer() and number() return element i, converted; 0 if i >= size(). Preconditions: is_whole(); is_integer() for integer(),
+  // is_number() for number().
   [[nodiscard]] bool is_integer() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] std::int64_t integer(std::uint64_t i) const noexcept;
@@ -194,14 +199,14 @@ class ValueList {
 
 using SettingValue = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view, ValueList>;
 
-// A key of the file, as the file writes it, and its value.
+// A key under the name that the file gives it, and its value.
 struct FileKey {
   std::string_view name;  // "general.file_type"
   SettingValue value;
 };
 
-// The settings of one model. A source implements find(). The other virtual functions let errors use the file's own words, so that users
-// find in the file what an error names.
+// The settings of one model. A class for another kind of file must implement find() alone. The other virtual functions give names for error
+// messages, in the words of the file, so that users find in the file what an error names.
 //
 //   auto layers = settings.unsigned_integer(Setting::n_layers);
 //   auto scale = settings.number_or(Setting::logit_scale, 1.0);
@@ -217,7 +222,8 @@ class Settings {
   [[nodiscard]] virtual std::string called(Setting setting) const;
   // Returns the place of a setting in the file, for errors: "key llama.context_length (offset 24)".
   [[nodiscard]] virtual std::string place(Setting setting) const;
-  // Returns the kind of a setting's value in the file, for errors: "of type u32". Default: the kind of the value here, "an integer".
+  // Returns the type of a setting's value as the file has it, for errors: "of type u32". Default: the type of the SettingValue, "an
+  // integer".
   [[nodiscard]] virtual std::string kind(Setting setting) const;
   // Returns the file's name, for errors: "model.gguf". Default: empty.
   [[nodiscard]] virtual std::string origin() const;
@@ -227,8 +233,8 @@ class Settings {
   // for other names.
   [[nodiscard]] virtual std::optional<std::string_view> chat_template(std::string_view name) const noexcept;
 
-  // Returns the file's key number `index`, in the file's order, whether a Setting names it or not. nullopt from the number of keys on.
-  // Default: nullopt.
+  // Returns the file's key with this index, in the file's order, also if no Setting stands for the key. nullopt: the file has no further
+  // key. Default: nullopt.
   [[nodiscard]] virtual std::optional<FileKey> file_key(std::size_t index) const noexcept;
   // Returns the value of the file's key `name` ("general.file_type"), or nullopt. Default: walks file_key().
   [[nodiscard]] virtual std::optional<SettingValue> find_key(std::string_view name) const noexcept;
@@ -236,8 +242,8 @@ class Settings {
   [[nodiscard]] bool has(Setting setting) const noexcept { return find(setting).has_value(); }
   [[nodiscard]] bool has_list(Setting setting) const noexcept;
 
-  // Return a setting's value. Errors: not_found if it is absent; corrupt_file if it has another type, or an integer is negative. Integers
-  // convert to number().
+  // Return a setting's value. number() accepts integers too. Errors: not_found, the setting is absent; corrupt_file, it has another type,
+  // or is negative (unsigned_integer()).
   [[nodiscard]] Result<std::uint64_t> unsigned_integer(Setting setting) const noexcept;
   [[nodiscard]] Result<double> number(Setting setting) const noexcept;
   [[nodiscard]] Result<bool> boolean(Setting setting) const noexcept;

@@ -12,7 +12,7 @@
 
 namespace tessera::formats {
 
-// The size of a format's block: its values, and its bytes.
+// The size of a format's block: the number of weights that it holds, and its bytes.
 struct Block {
   std::size_t values, bytes;
 };
@@ -23,7 +23,7 @@ struct Block {
 // Returns a format's block; nullopt if `type` is not a weight format.
 [[nodiscard]] std::optional<Block> block_of(DType type) noexcept;
 
-// The facts about a format that programs which write files need.
+// Facts about a format, for programs that write model files.
 struct Writing {
   std::uint32_t file_type;  // general.file_type of a file whose matrices have the format: llama.cpp's number
   DType fallback;           // format for matrices whose rows are not whole blocks; formats of plain numbers name themselves

@@ -44,7 +44,7 @@ enum class Values : std::uint8_t {
 // Returns the bytes of a block: one head's keys or values of a page's tokens, with scales. 0 if a cache cannot hold the type.
 [[nodiscard]] std::uint64_t kv_block_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim, std::uint64_t page_tokens) noexcept;
 
-// The numbers of a layer that decide the bytes of a token.
+// The numbers of a layer from which the bytes of a token follow.
 struct KvLayerShape {
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;    // numbers of one head's key
@@ -64,7 +64,7 @@ struct KvLayerShape {
   bool operator==(const KvLayerShape&) const noexcept = default;
 };
 
-// The demands of a model's layer on the cache.
+// The needs of a model's layer, from which make_kv_layout() makes a layout.
 struct KvLayerNeeds {
   static constexpr std::uint32_t kOwn = ~std::uint32_t{0};
 
@@ -79,7 +79,7 @@ struct KvLayerLayout {
   KvLayerShape shape;
   DType dtype = DType::f32;                  // type of the layer's keys and values
   std::uint64_t k_offset = 0, v_offset = 0;  // offsets of head 0
-  std::uint64_t k_stride = 0, v_stride = 0;  // from head to head
+  std::uint64_t k_stride = 0, v_stride = 0;  // bytes from one head's block to the next head's
   std::uint64_t state_offset = 0;            // offset of a recurrent layer's state
 
   bool operator==(const KvLayerLayout&) const noexcept = default;
@@ -102,8 +102,8 @@ struct KvGroup {
 };
 
 struct KvPlace {
-  std::uint16_t group = 0;
-  std::uint16_t layer = 0;  // in the group
+  std::uint16_t group = 0;  // index into KvLayout::groups
+  std::uint16_t layer = 0;  // index into KvGroup::layers
 
   bool operator==(const KvPlace&) const noexcept = default;
 };
@@ -112,7 +112,7 @@ struct KvLayout {
   DType dtype = DType::f32;  // type of layers without a type of their own; layer() has each layer's type
   std::uint32_t page_tokens = 0;
   std::vector<KvGroup> groups;
-  std::vector<KvPlace> layers;  // the places of the model's layers
+  std::vector<KvPlace> layers;  // [layer of the model]: the place of its keys and values
   std::uint32_t state_pages = 0;  // pages between two states that other sequences may find
 
   [[nodiscard]] const KvLayerLayout& layer(std::size_t layer) const noexcept {

@@ -33,8 +33,8 @@ enum class FreedPages : std::int32_t {
   fill_nan = 1,  // NaN in every type, for tests: reading a free page spoils the logits, so the mistake is seen
 };
 
-// Returns the hash of `bytes` that follow the bytes whose hash is `parent`. Pages with equal hashes are always compared by their inputs
-// too, so a weak hash costs time only.
+// A function that returns the hash of a sequence of bytes, from `parent`, the hash of its beginning, and `bytes`, the bytes that follow the
+// beginning. Pages with equal hashes are always compared by their inputs too, so a weak hash costs time only.
 using PrefixHash = Hash128 (*)(const Hash128& parent, std::span<const std::byte> bytes) noexcept;
 
 struct KvPoolOptions {
@@ -42,7 +42,7 @@ struct KvPoolOptions {
   std::shared_ptr<Memory> memory_owner = {};  // an owner of `memory`, kept alive as long as the pools
   std::uint64_t budget = 0;                // bytes of pages at most; 0: no limit but that of Memory
   std::uint64_t keep = 0;                  // bytes of pages kept although no sequence uses them; cut to the budget
-  std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what a group of one full sequence needs
+  std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most; an engine sets the pages that one full sequence has in a group
   FreedPages freed = FreedPages::leave;
   // A file for pages that are not in memory: pages of suspended caches, and of the prefix index when memory is short. The file
   // must not exist; it is made with its whole size and then has no name. Empty: no file.

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-// One layer of one sequence. A loop over many tokens of a layer asks KvView::layer() once.
+// The addresses of one layer of one sequence. A loop over many tokens of a layer should call KvView::layer() once, in front of the loop.
 struct KvLayerView {
   const KvLayerLayout* layout = nullptr;
   std::byte* const* pages = nullptr;  // pages of the layer's group: see KvView
@@ -32,14 +32,15 @@ struct KvLayerView {
   }
 };
 
-// The places to which a step's rows write states of recurrent layers. Rows write here and not over the sequence's own states, so
-// that a step that fails leaves the sequence as it was. KvCache::commit() takes over what has been written.
+// The addresses to which a step's rows write states of recurrent layers. Rows write there and not over the sequence's own states, so
+// that a step that fails leaves the sequence as it was. KvCache::commit() makes the written states the sequence's own.
 struct KvStateTargets {
   std::uint64_t length = 0;      // tokens of the sequence before the step
   std::uint64_t first_page = 0;  // the page of the step's first row
   std::uint64_t exact_from = ~std::uint64_t{0};  // rows from this position on are drafts: the state behind each is kept
-  std::vector<std::byte*> pages;   // [page - first_page]: behind the page's last row that is no draft; nullptr: not kept
-  std::vector<std::byte*> drafts;  // [position - exact_from]
+  // [page - first_page]: address of the state behind the page's last row that is no draft; nullptr: this state is not kept
+  std::vector<std::byte*> pages;
+  std::vector<std::byte*> drafts;  // [position - exact_from]: address of the state behind the draft at this position
 };
 
 // One sequence's pages, for code that can address their memory (KvCache::memory()). Valid until the KvCache is next changed.

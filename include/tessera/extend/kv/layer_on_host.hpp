@@ -20,8 +20,8 @@ class LayerOnHost {
   LayerOnHost() noexcept = default;  // an empty handle (docs/headers.md)
   LayerOnHost(LayerOnHost&& other) noexcept { *this = std::move(other); }
   LayerOnHost& operator=(LayerOnHost&& other) noexcept;
-  // Reads positions [first, last), which the layer's group must hold. Valid until the cache is next changed. `host` is where a copy
-  // is made. Errors: out_of_memory, device_error.
+  // Reads positions [first, last), which the layer's group must hold. Valid until the cache is next changed. If a copy is needed, `host`
+  // gives its memory. Errors: out_of_memory, device_error.
   [[nodiscard]] static Result<LayerOnHost> read(const KvCache& cache, std::size_t layer, std::uint64_t first,
                                                 std::uint64_t last, Memory& host = system_memory()) noexcept;
   // Makes the object without reading, for a caller that writes all positions [first, last): a copy begins as zeros.

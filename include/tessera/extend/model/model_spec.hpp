@@ -1,5 +1,5 @@
-// A ModelSpec describes a model apart from its weights: the numbers that a forward pass reads. They come from the file's settings and
-// from the architecture's table.
+// A ModelSpec describes a model without its weights: all numbers and kinds of operations that a forward pass needs. They come from the
+// file's settings and from the library's description of the architecture.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class Mixer : std::int32_t {
   short_convolution = 3,  // LFM2's (Liquid AI 2025): a gated convolution of a few tokens
   mamba2 = 4,             // a selective state space (Dao and Gu 2024)
 };
-// The factor of attention's output before its last product.
+// A gate that multiplies attention's output before the output projection. sigmoid: the sigmoid of a linear projection of the layer's input.
 enum class OutputGate : std::int32_t { none = 0, sigmoid = 1 };
 // yes: the weights of a token's experts are divided by their sum.
 enum class Renormalise : std::int32_t { no = 0, yes = 1 };
@@ -47,8 +47,8 @@ enum class DraftHeadKind : std::int32_t { none = 0, mtp = 1 };
 // load: the file's MTP heads, which guess further tokens, are loaded with the model.
 enum class MtpHeads : std::int32_t { leave_out = 0, load = 1 };
 
-// The factors that divide the frequencies of a LongRoPE model (Ding et al. 2024): for contexts within the first training's, or for
-// longer ones.
+// LongRoPE (Ding et al. 2024): the model has two lists of factors that divide the frequencies, one for contexts up to the one of the
+// original training, one for longer contexts. This says which list is used.
 enum class LongRope : std::int32_t { none = 0, short_context = 1, long_context = 2 };
 
 // The elements over which one norm of queries or keys runs.
@@ -57,14 +57,15 @@ enum class HeadNorms : std::int32_t {
   together = 1,  // all heads of a token
 };
 enum class HeadNormPlace : std::int32_t { before_rope = 0, behind_rope = 1 };
-// Sink logits, which belong to no key and join the sum of each softmax over keys: weight that goes nowhere.
+// Sink logits: one learned logit for each head. It takes part in each softmax over keys but has no value, so that a head need not attend to
+// any key.
 enum class Sinks : std::int32_t { none = 0, one_a_head = 1 };
 // The norm of each head's values. It has no weight.
 enum class ValueNorm : std::int32_t { none = 0, unweighted = 1 };
-// As LayerSpec::keys_of: the layer has keys and values of its own.
+// The value of LayerSpec::keys_of for a layer that has keys and values of its own.
 inline constexpr std::uint32_t kOwnKeys = ~std::uint32_t{0};
 
-// Rotary positions (Su et al. 2021) of one kind. A layer uses one kind or none.
+// The numbers of a rotation by position (RoPE; Su et al. 2021). A model may have several, and each layer uses one of them or none.
 struct RopeSpec {
   RopePairs pairs = RopePairs::interleaved;
   std::uint32_t dim = 0;       // elements of a head that rotate, from its first one on
@@ -73,7 +74,7 @@ struct RopeSpec {
   // YaRN (Peng et al. 2023): pairs up to `first_slowed` keep their frequency, pairs from `all_slowed` on have it divided by
   // linear_factor, and between them the change is linear. Default: all pairs are divided.
   double first_slowed = -1.0, all_slowed = 0.0;
-  LongRope factors = LongRope::none;
+  LongRope factors = LongRope::none;  // the list of factors by which frequencies are divided too
   float magnitude = 1.0f;  // factor of rotated elements
 };
 
@@ -98,12 +99,13 @@ struct LayerSpec {
   std::uint32_t keys_of = kOwnKeys;  // an earlier layer, whose keys and values this one reads instead of its own
   OutputGate output_gate = OutputGate::none;
 
-  // Latent attention alone (DeepSeek-AI 2024). The one KV head has the turned key and then the latent, which is the value too: key_dim
-  // counts both, value_dim the latent. Each head has a matrix from its plain query to the latent, and one from attention's output to
-  // the head's value.
+  // Latent attention alone (DeepSeek-AI 2024). There is one KV head. Its key is the turned key (the part that rope rotates), followed by
+  // the latent; its value is the latent. So key_dim is the width of both parts, and value_dim the width of the latent. Each query head
+  // has two matrices: one brings the plain part of its query (which is not rotated) to the latent's width; the other makes the head's
+  // value of attention's output.
   std::uint32_t plain_dim = 0;       // elements of a head's query that do not rotate; 0: attention is not latent
   std::uint32_t head_value_dim = 0;  // elements of a head's value
-  std::uint32_t query_rank = 0;      // elements between the two products that make queries; 0: one product
+  std::uint32_t query_rank = 0;      // width between the two products that make queries (low rank); 0: one product makes queries
 
   // Recurrent mixers alone; a short convolution has no heads.
   std::uint32_t conv_width = 0;  // tokens that a row's convolution sees, its own included
@@ -116,7 +118,7 @@ struct LayerSpec {
   std::uint32_t ffn_dim = 0;  // inner width of the FFN, or of one expert
 
   // Layers with experts alone.
-  std::uint32_t n_experts = 0, n_used = 0;  // experts, and experts that a token takes
+  std::uint32_t n_experts = 0, n_used = 0;  // experts, and experts that a token is sent to
   std::uint32_t n_groups = 1, n_used_groups = 1;  // groups of neighbouring experts, and groups that a token takes experts from
   GroupScore group_score = GroupScore::two_best;
   RoutingKind routing = RoutingKind::softmax;
@@ -145,7 +147,7 @@ struct ModelSpec {
   std::string name;          // general.name, may be empty
   std::uint32_t vocab_size = 0;
   std::uint32_t d_model = 0;
-  std::uint32_t context = 0;  // positions that the model knows
+  std::uint32_t context = 0;  // the longest sequence that the model was made for, in tokens
 
   NormKind norm = NormKind::rms;
   float norm_eps = 0.0f;

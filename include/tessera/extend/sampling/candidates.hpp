@@ -1,8 +1,9 @@
-// The tokens that may still be drawn, and the changes that a stage can make to them. They have one of two orders, both the same on every
-// machine: by token id (at the start; removing keeps the order), or best first. "Best" is the highest logit; of equal logits the lowest
-// token id.
+// The candidates (tokens that may still be drawn), and the changes that a stage can make to them. At first they are in the order of token
+// ids, and removing some keeps the order; sort_best() brings the best ones to the front. Both orders are the same on every machine. "Best"
+// is the highest logit; of equal logits the lowest token id.
 //
-// Candidates are held in columns, so that loops over a vocabulary are loops over plain floats. `Candidate` is a row.
+// Candidates are stored as columns (all tokens, all logits, all weights), so that loops over a vocabulary are loops over plain floats. A
+// `Candidate` is one row of them.
 #pragma once
 
 #include <cstddef>
@@ -123,13 +124,14 @@ class Candidates {
   // uniform * their sum. Preconditions: softmax() has succeeded; uniform is in [0, 1).
   [[nodiscard]] Token draw(double uniform) const noexcept;
 
-  // Returns how many rows, from the first, may differ from the rows with which the workspace came.
+  // Returns a number n: only the first n rows of the workspace may have other tokens than at the beginning. The sampler sets only these
+  // tokens again before the next draw.
   [[nodiscard]] std::size_t rows_moved() const noexcept { return rows_moved_; }
 
  private:
   struct Edge {
-    std::uint64_t threshold;  // key of the last candidate that is kept
-    bool certain;             // true: every sum that was compared with the target differs from it by more than `doubt`
+    std::uint64_t threshold;  // key() of the last candidate that is kept
+    bool certain;             // true: each sum differed from the target by more than `doubt`, so rounding cannot have moved the edge
   };
 
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept;
@@ -144,8 +146,8 @@ class Candidates {
   template <class Mass>
   Edge find_edge(double target, double doubt, const Mass& mass) noexcept;
 
-  // Finishes a removal that keep_mass() has put off. keep_mass() only gives removed rows a weight of 0: often nothing but the draw follows,
-  // and no row needs to move. Every function that looks at rows calls settle() first.
+  // Removes the rows that keep_mass() has left in place. keep_mass() only gives these rows a weight of 0, because often only the draw
+  // follows, for which no row needs to move. Every function that looks at rows calls settle() first.
   void settle() const noexcept {
     if (put_off_) remove_now();
   }

@@ -16,7 +16,7 @@ struct Recipe {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
 
-  // Returns the number that decides the draw at `position`, the same as Sampler::sample() takes (stage 0, number 0).
+  // Returns the random number that decides the draw at `position`: the one that Sampler::sample() takes (stage 0, number 0).
   [[nodiscard]] double uniform(std::uint64_t position) const noexcept {
     return philox_uniform(seed, position, 0, stream);
   }

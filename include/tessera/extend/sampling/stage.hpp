@@ -37,7 +37,7 @@ struct Context {
   std::uint64_t position = 0;      // position of the token being drawn
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;        // number that tells apart sequences with the same seed
-  std::uint32_t stage = 0;         // this stage's place in its chain, from 1; 0 is the final draw
+  std::uint32_t stage = 0;         // index of this stage in its chain, from 1; 0 stands for the final draw
   std::size_t before_answer = 0;   // tokens of the history that stand in front of the answer (Sampler::begin_answer())
 
   // Returns the tokens of the history that have been drawn: the answer as far as it goes.
@@ -60,8 +60,8 @@ class Stage {
   // Transforms the candidates. May throw: the draw then fails with callback_failed, and the sampler stays usable.
   virtual Status apply(Candidates& candidates, const Context& context) = 0;
 
-  // Takes note of the next token; for stages that remember. `probability` is the token's in the final distribution; 0 if it is not known
-  // (the token was forced, or could not have been drawn). rollback(n) undoes the last n accept() calls.
+  // Tells the stage which token the text took; for stages that remember. `probability`: the token's probability in the final distribution;
+  // 0 if it is not known (the token was forced, or could not have been drawn). rollback(n) undoes the last n accept() calls.
   virtual Status accept(Token, float /*probability*/) { return {}; }
   virtual void rollback(std::size_t) noexcept {}
   // Returns whether accept() does anything. If no stage of a chain remembers, the sampler does not look up the token's probability.
@@ -84,7 +84,7 @@ class Stage {
   // tokenizers.
   [[nodiscard]] virtual Hash128 tokenizer() const noexcept { return {}; }
 
-  // Returns apply() in numbers, if that is possible: a backend may then do it instead (Sampler::recipe()).
+  // Returns a description of apply() in numbers, with which a backend may do the same instead (Sampler::recipe()); nullopt: there is none.
   [[nodiscard]] virtual std::optional<SampleStep> step() const noexcept { return std::nullopt; }
 };
 

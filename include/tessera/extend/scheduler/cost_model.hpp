@@ -42,11 +42,11 @@ class CostModel {
   explicit CostModel(const Costs& guess);
 
   [[nodiscard]] double predict(const StepLoad& load) const noexcept;
-  // Returns the measured seconds of a step of this load; nullopt unless each of its rows draws and steps of its number of rows were
-  // measured.
+  // Returns the measured seconds of a step of this load. nullopt: not every row of the step draws a token, or no step with this number of
+  // rows has been measured.
   [[nodiscard]] std::optional<double> drawing(const StepLoad& load) const noexcept;
-  // Returns the seconds by which `after` takes longer than `before`. Uses measured times if every row draws in both steps and steps of
-  // before.rows rows were measured. In this case rows beyond the widest measured step cost nothing, so that wider steps are tried.
+  // Returns the seconds by which a step `after` takes longer than a step `before`. Uses measured times if every row draws in both steps and
+  // steps of before.rows rows were measured. Rows beyond the widest measured step then count as free, so that wider steps are tried.
   [[nodiscard]] double more(const StepLoad& before, const StepLoad& after) const noexcept;
   // Learns that a step of this load took `seconds`. Ignores times that are not positive and finite.
   void observe(const StepLoad& load, double seconds) noexcept;

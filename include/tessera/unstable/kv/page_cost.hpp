@@ -20,7 +20,7 @@ struct PageCost {
     KvGroupKind kind = KvGroupKind::keys_values;
   };
   struct Growth {
-    std::uint64_t pages = 0;  // the i-th pages of all groups with keys and values count as one page; each state counts as a page
+    std::uint64_t pages = 0;  // page i of all groups with keys and values together counts as one page; each state counts as a page
     std::uint64_t bytes = 0;
   };
 
@@ -29,7 +29,7 @@ struct PageCost {
   std::uint32_t checkpoints = kDefaultCheckpoints;  // states of recurrent layers that a sequence keeps (KvCacheOptions)
   std::uint32_t state_pages = 0;                    // pages between two states that other sequences may find; 0: they find none
 
-  // Makes the cost of a layout's groups. `offers`: other sequences may find states of recurrent layers. May throw bad_alloc.
+  // Makes the PageCost of a layout's groups. `offers`: true if other sequences may find states of recurrent layers. May throw bad_alloc.
   [[nodiscard]] static PageCost of(const KvLayout& layout, std::uint32_t checkpoints, bool offers);
 
   // Returns how many pages of a group `tokens` tokens take, if no window gives pages back.
@@ -43,7 +43,7 @@ struct PageCost {
 
   // Returns the bytes that a sequence of `tokens` tokens holds at most: pages() of all groups.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t tokens) const noexcept;
-  // Returns the bytes of a sequence whose windows give no pages back.
+  // Returns the bytes of a sequence of `tokens` tokens, if no window gives pages back.
   [[nodiscard]] std::uint64_t bytes_of_all(std::uint64_t tokens) const noexcept { return pages(tokens) * next_bytes(); }
   // Returns the part of bytes() that is in groups with a window.
   [[nodiscard]] std::uint64_t window_bytes(std::uint64_t tokens) const noexcept;

@@ -1,5 +1,6 @@
-// Plans the next step: a pure function of numbers. A scheduler calls it with its requests; a simulator can call it without a model. Example
-// with a budget of 20 ms, in which a step can compute 100 rows:
+// Plans a scheduler's next step: how many rows each request gets, and which requests are admitted or preempted. The plan is a pure function
+// of numbers: a scheduler calls it with its requests, and a simulator can call it without a model. Example with a budget of 20 ms, in which
+// a step can compute 100 rows:
 //
 //   running    a, b and c decode (1 row each); d has computed 300 of its prompt's 900 tokens
 //   waiting    e (a prompt of 40 tokens), f (a prompt of 5,000 tokens)
