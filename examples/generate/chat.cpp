@@ -129,7 +129,7 @@ std::optional<tessera::Matcher> Chat::matcher() {
   return value(std::move(matcher));
 }
 
-// Warns once of parts of the tools' schemas that are not held.
+// Prints each warning about a part of a tool's schema that the grammar cannot enforce, once.
 void Chat::warn_of_tools() {
   for (const std::string& warning : conversation_.tool_warnings()) {
     if (std::ranges::find(told_warnings_, warning) != told_warnings_.end()) continue;

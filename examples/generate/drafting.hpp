@@ -14,8 +14,8 @@ struct Options;
 enum class DraftBy { nothing, forced, ngram, suffix, early_exit, lookahead, mtp, model };
 
 struct DraftingOptions {
-  DraftBy by = DraftBy::nothing;      // the drafter beside the drafts of text that a grammar forces
-  bool none = false;                  // no drafts at all
+  DraftBy by = DraftBy::nothing;      // the drafter in addition to forced drafts (text that a grammar forces)
+  bool none = false;                  // true: no drafts at all, not even forced ones
   std::uint32_t layers = 0;           // early_exit: layers that draft
   std::optional<std::string> model;   // file of the draft model
   std::optional<std::uint32_t> most;  // the most drafts of a step

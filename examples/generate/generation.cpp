@@ -99,7 +99,7 @@ Outcome run(Session& session, Sampler& sampler, const tessera::GenerateOptions& 
   return outcome;
 }
 
-// Points new users to --chat: a model trained to answer continues a bare text oddly.
+// Points new users to --chat, because a model that was trained to chat continues a text without chat markers oddly.
 void tell_of_chat(const Options& options, const Engine& engine) {
   if (!options.prompt || options.no_special || !engine.metadata().has(tessera::Setting::chat_template)) return;
   const auto tokens = value(engine.tokenizer().encode(*options.prompt, {.bos = tessera::Bos::never, .special = tessera::Special::parse}));

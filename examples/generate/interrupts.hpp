@@ -15,14 +15,14 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();
 
-  // Returns a token. Until end(), Ctrl-C stops the token, and a second Ctrl-C ends the program. A Ctrl-C that came since the last
-  // line was read stops the token too: the user saw no prompt any more.
+  // Returns a stop token for the work that begins now. Until end(), Ctrl-C stops it, and a second Ctrl-C ends the program. A Ctrl-C between
+  // the reading of the last line and this call stops the token too, because for the user the work had begun.
   [[nodiscard]] std::stop_token begin();
   void end();
 
   // Returns a descriptor that becomes readable when Ctrl-C comes while there is nothing to stop; -1: there is none.
   [[nodiscard]] int descriptor() const noexcept { return pipe_[0]; }
-  bool clear() noexcept;  // makes it unreadable again; returns whether it was readable
+  bool clear() noexcept;  // makes the descriptor unreadable again; returns whether it was readable
 
  private:
   void wait();

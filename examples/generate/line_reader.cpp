@@ -61,7 +61,7 @@ class PlainReader final : public LineReader {
 }  // namespace
 
 Input next_byte(Interrupts& interrupts, char& byte) {
-  // Bytes that have come and were not asked for yet. Static, because there is only one standard input.
+  // Bytes that were read from standard input and have not been returned yet. Static, because there is only one standard input.
   static std::array<char, 4096> buffer;
   static std::size_t at = 0, size = 0;
   while (at == size) {

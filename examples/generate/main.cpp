@@ -49,7 +49,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   fill_standard_files();
-  // A reader that leaves (`generate | head`) ends the program quietly, also if the parent process ignores the signal.
+  // If the reader of a pipe ends (`generate | head`), SIGPIPE ends this program quietly, also if the parent process ignores SIGPIPE.
   std::signal(SIGPIPE, SIG_DFL);
   try {
     const auto options = parse_options(argc, argv);

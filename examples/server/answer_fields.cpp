@@ -64,7 +64,7 @@ tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
   if (a.top_n_sigma > 0.0) chain.top_n_sigma(static_cast<float>(a.top_n_sigma));
   if (a.dynamic_temperature) chain.dynamic_temperature(*a.dynamic_temperature);
   else chain.temperature(static_cast<float>(a.temperature));
-  if (a.mirostat) {  // replaces the other cuts, as in llama.cpp
+  if (a.mirostat) {  // replaces top-k, typical-p, top-p, min-p and XTC, as in llama.cpp
     chain.mirostat(*a.mirostat);
     return chain.build();
   }
@@ -109,7 +109,7 @@ void read_dry(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.dry_breakers = tokens_with(model.tokenizer(), breakers);
 }
 
-// Reads the fields of drawing beside temperature, top_k, top_p and min_p.
+// Reads the sampling parameters that are used less often than temperature, top_k, top_p and min_p.
 void read_rarer_ways(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.typical_p = fields.number("typical_p", 0.01, 1.0).value_or(1.0);
   a.top_n_sigma = std::max(fields.number("top_n_sigma", -1.0, 100.0).value_or(0.0), 0.0);

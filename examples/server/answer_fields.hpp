@@ -1,4 +1,5 @@
-// The fields of a request that all APIs have, under one name or another: how tokens are drawn, how many, and for whom.
+// The fields of a request that every API has, although some under other names: sampling parameters, limits of the answer's length, stop
+// strings, log-probabilities, priority and deadline.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@
 
 namespace server {
 
-// The most that a request may ask for.
+// Upper limits of a request's fields. Beyond a limit the request is refused; max_tokens is lowered instead.
 struct RequestLimits {
   std::size_t max_tokens = 0;       // tokens of an answer; 0: as many as the context has room for
-  std::uint32_t samples = 8;        // n
+  std::uint32_t samples = 8;        // choices of a request (field `n`)
   std::size_t prompts = 64;         // prompts of one completions or embeddings request
   std::size_t tools = 128;
   std::size_t stops = 16;
@@ -29,7 +30,7 @@ struct RequestLimits {
 
 // The client of a request.
 struct Caller {
-  std::string tenant;  // shares pages only between its own prompts; empty: clients are not told apart
+  std::string tenant;  // the tenant's name. KV pages are shared only within a tenant; empty: clients are not told apart
 };
 
 struct AnswerFields {
@@ -53,22 +54,23 @@ struct AnswerFields {
   std::vector<std::string> stops{};
   bool stops_in_reasoning = false;  // a stop string ends a chat's reasoning too
   std::vector<tessera::Token> stop_tokens{};
-  std::uint32_t logprobs = 0;  // the number of likeliest tokens told with each token; 0: none, only the token's own, if shows_logprobs
+  std::uint32_t logprobs = 0;  // number of likeliest tokens to tell with each token; 0: none (see shows_logprobs)
   bool shows_logprobs = false, ignores_eos = false;
   std::int32_t priority = 0;
   double deadline = std::numeric_limits<double>::infinity();  // seconds
 };
 
 inline constexpr std::size_t kNoTokens = ~std::size_t{0};
-// Returns the most tokens of an answer, by the first of these fields that is there. A value of -1 gives 0: as many as there is room
-// for. A value of 0 gives kNoTokens if `least` is 0, else it is an ApiError.
+// Returns the most tokens of an answer: the value of the first of the fields `names` that the request has; nullopt if it has none. A value
+// of -1 gives 0, which means as many tokens as the context has room for. A value of 0 gives kNoTokens if `least` is 0, else it is an
+// ApiError.
 [[nodiscard]] std::optional<std::size_t> read_most_tokens(Fields& fields, std::initializer_list<std::string_view> names, std::int64_t least = 1);
 // Returns the stop strings. Empty strings stop nothing.
 [[nodiscard]] std::vector<std::string> read_stops(Fields& fields, std::string_view name, const RequestLimits& limits);
-// Reads the fields that say how tokens are drawn and for whom: kDrawingFields (field_rules.hpp), which all APIs share.
+// Reads kDrawingFields (field_rules.hpp) into `answer`: sampling parameters and scheduling fields with the same names on every API.
 void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& answer);
 
-// The constraints of an answer beside its drawing fields.
+// Stages that constrain an answer, in addition to its sampling parameters: a grammar, and a limit of its reasoning.
 struct AnswerBounds {
   std::optional<tessera::Matcher> matcher{};
   std::optional<tessera::ReasoningBudget> budget{};

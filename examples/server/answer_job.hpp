@@ -1,6 +1,6 @@
-// A request on its way: passes its plans to the scheduler, and the results to its writer. It works when the scheduler has
-// pieces to read, or the client has taken all that was written. A client that takes nothing holds its own request back; a client
-// that has gone ends it.
+// A job answers one request of a client. It passes the request's plans (one for each prompt) to the scheduler, and the results to a writer.
+// It runs on a worker whenever the scheduler has pieces to read, or the client has taken all that was written. If a client takes nothing,
+// only its own request waits. If a client has gone, its request is cancelled.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct AnswerPlan {
   bool shows_logprobs = false;
 };
 
-// The figures of a request, told once at its end.
+// The figures of a request, which the job reports once, at the request's end (OnAnswered).
 struct AnswerReport {
   Usage usage;
   unsigned status = 200;       // 499: the client went away
@@ -48,7 +48,7 @@ struct JobContext {
   Workers& workers;
 };
 
-// Submits the plans, and answers by the writer. Throws ApiError if the plans cannot be submitted; later errors go to the writer.
+// Submits the plans, and has `writer` write the answer. Throws ApiError if the plans cannot be submitted; later errors go to the writer.
 void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
                OnAnswered on_answered);
 

@@ -11,7 +11,8 @@ using tessera::FinishReason;
 
 namespace {
 
-// Returns the start of the text as a generation does: after control tokens alone, a new text begins.
+// Returns whether the answer begins a text or continues the prompt's. As in generations, it begins a text if the prompt consists of control
+// tokens alone.
 tessera::TextStart start_behind(const tessera::Tokenizer& tokenizer, std::span<const tessera::Token> prompt) {
   const bool has_text = std::ranges::any_of(prompt, [&](tessera::Token token) { return tokenizer.type(token) != tessera::TokenType::control; });
   return has_text ? tessera::TextStart::continuation : tessera::TextStart::sequence;

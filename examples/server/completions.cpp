@@ -39,7 +39,7 @@ struct Shape {
   };
   std::vector<Prompt> echoes;       // [prompts]: prompts to put in front of the texts; empty without echo
   std::size_t samples = 1;          // choices of a prompt
-  std::size_t kept = 1;             // choices that are shown: with best_of the likeliest a token, otherwise all
+  std::size_t kept = 1;             // choices of a prompt that are shown: with best_of those with the best mean log-probability, else all
 
   // Returns the characters of the prompt with which a choice begins.
   [[nodiscard]] std::size_t echoed(std::size_t choice) const { return echoes.empty() ? 0 : characters(echoes[choice / samples].text); }
@@ -137,7 +137,7 @@ class Whole final : public AnswerWriter {
     std::size_t tokens = 0;
     [[nodiscard]] double mean() const { return tokens == 0 ? 0.0 : sum / static_cast<double>(tokens); }
   };
-  // Returns the choices to show of each prompt; if more were drawn, the likeliest a token, the best first.
+  // Returns the choices to show of each prompt. If more were drawn: those with the highest mean log-probability, the best first.
   [[nodiscard]] std::vector<std::size_t> kept() const {
     std::vector<std::size_t> all;
     for (std::size_t begin = 0; begin < choices_.size(); begin += shape_.samples) {

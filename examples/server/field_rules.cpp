@@ -252,7 +252,7 @@ class Sieve {
  public:
   Sieve(const ByPlace& places, Notes& notes) : places_(places), notes_(notes) {}
 
-  // Sifts an object. `where`: its place in the table; `exact`: its place in this request.
+  // Sifts an object. `where`: its place as the table names it ("tools[]"); `exact`: its place in this request ("tools[1]").
   void object(Json& json, const std::string& where, const std::string& exact) {
     const auto rules = places_.find(where);
     if (rules == places_.end()) return;  // no rules: the object is read as a whole

@@ -28,10 +28,10 @@ struct FieldRule {
   std::string_view names;     // separated by blanks; "*" stands for every name without a rule of its own
   Fate fate;
   std::string_view words{};
-  std::string_view harmless{};  // refused: JSON values, separated by '|', with which the field asks for nothing
+  std::string_view harmless{};  // for `refused`: values that demand nothing, with which the field is accepted. JSON, separated by '|'
 };
 
-// Fields that say how tokens are drawn and for whom, with the same names on every API, separated by blanks.
+// The names of the sampling parameters and scheduling fields that are the same on every API, separated by blanks.
 inline constexpr std::string_view kDrawingFields =
     "temperature top_p top_k min_p typical_p top_n_sigma repetition_penalty repeat_penalty frequency_penalty presence_penalty repeat_last_n penalize_prompt "
     "logit_bias seed priority deadline_ms ignore_eos stop_token_ids dry_multiplier dry_base dry_allowed_length dry_penalty_last_n "

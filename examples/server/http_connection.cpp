@@ -114,7 +114,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
 
   // --- Time.
 
-  // Sets the one timer, if something is due earlier than it is set.
+  // Sets the connection's timer to the earliest of its three deadlines, unless the timer already expires before that.
   void arm() {
     const auto due = std::min({due_read_, due_write_, due_idle_});
     if (due == kNever || due >= armed_) return;

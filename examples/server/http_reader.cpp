@@ -22,8 +22,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Returns whether the first line of the bytes around chunks ends within quotes, which is not allowed behind a chunk's size. Beast
-// would look for the closing quote behind the line.
+// Returns whether a chunk's first line (its size, and extensions behind it) ends within quotes, which is malformed. Beast would look for
+// the closing quote behind the line, in the chunk's data. `around`: the unread bytes, from the end of the chunk before.
 bool ends_in_quotes(std::string_view around) {
   if (around.starts_with("\r\n")) around.remove_prefix(2);
   const std::size_t end = around.find("\r\n");
@@ -98,7 +98,7 @@ HttpReader::Step HttpReader::step() {
       headed_ = true;
       return parser_->is_done() ? Step::whole : Step::headed;
     }
-    // Beast does not limit the bytes around chunks and behind the last chunk.
+    // Beast limits neither the bytes between chunks (sizes, extensions) nor those behind the last chunk (trailers).
     const std::size_t around = read - (parser_->get().body().size() - body);
     if (std::max(around, error ? buffer_.size() : 0) > most_header_) return refuse(http::error::header_limit);
     if (parser_->is_done()) return Step::whole;

@@ -44,7 +44,7 @@ class HttpServer {
   void drain() noexcept;
   // Waits until every request has its whole answer, at most `most`.
   void flush(std::chrono::milliseconds most) noexcept;
-  // Takes no more connections, closes all, and waits at most `most` until all replies have been let go. Returns false if some have
+  // Takes no more connections, closes all, and waits at most `most` until all HttpReply objects are destroyed. Returns false if some are
   // not.
   [[nodiscard]] bool close(std::chrono::milliseconds most) noexcept;
 

@@ -46,7 +46,7 @@ bool PromptScoring::advance() {
   using tessera::Want;
   if (prompt_ == prompts_.size()) return true;
   const std::vector<Token>& tokens = prompts_[prompt_];
-  const std::size_t rows = tokens.empty() ? 0 : tokens.size() - 1;  // the last token's row would predict the token after the prompt
+  const std::size_t rows = tokens.empty() ? 0 : tokens.size() - 1;  // without the last token's row, which predicts what follows the prompt
   if (rows == 0) {
     end_prompt();
     return prompt_ == prompts_.size();

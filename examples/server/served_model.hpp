@@ -1,4 +1,4 @@
-// The served model: makes prompts of messages, and compiles grammars, each once for all requests that ask for the same.
+// The served model: makes prompts of messages, and compiles grammars. A compiled grammar is kept for later requests that need the same one.
 #pragma once
 
 #include <cstdint>
@@ -94,7 +94,7 @@ class ServedModel {
   std::string id_;
   std::int64_t created_;
   bool has_template_, knows_tools_;
-  bool takes_system_ = true, takes_later_system_ = true;  // the template takes system messages at the beginning; and after other messages
+  bool takes_system_ = true, takes_later_system_ = true;  // the template shows system messages at the beginning; and behind other messages
   tessera::ChatTemplate template_;
   tessera::OutputFormat format_, told_format_;
   std::vector<tessera::Token> marker_tokens_, told_marker_tokens_;

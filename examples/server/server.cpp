@@ -28,7 +28,7 @@ struct Server::Route {
   std::string_view method, path;
   // answer: the model computes the answer; quick: needs a worker, but no step of the model; control: probes and figures.
   enum class Kind { answer, quick, control, page } kind;
-  // The function that answers on a worker. Exception: if `tell` is set, the server answers by itself.
+  // The function that answers on a worker; not used if `tell` is set, which answers at once.
   void (*answer)(const Api&, const Call&);
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;
@@ -84,8 +84,8 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Returns whether a Host header names this machine. A web page whose own name was made to lead here (DNS rebinding) comes with its
-// own name.
+// Returns whether a Host header names this machine. It does not in requests of a foreign web page whose host name was made to resolve to
+// this machine (DNS rebinding): there the Host header is the page's host name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
   const std::string_view name = host.substr(0, colon);
@@ -278,14 +278,14 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     exchange->reply->send({.status = allows_origin(origin) ? 204u : 403u, .body = {}, .type = "text/plain"});
     return;
   }
-  // A web page of another origin asks in its visitor's name, so its origin must be allowed.
+  // A web page of another origin uses its visitor's access to this server, so its origin must be allowed.
   if (!origin.empty() && !allows_origin(origin)) {
     const std::string_view host = request.header("host");
     const bool is_own = origin.ends_with(fmt::format("://{}", host)) && (!options_.is_private || is_this_machine(host));
     if (!is_own) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  // A page that reads from its own host sends no Origin, so only Host shows a name that was made to lead here.
+  // In GET requests to its own host a page sends no Origin header. So DNS rebinding shows in the Host header alone.
   if (origin.empty() && reads && options_.is_private && !is_probe(exchange->route) && !is_named_here(request.header("host"))) {
     throw ApiError(403, "This server is for this machine alone: ask it as localhost or 127.0.0.1, or allow the page's origin by --cors.", "Host");
   }

@@ -11,7 +11,7 @@ namespace server {
 namespace {
 
 constexpr std::size_t kMostRows = 256;
-// Up to this many rows a step takes mostly the time of reading the weights, which one row takes too.
+// Up to this many rows, most of a step's time is for reading the weights, so these rows take hardly longer than one.
 constexpr std::size_t kLeastRows = 16;
 // The share of --step-ms that a slice gets if the steps take all of it.
 constexpr double kLeastShare = 0.25;
@@ -22,7 +22,7 @@ tessera::StepLoad load_of(const Slices::Rows& rows, std::size_t n) {
 
 }  // namespace
 
-// Returns the seconds that the scheduler's newest steps leave of --step-ms.
+// Returns the seconds for the next slice: --step-ms less the mean time of the scheduler's newest steps, but at least kLeastShare of it.
 double Slices::seconds_left() {
   const tessera::Histogram steps = scheduler_.figures().step;
   const std::uint64_t count = steps.count() - std::exchange(steps_, steps.count());

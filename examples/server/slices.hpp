@@ -1,6 +1,6 @@
-// Computes texts to embed and prompts to score beside the scheduler's requests: in slices, each between two
-// steps of the scheduler. While there are requests, a slice and the step before it take about --step-ms together: a slice has
-// as many rows as fit, by the measured times of earlier slices. Without requests a slice has all wanted rows.
+// Computes texts to embed and prompts to score while the scheduler serves other requests. The work is cut into slices, and a slice is
+// computed between two steps of the scheduler. A slice has as many rows as fit if it and the step before it are to take --step-ms together,
+// by the measured times of earlier slices. If the scheduler has no requests, a slice has all wanted rows.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace server {
 
-// One thread at a time may ask for rows and compute (Workers::post_long); any thread may read the counts.
+// One thread at a time may call next() and compute(), as work of Workers::post_long() does; any thread may read the counts.
 class Slices {
  public:
   // `step_seconds`: --step-ms.

@@ -1,4 +1,4 @@
-// --kv-table on the command line: its options, and the question made of the options and a model.
+// --kv-table on the command line: its options, and the table that follows from the options and a model.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct KvTypes {
   WideLayers wide = {};
 };
 
-// Answers the question of the options. Error: invalid_argument, an option is wrong.
+// Makes the table that the options describe (KvQuestion). Error: invalid_argument, an option is wrong.
 [[nodiscard]] Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::string& path,
                                          const KvArguments& arguments, const KvTypes& types);
 

@@ -17,7 +17,7 @@ struct KvModel {
   std::vector<KvLayers> groups;     // layers without KV heads are left out
   KvLayout states;                  // states of recurrent layers, if the engine runs the model
   std::uint64_t weights = 0;        // bytes in the engine; if the engine does not run the model, bytes in the file
-  std::uint64_t context = 0;        // positions that the model knows; 0: the file does not say
+  std::uint64_t context = 0;        // tokens of the longest context that the model was made for; 0: the file does not say
   std::vector<std::string> notes;   // assumptions behind the figures that a reader could miss
 };
 

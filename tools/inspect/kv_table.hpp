@@ -29,8 +29,8 @@ struct KvQuestion {
   KvLayout states;                      // states of recurrent layers; each device holds all of them
   std::uint64_t weights = 0;            // bytes on all devices together
   std::uint64_t tp = 1;                 // number of devices
-  std::uint64_t page_tokens = 32;       // a user holds whole pages
-  std::uint64_t context_limit = 0;      // positions that the model knows; 0: no limit
+  std::uint64_t page_tokens = 32;       // tokens of a page; a user has whole pages
+  std::uint64_t context_limit = 0;      // tokens of the longest context that the model was made for; 0: no limit
   std::vector<std::uint64_t> contexts;  // tokens of a user, one column each
   std::optional<std::uint64_t> memory, users;
   DType type = DType::automatic;        // automatic: every KV type
@@ -51,7 +51,7 @@ struct KvRow {
   DType type = DType::automatic;
   std::uint64_t token_bytes = 0;                 // bytes of a token in all layers, scales included
   std::vector<KvCell> cells;                     // [contexts]
-  std::optional<std::uint64_t> largest_context;  // that fits for `users` users (or one); kAnyContext if windows bound all layers
+  std::optional<std::uint64_t> largest_context;  // the longest that fits for `users` users (or 1); kAnyContext: all layers have windows
 };
 
 

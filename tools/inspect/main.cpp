@@ -37,7 +37,7 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-// Prints the text. A reader that leaves early (`| head`) is no failure.
+// Prints the text, and returns the exit status. It is no failure if the reader of a pipe ends early (`| head`).
 int print(const std::string& text) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

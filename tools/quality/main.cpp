@@ -79,7 +79,7 @@ Result<std::vector<float>> logits_of(const Engine& engine, std::span<const Token
   return values;
 }
 
-// The source of the reference's logits: a file, or an engine of its own.
+// Gives the logits of the reference run: from a file, or from an engine that computes in float32.
 class Reference {
  public:
   static Result<Reference> make(const Arguments& arguments, const LogitsHeader& header) {
@@ -183,7 +183,7 @@ void print(const Arguments& arguments, const Divergence& result) {
   fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
 }
 
-// Returns whether products round their inputs to 8 bits or bf16: then a change of the cache also changes that rounding.
+// Returns whether matrix products round their inputs to 8 bits or bf16. If so, a change of the cache also changes how inputs are rounded.
 bool rounds_activations(const Engine& engine) {
   const auto uses = engine.explain();
   return uses && std::ranges::any_of(*uses, [](const KernelUse& use) {

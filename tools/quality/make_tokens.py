@@ -40,7 +40,7 @@ def main() -> None:
     while predicted < args.tokens:
         ids = encode(args.generate, args.model, document(args.seed, index)["text"])
         index += 1
-        if len(ids) - 1 <= CONTEXT:  # the last one is foretold, not read
+        if len(ids) - 1 <= CONTEXT:  # the last token is only predicted, so it needs no position
             lines.append(" ".join(map(str, ids)))
             predicted += len(ids) - 1
     with open(args.out, "w", encoding="ascii") as f:

@@ -39,7 +39,7 @@ class Measurement:
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for line in done.stderr.splitlines():
             if "instead of" in line or done.returncode != 0:
-                print(f"{kind}: {line}", file=sys.stderr)  # a fallback: the row is not purely of its format
+                print(f"{kind}: {line}", file=sys.stderr)  # some matrices have another format, so the row is not of this format alone
         if done.returncode != 0:
             sys.exit(1)
 

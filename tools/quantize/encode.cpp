@@ -16,8 +16,8 @@ namespace tessera::quantize {
 
 namespace {
 
-// A thread takes a segment at a time; a piece is read and written at a time. Rows are whole blocks of both
-// formats, so a tensor can be treated as one long row. Segments are whole blocks of every format.
+// A tensor is read and written in pieces; the threads encode a piece in segments, each of which one thread takes. Rows are whole blocks of
+// both formats, so a tensor can be treated as one long row. A segment is a whole number of blocks of every format.
 constexpr std::uint64_t kSegmentValues = 1 << 15;
 constexpr std::uint64_t kPieceSegments = 64;
 

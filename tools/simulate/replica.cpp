@@ -68,7 +68,7 @@ void Replica::run_until(double time) {
   }
 }
 
-// Goes to the time at which the first waiting request has waited long enough (dynamic batching: no request can begin earlier).
+// Dynamic batching: sets the clock to the time at which the longest wait reaches max_wait, because no request begins before that.
 void Replica::wait_for_batch(double until) {
   double first = kNever;
   for (const PlannedRequest& request : waiting_) first = std::min(first, request.submitted);
@@ -81,7 +81,7 @@ void Replica::wait_for_batch(double until) {
   }
 }
 
-// Returns how many of the next steps are decode steps of the same requests and have room.
+// Returns how many of the next steps are decode steps of the same requests, for which there are pages. They are simulated at once.
 std::uint64_t Replica::steps_alike(double until) const {
   const bool may_admit = !waiting_.empty() && running_.size() < options_.limits.max_running &&
                          options_.limits.batching == Batching::continuous;

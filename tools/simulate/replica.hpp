@@ -85,7 +85,7 @@ class Replica {
   ReplicaOptions options_;
   std::uint32_t block_tokens_;
   double now_ = 0.0;
-  double file_seconds_ = 0.0;  // seconds of the file in the present step
+  double file_seconds_ = 0.0;  // seconds that reading and writing the file add to the present step
   std::uint64_t submitted_ = 0, work_ = 0;
   std::vector<PlannedRequest> running_, waiting_;
   std::vector<Times> running_times_, waiting_times_;

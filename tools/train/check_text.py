@@ -32,7 +32,7 @@ def fault(doc: dict) -> str | None:
     if re.search(r"\n(?:%s)\b" % "|".join(NAMES), text):
         return "a paragraph begins with a name"
     good, why = judge(text)
-    # A made-up name is no known name, so the judge would take the friend for the hero.
+    # A hero with a made-up name is not judged: judge() looks for known names, so it would take the friend for the hero.
     made_up = doc["quiet"] and text[slice(*doc["quiet"][0])] not in NAMES
     return None if good or made_up else why
 

@@ -89,7 +89,7 @@ def read_back(path: str, cfg: Config) -> Llama:
 
 @torch.no_grad()
 def greedy(model: Llama, n: int) -> dict:
-    # No cache: each step is computed whole, the plainest arithmetic there is.
+    # Without a KV cache: each step computes the whole sequence, which is the simplest arithmetic.
     ids, first = [END_OF_TEXT_ID], None
     margin = float("inf")
     for _ in range(n):

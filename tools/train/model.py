@@ -30,7 +30,7 @@ class Config:
         return asdict(self)
 
     def check(self) -> None:
-        # Rows must be whole blocks of the formats that a copy shall have: 32 for most, 256 for the K-quants.
+        # Rows must be whole blocks of the formats to which the model is to be quantised: 32 weights for most, 256 for the K-quants.
         for what in (self.dim, self.ffn_dim, self.n_heads * self.head_dim):
             if what % 32:
                 raise ValueError(f"row length {what} is not a multiple of 32")
@@ -41,8 +41,8 @@ class Config:
 PRESETS = {
     # About 5.0 M weights: 5.4 MB as Q8_0. Rows of 256: every format fits.
     "default": Config(),
-    # For guessing ahead: about a tenth of the default's weights, half of them the embedding table,
-    # which sharing the tokenizer fixes. Rows of 128: K-quants do not fit.
+    # A draft model for speculation: about a tenth of the default's weights. Half of them are the embedding
+    # table, whose size follows from the shared tokenizer. Rows of 128 weights: K-quants do not fit.
     "draft": Config(dim=128, n_layers=2, n_heads=4, n_kv_heads=2, ffn_dim=256),
 }
 
@@ -110,7 +110,7 @@ class Block(nn.Module):
             cache["k"], cache["v"] = k, v
         group = cfg.n_heads // cfg.n_kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-        # With a cache the calls are one whole prompt (square, causal) or one token (sees all).
+        # With a cache, a call has either a whole prompt (a square, causal mask) or one token, which sees all keys.
         a = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None and t > 1)
         x = x + self.attn_output(a.transpose(1, 2).reshape(b, t, -1))
         h = self.ffn_norm(x)
@@ -135,8 +135,8 @@ class Llama(nn.Module):
         for name, p in self.named_parameters():
             if p.dim() < 2:
                 continue
-            # The embedding is wide enough that each token keeps a code of its own in the
-            # residual stream; with 0.02 names looked alike and were copied only late.
+            # The embedding has a large deviation, so that tokens differ clearly in the residual stream:
+            # with 0.02, names looked alike, and the model learnt late to copy them.
             std = 0.1 if "token_embd" in name else p.shape[1] ** -0.5
             if "attn_output" in name or "ffn_down" in name:
                 std /= (2 * self.cfg.n_layers) ** 0.5

@@ -83,7 +83,7 @@ def measure(net, rows: Rows, device: str, bf16: bool, batch: int, n_batches: int
 
 
 def schedule(progress: float, step: int, warmup: int) -> float:
-    # Ends at 2 %: the last stretch only settles.
+    # Ends at 2 % of the highest rate, so that the last steps change the weights only a little.
     return min(1.0, (step + 1) / warmup) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0))))
 
 
@@ -199,7 +199,7 @@ def run(rank: int, args: argparse.Namespace, meet: str) -> None:
             opt.param_groups[0]["lr"] = lr * factor
         loss, plain, among = loss_for_training(net, ids, targets, device, args.bf16, names, args.name_weight)
         loss.backward()
-        # The clock is shared too, so that all processes keep one schedule and stop together.
+        # The elapsed time is averaged over the processes too, so that all have the same schedule and stop together.
         elapsed, mean, which = share(params, [before + time.time() - began, plain.item(), among.item()], world)
         torch.nn.utils.clip_grad_norm_(others, 1.0)
         for opt in optimisers:

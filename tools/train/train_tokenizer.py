@@ -28,7 +28,7 @@ def texts(path: str, limit: int):
             if i >= limit:
                 break
             yield json.loads(line)["text"]
-    # A rare name must not lose its token to a common pair of letters.
+    # Repeats the names, so that also a rare name occurs often enough to get a token of its own.
     for _ in range(NAME_WEIGHT // 100):
         yield (" " + " ".join(words.NAMES)) * 100
 

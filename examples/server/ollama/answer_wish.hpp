@@ -23,8 +23,9 @@ struct AnswerWish {
   bool streams = true, cuts_prompt = true, unloads = false;
 };
 
-// Reads model, options, format, think, truncate, keep_alive, stream, logprobs, and other servers' fields for the form. A field of
-// `options` may also be given in the body; the one in `options` wins. Notes fields that have less effect than they ask for.
+// Reads model, options, format, think, truncate, keep_alive, stream, logprobs, and other servers' fields for the form of the answer
+// (read_guided()). A field of `options` may also be given in the body itself; if it is given twice, the one in `options` counts. Notes
+// fields that have less effect than the client demands.
 [[nodiscard]] AnswerWish read_answer_wish(Fields& fields, const Api& api, Notes& notes);
 void set_thinking(ChatFields& chat, const Thinking& thinking);
 

@@ -21,7 +21,7 @@ using tessera::Setting;
 
 namespace {
 
-// The release of Ollama whose requests are supported. Clients ask for it before they use features of a newer release.
+// The release of Ollama whose requests are supported. Clients read this version, and do not use features of newer releases.
 constexpr const char* kVersion = "0.12.11";
 
 std::string architecture_of(const ServedModel& model) {

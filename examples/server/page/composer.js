@@ -26,7 +26,7 @@ export class Composer {
     this.box.addEventListener('keydown', (event) => this.key(event));
     this.box.addEventListener('paste', (event) => {
       const { files } = event.clipboardData;
-      // A copied table or picture comes also as text; then the text is pasted.
+      // A copied table comes as a picture and as text: then the text is pasted, and the picture is not attached.
       if (!files.length || event.clipboardData.getData('text/plain')) return;
       event.preventDefault();
       actions.attach([...files]);

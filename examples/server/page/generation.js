@@ -49,7 +49,7 @@ export class Generations extends EventTarget {
     const messages = messagesTo(conversation, conversation.nodes[node.parent]);
     messages.push({ role: 'assistant', content: node.content, ...(node.reasoning ? { reasoning_content: node.reasoning } : {}) });
     delete node.problem;
-    // If a part of an answer has no tokens, the tokens of the rest would be taken for the whole answer: forgets them.
+    // Without probabilities the continuation has no tokens: the tokens of the first part must not pass for the whole answer's.
     if (!conversation.probabilities) forgetTokens(node);
     const written = node.written ?? node.usage?.completion_tokens ?? 0;
     Object.assign(node, { finish: null, model: this.model(conversation) });

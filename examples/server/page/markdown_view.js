@@ -13,7 +13,7 @@ const UNSETTLED = 2;
 export class MarkdownView {
   constructor(attributes = {}) {
     this.element = el('div', { class: 'prose', ...attributes });
-    this.settled = 0;  // lines that are drawn finally
+    this.settled = 0;  // number of first lines whose elements do not change any more
     this.loose = [];   // [{block, element, code}]: blocks behind the settled lines
     this.text = '';
   }
