@@ -1,7 +1,8 @@
-// Attention on one thread: every instruction set that runs here, every KV type. Kernels alone: 8 query heads to a KV head
-// of 64, pages of 32 tokens; four layers of four heads, so that what decode reads is in no cache of a core. And a decode
-// step's attention of a layer, of 32 sequences over one prompt of 4,096 tokens: with the prompt's pages in common, and
-// with a copy of them each (take them by turns: --benchmark_enable_random_interleaving).
+// Measures attention on one thread, for every instruction set that runs here and every KV type. There are two kinds of benchmarks:
+//   - The kernels alone. A KV head has 64 elements and 8 query heads; pages have 32 tokens. Four layers of four KV heads are used by
+//     turns, so that the keys and values that decode reads are in no cache of a core.
+//   - One layer's attention in a decode step of 32 sequences with the same prompt of 4,096 tokens, once with shared pages of the prompt,
+//     once with a copy of them for each sequence. (Use --benchmark_enable_random_interleaving to run the two by turns.)
 #include <benchmark/benchmark.h>
 
 #include <deque>
@@ -46,7 +47,7 @@ KvCache filled(DType dtype, std::uint64_t tokens) {
   return *std::move(cache);
 }
 
-// Rows [first, last) of all heads of a layer.
+// Measures the attention of rows [first, last), all heads of one layer.
 void attention(benchmark::State& state, const cpu::Attend& kernel, DType dtype, std::uint64_t first,
                std::uint64_t last) {
   const KvCache cache = filled(dtype, last);
@@ -92,7 +93,7 @@ struct Heads {
 
 enum class Prompt { shared, copied };
 
-// One layer's attention of a decode step.
+// One layer's attention in a decode step of kSequences sequences.
 class Samples {
  public:
   static constexpr std::uint32_t kSequences = 32;
@@ -190,7 +191,7 @@ void add_all() {
       add("prefill 2048/", 0, 2048);
       add("decode at 8k/", 8191, 8192);
       if (support.set != InstructionSet::baseline) add("decode at 32k/", 32767, 32768);
-      add("decode at 144/", 143, 144);  // in the caches
+      add("decode at 144/", 143, 144);  // so short that keys and values are in the CPU's caches
       if (support.set != InstructionSet::baseline) add_samples(support.set, dtype);
     }
   }

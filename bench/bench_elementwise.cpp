@@ -1,5 +1,6 @@
-// What is neither a product nor attention, and the making of a product's input, of each instruction set, on one thread:
-// `OPERATION/SET` over one row of 5632 values (88 heads of 64 for rope).
+// Measures the operations that are neither matrix products nor attention (norms, activations, rope, ...), and the preparation of a
+// product's input row, on one thread. Each benchmark, `OPERATION/SET`, is one operation with one instruction set on a row of 5632 values
+// (for rope: 88 heads of 64).
 #include <benchmark/benchmark.h>
 
 #include <cmath>

@@ -1,6 +1,5 @@
-// The KV cache by itself, on one thread: writing tokens, attention over contiguous and paged caches, forks, prefix lookup,
-// records, and whole sessions saved and restored.
-// Shape of a layer: 8 query heads on 2 KV heads of 64.
+// Measures the KV cache on one thread: writing tokens, attention over contiguous and paged caches, forks, lookups in the prefix index,
+// records, and saving and restoring whole sessions. A layer has 8 query heads and 2 KV heads of 64 elements.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -50,7 +49,7 @@ void write_tokens(KvCache& cache, std::uint64_t n, const std::vector<float>& val
   cache.commit(end);
 }
 
-// Two caches of the same contents: one contiguous, one of pages that lie among those of three other sequences.
+// Two caches with the same contents: a contiguous one, and a paged one, whose pages lie scattered among the pages of three other sequences.
 struct Pair {
   Pair(DType dtype, std::uint32_t page_tokens, std::uint64_t context)
       : layout(layout_of(dtype, page_tokens)),
@@ -78,8 +77,8 @@ void attend_once(const KvCache& cache, const std::vector<float>& q, std::vector<
   benchmark::DoNotOptimize(out.data());
 }
 
-// state.range: KV type, page tokens, context. Contiguous and paged by turns, 30 pairs or more; the counter `ratio` is the
-// median of paged over contiguous.
+// Measures attention over the contiguous and the paged cache of a Pair, by turns, 30 times or more. The counter `ratio` is the median of
+// (paged time / contiguous time). Arguments (state.range): KV type, tokens of a page, tokens of the context.
 void attention(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   const auto context = static_cast<std::uint64_t>(state.range(2));
@@ -95,7 +94,7 @@ void attention(benchmark::State& state) {
   (void)seconds(pair.contiguous), (void)seconds(pair.paged);
   std::vector<double> ratios, contiguous;
   for (auto _ : state) {
-    // Which goes first alternates, too.
+    // The cache that is measured first alternates too.
     const bool first = ratios.size() % 2 == 0;
     const double a = seconds(first ? pair.contiguous : pair.paged);
     const double b = seconds(first ? pair.paged : pair.contiguous);
@@ -111,7 +110,8 @@ void attention(benchmark::State& state) {
   state.counters["pairs"] = static_cast<double>(ratios.size());
 }
 
-// state.range: KV type, paged. Tokens a second of four layers, reserve and commit with each.
+// Measures how many tokens a second are written to a cache of four layers, with reserve() and commit() for each token. Arguments
+// (state.range): KV type; 1: paged, 0: contiguous.
 void append(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   constexpr std::uint64_t kContext = 4096;
@@ -128,7 +128,7 @@ void append(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
 }
 
-// state.range: tokens. A fork, and its end.
+// Measures making and destroying a fork. Argument (state.range): tokens of the cache.
 void fork(benchmark::State& state) {
   const auto tokens = static_cast<std::uint64_t>(state.range(0));
   const KvPools pools = *KvPools::create({});
@@ -140,7 +140,7 @@ void fork(benchmark::State& state) {
   }
 }
 
-// The first token that a fork of 1,000 writes: one page copied.
+// Measures the first token that a fork of a cache of 1,000 tokens writes, for which a shared page is copied.
 void fork_and_write(benchmark::State& state) {
   const KvPools pools = *KvPools::create({.keep = std::uint64_t{1} << 30});
   auto cache = KvCache::paged(layout_of(DType::f16, 32), {.capacity = 1064}, pools);
@@ -152,7 +152,8 @@ void fork_and_write(benchmark::State& state) {
   }
 }
 
-// state.range: pages in the index. Looks up prompts of 100 pages of 32 tokens, half of which are there.
+// Measures lookups of prompts of 100 pages of 32 tokens; half of the prompts' pages are in the index. Argument (state.range): pages in the
+// index.
 void prefix_lookup(benchmark::State& state) {
   constexpr std::uint64_t kPages = 100, kTokens = kPages * 32;
   const auto prompts = static_cast<std::uint32_t>(static_cast<std::uint64_t>(state.range(0)) / kPages);
@@ -183,7 +184,8 @@ void prefix_lookup(benchmark::State& state) {
   state.counters["pages"] = static_cast<double>(pools.figures().cached_bytes / layout.page_bytes());
 }
 
-// state.range: KV type, write. Records out of a cache and into another one, as files hold them.
+// Measures copying records, as files hold them, out of a cache or into one. Arguments (state.range): KV type; 1: into the cache, 0: out of
+// the cache.
 void records(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   constexpr std::uint64_t kTokens = 2048;
@@ -203,7 +205,8 @@ void records(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * 2 * buffer.size()));
 }
 
-// state.range: KV type, restore. A whole session of the default model, checksums included: into memory and back.
+// Measures saving a whole session of the default model to memory, or restoring it, checksums included. Arguments (state.range): KV type; 1:
+// restore, 0: save.
 void sessions(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   const auto engine = Engine::load(TESSERA_MODEL, {.threads = 2});

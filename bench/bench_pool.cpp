@@ -1,5 +1,5 @@
-// The thread pool by itself: what a parallel_for costs beside its tasks. The counter `overhead` is seconds beyond the
-// tasks' own time, were they spread evenly.
+// Measures the overhead of the thread pool's parallel_for(). The counter `overhead` is its time, in seconds, less the time that the tasks
+// alone would take if they were spread evenly over the threads.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Tasks that look at the clock for `context` nanoseconds; 0: nothing at all.
+// A task that waits, busily, for the nanoseconds to which `context` points; if they are 0, it returns at once.
 void busy(void* context, std::size_t) {
   const auto time = std::chrono::nanoseconds(*static_cast<const std::int64_t*>(context));
   if (time.count() == 0) return;
@@ -22,7 +22,7 @@ void busy(void* context, std::size_t) {
   }
 }
 
-// state.range: threads, nanoseconds a task, microseconds of sleep before.
+// Measures parallel_for(). Arguments (state.range): threads; nanoseconds of a task; microseconds of sleep before each call.
 void parallel_for(benchmark::State& state) {
   const auto threads = static_cast<std::size_t>(state.range(0));
   std::int64_t task_time = state.range(1);
@@ -47,9 +47,9 @@ void parallel_for(benchmark::State& state) {
 
 }  // namespace
 
-// Back to back: a decode step's chain of short operations.
+// Calls without a pause between them, like the short operations of a decode step.
 BENCHMARK(parallel_for)->ArgNames({"threads", "task_ns", "idle_us"})->ArgsProduct({{1, 2}, {0, 2'000, 20'000}, {0}})
     ->UseManualTime();
-// After an idle millisecond the workers are parked.
+// Calls after a pause. After an idle millisecond the pool's threads sleep, and must be woken first.
 BENCHMARK(parallel_for)->ArgNames({"threads", "task_ns", "idle_us"})->ArgsProduct({{2}, {0, 2'000, 20'000}, {30, 1'000}})
     ->UseManualTime()->Iterations(200);

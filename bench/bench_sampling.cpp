@@ -1,5 +1,5 @@
-// What drawing a token costs, by chain, vocabulary and shape of the logits. "flat": every token is about as likely;
-// "steep": as a trained model's, a few tokens hold nearly all.
+// Measures the time to draw a token, by sampler chain, size of the vocabulary and shape of the logits. "flat": all tokens are about equally
+// likely. "steep": a few tokens have nearly all of the probability, as in a trained model.
 #include <cstdint>
 #include <random>
 #include <string>

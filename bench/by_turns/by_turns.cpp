@@ -1,4 +1,4 @@
-// Builds of the kernels by turns, on the machine as it is at that moment. See README.md.
+// Compares builds of the kernels: runs them by turns in one process, so that they meet the machine in the same state. See README.md.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -35,10 +35,11 @@ struct Options {
   std::exit(1);
 }
 
-// A path, or PATH@BYTES: the first line in four is asked for so far ahead; PATH@BYTES+: all lines.
+// A library of kernels, named by PATH, PATH@BYTES or PATH@BYTES+. BYTES: how many bytes in front of its reads a kernel prefetches weights;
+// it prefetches one cache line in four, and with + every line.
 struct Build {
   std::string name;
-  std::vector<Contender> products;  // one a thread
+  std::vector<Contender> products;  // [threads]
 
   Build(const std::string& text, const Options& options) : name(text) {
     Question question{options.family.c_str(), options.form.c_str(), options.rows, options.inputs, 4096, false};
@@ -59,7 +60,8 @@ struct Build {
   }
 };
 
-// Halves, floats and powers (scales of MXFP4) near 1, no denormals, whatever the form; in huge pages if there are any.
+// Returns random bytes that serve as weights in every packed form: read as F16, F32 or powers of two (MXFP4's scales) they are near 1, and
+// none is denormal. They lie in huge pages if there are any.
 std::byte* weights(std::size_t bytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) fail("no memory");
@@ -100,7 +102,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
 #if defined(__x86_64__)
-  syscall(SYS_arch_prctl, 0x1023, 18);  // ARCH_REQ_XCOMP_PERM of tiles, before threads start; refused where there are none
+  syscall(SYS_arch_prctl, 0x1023, 18);  // ARCH_REQ_XCOMP_PERM: permits AMX tiles, before threads start. Fails, harmlessly, without AMX
 #endif
   std::vector<Build> builds;
   for (const std::string& build : options.builds) builds.emplace_back(build, options);
@@ -111,12 +113,12 @@ int main(int argc, char** argv) {
     if (options.outputs / product.panel_outputs * product.panel_bytes != bytes) fail("the builds' panels differ in bytes");
   }
   if (panels == 0) fail(fmt::format("--outputs: a panel has {}", any.panel_outputs));
-  // Each thread has its own region, and behind it what kernels may ask for.
+  // Each thread has a region of weights of its own, with room behind it that kernels may prefetch.
   const std::size_t places = std::max<std::size_t>(1, options.megabytes * 1'000'000 / options.threads / bytes);
   const std::size_t region = places * bytes + (1 << 20);
   std::byte* const all = weights(region * options.threads);
 
-  const std::size_t contenders = builds.size() + 1;  // the last: a plain read
+  const std::size_t contenders = builds.size() + 1;  // the builds, and a plain read of the same bytes as the last
   const auto plain_read = tessera::bench::read_kernels()[0].run;
   std::vector<std::vector<double>> times(contenders);
   std::barrier barrier(static_cast<std::ptrdiff_t>(options.threads));

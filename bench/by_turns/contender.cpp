@@ -1,4 +1,4 @@
-// Linked with the kernels of one instruction set into one library.
+// The functions of a library of kernels that by_turns calls. This file is linked with the kernels of one instruction set.
 #include "contender.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// What a GPU can do, as one JSON object: bytes a second read and copied, bf16 products, launches. Medians; random data,
-// since a matrix of zeros draws less power and so runs faster. On the machine itself:
+// Measures the limits of a GPU and prints them as one JSON object: bytes a second read and copied, operations a second of bf16 matrix
+// products, and times of kernel launches. All are medians. The data are random, because products of zeros draw less power and so run
+// faster. To build and run it on the machine with the GPU:
 //   nvcc -std=c++17 -O3 -arch=native -o limits bench/cuda/limits.cu -lcublas && ./limits
 #include <algorithm>
 #include <chrono>
@@ -17,9 +18,9 @@
 namespace {
 
 constexpr std::size_t kGiB = std::size_t{1} << 30;
-constexpr std::size_t kBufferBytes = 4 * kGiB;    // many times any cache
+constexpr std::size_t kBufferBytes = 4 * kGiB;    // much larger than any cache
 constexpr int kMatrix = 8192;                     // rows, columns and inputs of the product
-constexpr std::size_t kBlasWorkspace = 64 << 20;  // as much as cuBLAS likes on Hopper, and more
+constexpr std::size_t kBlasWorkspace = 64 << 20;  // more than cuBLAS recommends for Hopper
 constexpr unsigned kThreads = 512, kBlocksPerMultiprocessor = 4;
 
 void check(cudaError_t status, const char* what) {
@@ -44,7 +45,7 @@ __host__ __device__ std::uint64_t mix(std::uint64_t x) {
 __device__ std::size_t first_index() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::size_t all_threads() { return std::size_t{gridDim.x} * blockDim.x; }
 
-// bf16 numbers of [-1, 1).
+// Fills `out` with random bf16 numbers in [-1, 1).
 __global__ void fill(__nv_bfloat16* out, std::size_t count) {
   for (std::size_t i = first_index(); i < count; i += all_threads()) {
     out[i] = __float2bfloat16(static_cast<float>(mix(i) >> 40) / static_cast<float>(1 << 23) - 1.0f);
@@ -58,12 +59,13 @@ __device__ void add(uint4& sum, const uint4& value) {
   sum.w ^= value.w;
 }
 
-// Keeps the compiler from leaving the reads out; happens once in 2^32.
+// Uses the sum, so that the compiler does not leave the reads out. It writes only if the sum has one certain value, once in 2^32.
 __device__ void keep(const uint4& sum, unsigned* out) {
   if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 0x9e3779b9u) *out = 1;
 }
 
-// All threads side by side, kFlight loads of 16 bytes each at a time.
+// Reads the buffer with neighbouring threads at neighbouring addresses over the whole grid. Each thread has kFlight loads of 16 bytes under
+// way at a time.
 template <int kFlight>
 __global__ void __launch_bounds__(kThreads) read_side_by_side(const uint4* in, std::size_t count, unsigned* out) {
   const std::size_t stride = all_threads();
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(kThreads) read_side_by_side(const uint4* in, s
   keep(sum, out);
 }
 
-// Every block a part of its own, from its beginning to its end.
+// Reads the buffer in parts: each thread block reads one contiguous part from its beginning to its end.
 __global__ void __launch_bounds__(kThreads) read_by_parts(const uint4* in, std::size_t count, unsigned* out) {
   constexpr int kFlight = 8;
   const std::size_t part = (count + gridDim.x - 1) / gridDim.x, begin = part * blockIdx.x;
@@ -105,7 +107,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Seconds of the device, the median of `runs`, after `warm_ups` that do not count.
+// Returns the median of the device's seconds for `work`, over `runs` runs, after `warm_ups` runs that do not count.
 template <class Work>
 double device_seconds(int warm_ups, int runs, const Work& work) {
   cudaEvent_t begin, end;
@@ -146,7 +148,7 @@ Read best_read(const std::byte* buffer, std::size_t bytes, unsigned blocks, unsi
                            [](const Read& a, const Read& b) { return a.bytes_per_second < b.bytes_per_second; });
 }
 
-// Bytes read and bytes written, both counted.
+// Returns the bytes a second of a copy within the device; bytes read and bytes written both count.
 double copy_rate(std::byte* buffer, std::size_t bytes) {
   const std::size_t half = bytes / 2;
   const double seconds = device_seconds(
@@ -154,7 +156,8 @@ double copy_rate(std::byte* buffer, std::size_t bytes) {
   return 2 * static_cast<double>(half) / seconds;
 }
 
-// bf16 in and out, sums in f32. The three matrices lie in `buffer`.
+// Returns the floating-point operations a second of a matrix product with bf16 inputs and outputs, and sums in f32. The three matrices lie
+// in `buffer`.
 double matrix_rate(std::byte* buffer, void* workspace) {
   constexpr std::size_t kValues = std::size_t{kMatrix} * kMatrix;
   auto* values = reinterpret_cast<__nv_bfloat16*>(buffer);
@@ -172,7 +175,7 @@ double matrix_rate(std::byte* buffer, void* workspace) {
   return 2.0 * kMatrix * kMatrix * kMatrix / seconds;
 }
 
-// Seconds of the host from a launch until it knows that the kernel is done.
+// Returns the host's median seconds from a kernel's launch until the host knows that the kernel is done.
 double launch_and_wait() {
   using Clock = std::chrono::steady_clock;
   std::vector<double> seconds;
@@ -185,7 +188,7 @@ double launch_and_wait() {
   return median(seconds);
 }
 
-// Seconds of the device for each of many empty kernels of one stream, no graph.
+// Returns the device's seconds for one of many empty kernels that are launched one after another in a stream, without a CUDA graph.
 double launch_after_launch() {
   constexpr int kLaunches = 1000;
   return device_seconds(3, 15, [] {

@@ -41,7 +41,7 @@ Engine load_engine(const ModelFile& file, const Options& options, StatusLine& st
       loading.kv_file_bytes = options.kv_file;
     }
   } else {
-    loading.kv.prefix = PrefixReuse::off;  // each run is to compute its prompt
+    loading.kv.prefix = PrefixReuse::off;  // so that each run computes its prompt
   }
   loading.context = options.context();
   if (options.speculate.mtp) loading.mtp = MtpHeads::load;
@@ -84,7 +84,7 @@ Subject subject_of(const ModelFile& file, const Engine& engine, const Options& o
   for (const KernelUse& use : value(engine.explain())) {
     if (use.operation == "device") setting.isa = use.kernel;
     if (use.operation == "instruction set") {
-      setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // a remark may follow
+      setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // behind the blank there may be a remark
       setting.isa_remark = use.kernel.substr(setting.isa.size());
       continue;
     }

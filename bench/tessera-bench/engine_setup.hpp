@@ -1,4 +1,4 @@
-// From the command line to a loaded engine.
+// Loads the engine that the command line describes.
 #pragma once
 
 #include <tessera/engine.hpp>

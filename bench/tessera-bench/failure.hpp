@@ -1,4 +1,4 @@
-// How a run ends badly: exceptions inside this program, where the library has errors as values.
+// Exceptions that end this program. The library reports errors as values; value(), check() and fail() turn them into exceptions.
 #pragma once
 
 #include <stdexcept>
@@ -9,17 +9,17 @@
 
 namespace tessera::bench {
 
-// Exit status 2: the command line asks for something that makes no sense.
+// The command line makes no sense. Exit status 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Exit status 1.
+// Any other error. Exit status 1.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Exit status 130: Ctrl-C. What was measured before it has been printed.
+// Ctrl-C. The results so far have been printed. Exit status 130.
 struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };

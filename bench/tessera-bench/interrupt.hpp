@@ -1,4 +1,4 @@
-// Ctrl-C: the run under way is dropped, and what was measured before it is shown, runs of the same test included.
+// Handles Ctrl-C: the present run is dropped. The results of all earlier runs are shown, also those of the same test.
 #pragma once
 
 #include <csignal>
@@ -9,7 +9,7 @@ namespace tessera::bench {
 
 inline volatile std::sig_atomic_t stop_requested = 0;
 
-// A second signal ends the program as usual.
+// The signal handler: asks the program to stop. A second signal has its usual effect and ends the program.
 inline void request_stop(int signal) {
   stop_requested = 1;
   std::signal(signal, SIG_DFL);

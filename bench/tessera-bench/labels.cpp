@@ -9,11 +9,11 @@ namespace tessera::bench {
 
 namespace {
 
-constexpr double kDot = 7;  // a dot's radius, and some air
+constexpr double kDot = 7;  // a dot's radius and a small margin, in pixels
 
 Box around(const Point& dot) { return {dot.x - kDot, dot.y - kDot, dot.x + kDot, dot.y + kDot}; }
 
-// At `angle` and `distance` from the dot: the box's nearest side or corner is there.
+// Returns a box of `width` by `height` whose nearest side or corner lies at `angle` and `distance` from the dot.
 Box candidate(const Point& dot, double width, double height, double angle, double distance) {
   const double dx = std::cos(angle), dy = std::sin(angle);
   const double x = dot.x + dx * (distance + width / 2), y = dot.y + dy * (distance + height / 2);

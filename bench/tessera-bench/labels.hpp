@@ -1,4 +1,4 @@
-// Where to put labels beside dots so that they do not lie on each other.
+// Places labels beside the dots of a plot so that the labels do not overlap.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ struct Box {
   }
 };
 
-// How many dots would be hidden by a text in these boxes.
+// Returns the number of dots that a text in these boxes would hide.
 [[nodiscard]] std::size_t hidden_by(std::span<const Box> text, std::span<const Point> dots) noexcept;
 
-// A box of `widths[i]` by `height` for each dot, inside `area`: as near as the other boxes, the dots, `texts`, where others
-// stand, and `lines` allow, which are points along what should stay visible.
+// Returns a box of `widths[i]` by `height` for each dot i, inside `area` and as near to the dot as possible. A box should not cover other
+// boxes, dots, `texts` (the boxes of other texts), or `lines` (points along lines that should stay visible).
 [[nodiscard]] std::vector<Box> place_labels(std::span<const Point> dots, std::span<const double> widths, double height,
                                             std::span<const Point> lines, std::span<const Box> texts, const Box& area);
 

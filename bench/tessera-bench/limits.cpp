@@ -16,8 +16,8 @@ namespace tessera::bench {
 
 namespace {
 
-constexpr std::uint64_t kStep = std::uint64_t{64} << 10;  // of what a thread reads
-constexpr double kMatrixSeconds = 0.02;                   // of one round of multiplications, about
+constexpr std::uint64_t kStep = std::uint64_t{64} << 10;  // a thread reads a multiple of this many bytes
+constexpr double kMatrixSeconds = 0.02;                   // about the seconds of one measurement of multiplications
 
 std::uint64_t first_number(const char* path, std::string_view key) {
   std::ifstream file(path);
@@ -28,7 +28,7 @@ std::uint64_t first_number(const char* path, std::string_view key) {
   return 0;
 }
 
-// Free for the taking, also inside a container that has less than the machine.
+// Returns the bytes of memory that are free: the machine's, or the container's if it has a lower limit.
 std::uint64_t available_memory() {
   std::uint64_t bytes = first_number("/proc/meminfo", "MemAvailable:") << 10;
   std::uint64_t limit = 0, used = 0;
@@ -68,7 +68,7 @@ Processor::Processor(std::size_t threads, std::uint64_t buffer_bytes) : threads_
 #ifdef MADV_HUGEPAGE
   (void)madvise(at, bytes_, MADV_HUGEPAGE);
 #endif
-  // Written, since pages that never were may all be one page of zeros.
+  // Writes the buffer: the system may map pages that were never written to one and the same page of zeros.
   const std::size_t slice = bytes_ / threads_;
   (void)time_together(threads_, [&](std::size_t i) { std::memset(buffer_ + i * slice, 1, slice); });
   while (rounds_ < (std::uint64_t{1} << 40)) {

@@ -1,4 +1,5 @@
-// What the machine can do: the two limits that a roofline has, measured by kernels that do nothing else, or given.
+// The two limits of a machine that a roofline shows: how fast it reads memory, and how fast it multiplies matrices. They are measured by
+// kernels that do nothing else, or given on the command line.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +13,34 @@
 namespace tessera::bench {
 
 struct Limits {
-  double read = 0;            // bytes a second, from memory; 0: nobody knows
-  std::string read_kernel;    // the one that was fastest; empty: nobody has measured
-  double matrix = 0;          // floating-point operations a second, bf16 where the processor has it; 0 as above
+  double read = 0;            // bytes a second that are read from memory; 0: not known
+  std::string read_kernel;    // name of the read kernel that was fastest; empty: nothing was measured
+  double matrix = 0;          // floating-point operations a second, in bf16 if the processor has it; 0: not known
 };
 
-// Reads all the bytes. The result keeps the compiler from leaving that out.
+// A way to read memory. run() reads all of the bytes, and returns a number made of them, so that the compiler does not leave the reads out.
 struct ReadKernel {
   std::string_view name;
-  std::uint64_t (*run)(const std::byte* bytes, std::size_t count) noexcept;  // 64-byte aligned, count whole 64 KiB
+  std::uint64_t (*run)(const std::byte* bytes, std::size_t count) noexcept;  // bytes: aligned to 64; count: a multiple of 64 KiB
 };
 [[nodiscard]] std::span<const ReadKernel> read_kernels() noexcept;
 
-// Multiplies matrices in registers and the first-level cache.
+// A way to multiply matrices whose operands lie in registers and the first-level cache.
 struct MatrixKernel {
   std::string_view unit;
-  double operations;                              // of one round
+  double operations;                              // floating-point operations of one round
   float (*run)(std::uint64_t rounds) noexcept;
 };
-// The best that this processor and its system allow. Call it before there are threads: AMX needs permission.
+// Returns the fastest kernel that this processor and the operating system allow. Call it before the program makes threads, because it asks
+// the system for permission to use AMX.
 [[nodiscard]] const MatrixKernel& matrix_kernel() noexcept;
 
-// Runs task(i) for i in [0, threads), each on a thread of its own, from one moment on. Seconds until all are done.
+// Runs task(i) for each i in [0, threads), each on a thread of its own; all begin at the same moment. Returns the seconds until all are
+// done.
 [[nodiscard]] double time_together(std::size_t threads, const std::function<void(std::size_t)>& task);
 
-// What computes. Asked for its limits again and again: machines are noisy, and a result is to be compared with what
-// the machine gave at about that time.
+// The machine that computes. Its limits are measured again and again, because they change while other programs run, and a result must be
+// compared with the limits at about the same time.
 class Machine {
  public:
   Machine() = default;
@@ -46,20 +49,20 @@ class Machine {
   virtual ~Machine() = default;
 
   [[nodiscard]] virtual Limits measure() = 0;
-  // All that it has said, unless it knows nothing.
+  // Returns all limits that measure() has returned; empty if they are not known.
   [[nodiscard]] virtual std::span<const Limits> history() const noexcept = 0;
-  // What the read bandwidth is measured with; 0: it is not measured.
+  // Returns the bytes of the buffer with which the read bandwidth is measured; 0: it is not measured.
   [[nodiscard]] virtual std::uint64_t buffer_bytes() const noexcept = 0;
 };
 
-// This processor.
+// This machine's processor; its limits are measured.
 class Processor final : public Machine {
  public:
-  // A buffer of `buffer_bytes` for reading, or of a quarter of the memory that is free, if that is less.
+  // Makes a buffer for reading: of `buffer_bytes`, or of a quarter of the free memory if that is less.
   Processor(std::size_t threads, std::uint64_t buffer_bytes);
   ~Processor() override;
 
-  // The best of the read kernels, one pass each, and the best of three rounds of multiplications.
+  // Runs each read kernel once and the matrix kernel three times, and returns the best of each.
   [[nodiscard]] Limits measure() override;
   [[nodiscard]] std::span<const Limits> history() const noexcept override { return history_; }
   [[nodiscard]] std::uint64_t buffer_bytes() const noexcept override { return bytes_; }
@@ -73,7 +76,7 @@ class Processor final : public Machine {
   std::vector<Limits> history_;
 };
 
-// A device whose limits somebody else has measured, or nobody.
+// A device (GPU). Its limits come from the command line, or are not known.
 class Device final : public Machine {
  public:
   explicit Device(const Limits& limits) : limits_(limits) {}
@@ -88,7 +91,7 @@ class Device final : public Machine {
   Limits limits_;
 };
 
-// "Intel(R) Xeon(R) Processor", or "unknown processor".
+// Returns the processor's name, "Intel(R) Xeon(R) Processor" for example, or "unknown processor".
 [[nodiscard]] std::string processor_name();
 
 }  // namespace tessera::bench

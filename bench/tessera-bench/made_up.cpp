@@ -20,9 +20,9 @@ namespace tessera::bench {
 
 namespace {
 
-constexpr double kDeviation = 0.02;  // of the weights: what models are initialised with, so activations stay sane
+constexpr double kDeviation = 0.02;  // standard deviation of the weights: models are initialised with it, so activations stay in range
 constexpr std::size_t kPoolValues = std::size_t{1} << 18;
-constexpr std::size_t kRunValues = 4096;  // whole blocks of every format
+constexpr std::size_t kRunValues = 4096;  // values of a run (see Pool): whole blocks in every format
 
 // splitmix64 (Steele, Lea, Flood 2014).
 std::uint64_t mix(std::uint64_t x) {
@@ -32,18 +32,18 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The four 16-bit parts of a random number, added up: nearly normal, with the variance of four uniforms.
+// Returns a nearly normal random number of deviation kDeviation: the sum of the four 16-bit parts of `bits`, centred and scaled.
 float nearly_normal(std::uint64_t bits) {
   const std::uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
   const double centred = (static_cast<double>(sum) - 2.0 * 65535) / 65536.0;  // standard deviation: sqrt(4 / 12)
   return static_cast<float>(centred * (kDeviation / 0.57735));
 }
 
-// Encoded weights, made once for a format. A tensor is runs of kRunValues copied from random places of it: that is as
-// fast as memory, and no tensor is like another.
+// A pool of encoded weights, made once for a format. A tensor's bytes are put together from runs of kRunValues values, each copied from a
+// random place of the pool. This is as fast as copying memory, and no two tensors are equal.
 class Pool {
  public:
-  // Of one value; 0: of random ones.
+  // Makes a pool in which every weight is `value`; if `value` is 0, a pool of random weights.
   Pool(DType type, float value) : block_(*formats::block_of(type)) {
     std::vector<float> values(kPoolValues, value);
     if (value == 0) {
@@ -53,7 +53,7 @@ class Pool {
     check(formats::encode_row(type, values, bytes_));
   }
 
-  // Bytes [offset, offset + out.size()) of tensor number `tensor`.
+  // Writes bytes [offset, offset + out.size()) of the tensor with index `tensor` to `out`.
   void fill(std::uint64_t tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept {
     const std::size_t run_blocks = kRunValues / block_.values, run_bytes = run_blocks * block_.bytes;
     const std::size_t places = kPoolValues / block_.values - run_blocks + 1;
@@ -81,7 +81,7 @@ struct Tensor {
   const Pool* pool;
 };
 
-// What of the spec the shapes of tensors follow from.
+// Returns a ModelSpec with the fields from which the shapes of tensors follow.
 ModelSpec spec_of(const Shape& s, std::uint32_t context) {
   const LayerSpec layer{.n_heads = s.heads,
                         .n_kv_heads = s.kv_heads,
@@ -156,7 +156,8 @@ void set_latent_metadata(GgufWriter& writer, const Shape& s) {
   if (l.query_rank != 0) check(writer.set(key("q_lora_rank"), l.query_rank));
 }
 
-// One number, or where layers without KV heads are recurrent, one for each.
+// Writes the number of KV heads: one number for all layers; or, if the architecture marks recurrent layers by 0 KV heads, a list with one
+// for each layer.
 void set_kv_heads(GgufWriter& writer, const Shape& s) {
   const std::string key = fmt::format("{}.attention.head_count_kv", s.architecture->name);
   if (s.recurrent.layers.empty() || s.architecture->recurrent.layers == RecurrentLayers::interval) return check(writer.set(key, s.kv_heads));
@@ -196,7 +197,7 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   check(writer.set(key("rope.dimension_count"), s.latent.rank != 0 ? s.latent.turned : s.head_dim));
   check(writer.set(key("rope.freq_base"), static_cast<float>(s.rope_theta)));
   if (s.architecture->recurrent.mixer == Mixer::delta_net && !s.recurrent.layers.empty()) {
-    // Pairs that time, height and width turn, which are one position in text. llama.cpp asks for them.
+    // The pairs that rotate by time, by height and by width (M-RoPE). In a text these three positions are equal. llama.cpp needs the key.
     const auto third = static_cast<std::int32_t>(s.head_dim / 6), rest = static_cast<std::int32_t>(s.head_dim / 2) - 2 * third;
     check(writer.set_array(key("rope.dimension_sections"), std::span<const std::int32_t>(std::array{rest, third, third, 0})));
   }
@@ -204,14 +205,14 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
 
 tool::MixedModel mixed_model(const Shape& s) {
   tool::MixedModel mixed{std::string(s.architecture->name), s.layers, s.heads, s.kv_heads, {}};
-  const bool all = s.architecture->recurrent.mixer == Mixer::delta_net;  // theirs are of a matrix called as attention's is
+  const bool all = s.architecture->recurrent.mixer == Mixer::delta_net;  // delta-net layers have a matrix with the name of attention's
   for (std::uint32_t layer = 0; layer < s.layers; ++layer) {
     if (all || !s.recurrent.at(layer)) mixed.value_layers.push_back(layer);
   }
   return mixed;
 }
 
-// The metadata, the tensors in file order, and what they are filled from.
+// Describes a made-up model: its metadata, its tensors in file order, and the pools that their values come from.
 class Description {
  public:
   Description(const Shape& shape, const tool::Target& format, std::uint32_t context, bool vocabulary)
@@ -249,7 +250,7 @@ class Description {
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
     const DType wanted = output ? rules_.output() : role == Role::token_embd ? format_.format : rules_.format_of(tensor.name);
     tensor.type = matrix ? tool::fitting(wanted, tensor.dims[0]) : DType::f32;
-    // A norm leaves what it gets, and a state loses some with each token.
+    // Norm weights are 1, so that a norm only normalises; decay rates are -1, so that a state fades with each token; others are random.
     const bool is_rate = role == Role::delta_rate || role == Role::scan_rate;
     tensor.pool = &pool(tensor.type, row.is_norm() ? 1.0f : is_rate ? -1.0f : 0.0f);
     const formats::Block block = *formats::block_of(tensor.type);
@@ -274,7 +275,7 @@ class MadeUpSource final : public ByteSource {
  public:
   MadeUpSource(const Shape& shape, const tool::Target& format, std::uint32_t context)
       : name_(fmt::format("made-up {}", shape.name)), description_(shape, format, context, false) {
-    // The writer's first call for data comes when the header is out.
+    // The writer calls stop() for the first tensor's data, after it has written the whole header.
     const auto take = [&](std::span<const std::byte> bytes) -> Status {
       header_.insert(header_.end(), bytes.begin(), bytes.end());
       return {};
@@ -306,7 +307,7 @@ class MadeUpSource final : public ByteSource {
  private:
   static constexpr std::uint64_t kAlignment = 32;  // GGUF's default
 
-  // As much as lies in one place: the header, a tensor, or the zeros after it.
+  // Reads the bytes from `offset` on, up to the end of the header, tensor or padding in which `offset` lies. Returns how many it has read.
   std::uint64_t read_piece(std::uint64_t offset, std::span<std::byte> out) const noexcept {
     if (offset < header_.size()) {
       const auto count = std::min<std::uint64_t>(out.size(), header_.size() - offset);
@@ -330,7 +331,7 @@ class MadeUpSource final : public ByteSource {
   std::string name_;
   Description description_;
   std::vector<std::byte> header_;
-  std::vector<std::uint64_t> offsets_;  // in the file, of each tensor
+  std::vector<std::uint64_t> offsets_;  // [tensors]: offset of the tensor's data in the file
   std::uint64_t size_ = 0;
 };
 
@@ -349,7 +350,7 @@ void write_made_up_model(const Shape& shape, const tool::Target& format, std::ui
   for (const Tensor& tensor : tensors) total += tensor.bytes;
   std::vector<std::byte> piece(std::size_t{4} << 20);
   check(description.writer().write_file(path, [&](std::string_view, const ByteSink& write) -> Status {
-    const Tensor& tensor = tensors[index];  // they come in the order in which they were described
+    const Tensor& tensor = tensors[index];  // the writer calls for tensors in the order in which they were described
     for (std::uint64_t at = 0; at < tensor.bytes;) {
       const auto out = std::span(piece).first(std::min<std::uint64_t>(piece.size(), tensor.bytes - at));
       tensor.pool->fill(index, at, out);

@@ -1,5 +1,5 @@
-// A model of a known shape with made-up weights: a GGUF whose bytes are computed when they are read, so that memory
-// holds nothing but what the engine packs. The same shape, format and context give the same bytes everywhere.
+// A model of a known shape with made-up weights, to measure speed without the model's file. It is a GGUF file whose bytes are computed when
+// they are read, so only the engine's packed weights take memory. The same shape, format and context give the same bytes on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace tessera::bench {
 
-// `context`: positions that the model is to know, where it is more than the shape's own. Learned positions take memory
-// by it. No vocabulary: the engine must be told to do without.
+// Makes the model as a byte source. `context`: the longest context, in tokens, if that is more than the shape's own; a table of learned
+// positions grows with it. The model has no vocabulary, so load it with TokenizerUse::none.
 [[nodiscard]] std::shared_ptr<ByteSource> made_up_model(const Shape& shape, const tool::Target& format,
                                                         std::uint32_t context);
 
-// The same as a file, with a vocabulary of made-up words so that other programs load it. `advance` is told of bytes
-// written and in all, and returns false to give up, which throws Interrupted and leaves no file.
+// Writes the same model to a file, with a vocabulary of made-up words, so that other programs can load it. `advance` is called with the
+// bytes written so far and the bytes in all. If it returns false, no file is left, and Interrupted is thrown.
 void write_made_up_model(const Shape& shape, const tool::Target& format, std::uint32_t context,
                          const std::filesystem::path& path,
                          const std::function<bool(std::uint64_t done, std::uint64_t total)>& advance);

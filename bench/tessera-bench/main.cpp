@@ -1,14 +1,14 @@
-// tessera-bench: how fast a model runs here, against what the machine can do. A tour for readers:
-//   options, help       what can be asked for
-//   shapes, format      models that people know
-//   made_up, vocabulary a model without a file
-//   limits, *_kernels   what the machine can do, or a device
-//   costs               what a model needs
-//   tests               what is measured
-//   worker              the same, one at a time as somebody asks for it
-//   report, plot        what is shown
-//   replay, serving     the requests of a trace, through the scheduler
-//   speculating         what drafts would bring, and do
+// tessera-bench: measures how fast a model runs on this machine, and compares that with the machine's limits. A tour for readers:
+//   options, help       the command line
+//   shapes, format      shapes of well-known models, and formats of weights
+//   made_up, vocabulary a model of such a shape with made-up weights and words
+//   limits, *_kernels   the limits of the machine or device: bandwidth, operations a second
+//   costs               the bytes and operations that a model's steps need
+//   tests               the measurements
+//   worker              single measurements, requested on standard input
+//   report, plot        the output
+//   replay, serving     requests of a trace, served through the scheduler
+//   speculating         the gain of speculation, estimated and measured
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -40,7 +40,7 @@ void complain(std::string_view text) { tool::complain("tessera-bench", text); }
 
 void write_model(const Options& options) {
   StatusLine status;
-  const std::uint32_t context = options.context();  // so that the file can be measured in the same way
+  const std::uint32_t context = options.context();  // so that the file has the context that the tests need
   const auto advance = [&](std::uint64_t done, std::uint64_t total) {
     status.show(fmt::format("writing: {} of {} MB", done / 1000000, total / 1000000));
     return stop_requested == 0;
@@ -57,7 +57,7 @@ void measure(const Options& options) {
   PlotFile plot(options.plot);
   StatusLine status;
   const auto report = options.json ? make_json() : make_table();
-  if (options.backend == BackendKind::cpu) (void)matrix_kernel();  // before there are threads
+  if (options.backend == BackendKind::cpu) (void)matrix_kernel();  // asks for permission to use AMX, before there are threads
   const ModelFile file = open_model(options);
   plot.check_against(file);
   const Engine engine = load_engine(file, options, status);
@@ -106,7 +106,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A reader that leaves (`tessera-bench | head`) ends the program quietly.
+  // If the reader of a pipe ends (`tessera-bench | head`), SIGPIPE ends this program quietly.
   std::signal(SIGPIPE, SIG_DFL);
   for (const int signal : {SIGINT, SIGTERM}) tool::on_signal(signal, request_stop);
   try {

@@ -1,5 +1,5 @@
-// The matrix peak: products of bf16 (or f32, where there is nothing better) with operands in registers and the
-// first-level cache. Functions carry their instruction set themselves; this file is compiled for the baseline.
+// Kernels that measure the peak rate of matrix products: products of bf16 (or of f32 without bf16 instructions) with operands in registers
+// and the first-level cache. This file is compiled for the baseline; each function names its instruction set by an attribute.
 #include <array>
 
 #include "limits.hpp"
@@ -15,7 +15,7 @@ namespace tessera::bench {
 
 namespace {
 
-constexpr std::size_t kChains = 12;  // independent accumulators: more than latency times throughput anywhere
+constexpr std::size_t kChains = 12;  // independent accumulators: more than (latency times instructions a cycle) of any processor
 
 template <class T>
 void keep(T& value) noexcept {
@@ -24,7 +24,7 @@ void keep(T& value) noexcept {
 
 using Quad = float __attribute__((vector_size(16)));
 
-// Any processor: multiply and add, as two instructions where the baseline has no FMA.
+// The kernel for any processor: multiply-add, which is two instructions if the baseline has no FMA.
 float run_baseline(std::uint64_t rounds) noexcept {
   Quad chains[kChains] = {}, factor = {0.5f, 0.5f, 0.5f, 0.5f}, term = {1, 1, 1, 1};
   __asm__ volatile("" : "+m"(factor), "+m"(term));
@@ -80,15 +80,16 @@ struct TileConfig {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-constexpr std::size_t kTileBytes = 1024, kDepth = 4;  // operands of kDepth steps: 16 KiB, in the first-level cache
+constexpr std::size_t kTileBytes = 1024, kDepth = 4;  // the operands of kDepth steps take 16 KiB, which fit the first-level cache
 
-// A block of 2 x 2 tiles, as matrix products have it: four loads for four products.
+// Multiplies blocks of 2 x 2 tiles, as the engine's matrix products do: four tile loads for four tile products.
 __attribute__((target("amx-tile,amx-bf16"))) float run_amx(std::uint64_t rounds) noexcept {
   alignas(64) TileConfig config;
   alignas(64) std::array<std::uint16_t, 4 * kDepth * kTileBytes / 2> operands;
   operands.fill(0x3a80);  // 2^-10
   alignas(64) float out[kTileBytes / sizeof(float)];
-  __asm__ volatile("" : : "m"(config), "m"(operands) : "memory");  // g++ 12 takes 8 bytes of `config` for all of it
+  // Marks all of `config` as used: g++ 12 assumes that _tile_loadconfig() reads only 8 bytes of it.
+  __asm__ volatile("" : : "m"(config), "m"(operands) : "memory");
   _tile_loadconfig(&config);
   _tile_zero(0);
   _tile_zero(1);
@@ -113,7 +114,7 @@ __attribute__((target("amx-tile,amx-bf16"))) float run_amx(std::uint64_t rounds)
   return out[0];
 }
 
-// Linux gives a process its tiles when it asks (Documentation/arch/x86/xstate.rst).
+// Returns whether AMX can be used. Linux lets a process use tiles only after a request (Documentation/arch/x86/xstate.rst), made here.
 bool has_amx() noexcept {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   unsigned a = 0, b = 0, c = 0, d = 0;

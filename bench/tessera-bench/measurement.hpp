@@ -1,4 +1,4 @@
-// What was measured.
+// The results of measurements.
 #pragma once
 
 #include <algorithm>
@@ -29,18 +29,18 @@ enum class Test { prefill, decode, batch, depth };
   return backend == BackendKind::cpu ? "cpu" : "cuda";
 }
 
-// One time that a test was run. Memory and clocks change within seconds where others use the machine too, so each run
-// is compared with what the machine gave right before or after it, whichever was more.
+// One run of a test. If other programs use the machine too, its bandwidth and clock rate change within seconds. So each run is compared
+// with the machine's limits right before and right after the run; of the two, the higher ones are taken.
 struct Run {
   double rate = 0;  // tokens a second
-  Limits limits;    // or unknown
+  Limits limits;    // the limits to compare with; they may be unknown
 };
 
 struct Measurement {
   Test test = Test::decode;
-  std::uint32_t rows = 1;      // computed together: a prompt's tokens, or one of each sequence
-  std::uint32_t batch = 1;     // sequences
-  std::uint32_t depth = 0;     // tokens that each has before
+  std::uint32_t rows = 1;      // rows that are computed together: a prompt's tokens, or a token of each sequence
+  std::uint32_t batch = 1;     // number of sequences
+  std::uint32_t depth = 0;     // tokens that each sequence has before the test
   std::vector<Run> runs;       // at least one
   double bytes_per_token = 0;
   double flop_per_token = 0;
@@ -50,7 +50,7 @@ struct Measurement {
   [[nodiscard]] double median() const { return median_of([](const Run& run) { return run.rate; }); }
   [[nodiscard]] double bytes_per_second() const { return bytes_per_token * median(); }
   [[nodiscard]] double flop_per_second() const { return flop_per_token * median(); }
-  // Medians over the runs, each with its own limits; infinite where these are unknown.
+  // Return the median, over the runs, of the share of the run's own limit that it reached; infinite if limits are unknown.
   [[nodiscard]] double share_of_read() const {
     return median_of([&](const Run& run) { return bytes_per_token * run.rate / run.limits.read; });
   }
@@ -59,7 +59,7 @@ struct Measurement {
   }
   [[nodiscard]] double read_limit() const { return median_of([](const Run& run) { return run.limits.read; }); }
   [[nodiscard]] double matrix_limit() const { return median_of([](const Run& run) { return run.limits.matrix; }); }
-  // What read fastest beside any of the runs.
+  // Returns the name of the read kernel that gave the highest read limit of all runs.
   [[nodiscard]] const std::string& read_kernel() const {
     const auto limit = [](const Run& run) { return run.limits.read; };
     return std::ranges::max_element(runs, {}, limit)->limits.read_kernel;
@@ -76,14 +76,14 @@ struct Measurement {
   }
 };
 
-// What holds for all results of a run.
+// The facts that hold for all results of one call of the program: machine, model and engine.
 struct Subject {
   BackendKind backend = BackendKind::cpu;
   std::string machine, shape, format, isa, numerics, family, kv_dtype, kv_layout, matrix_unit;
-  std::string isa_remark;            // " (why not a better one)", or empty
+  std::string isa_remark;            // the reason why no better instruction set is used, " (...)", or empty
   std::vector<std::string> kernels;  // "linear: kernel (family)", a line each
   std::size_t threads = 0;
-  std::uint64_t weights_per_token = 0, kv_per_token = 0, read_buffer = 0;  // bytes; no buffer: the limits are given
+  std::uint64_t weights_per_token = 0, kv_per_token = 0, read_buffer = 0;  // bytes; read_buffer 0: the limits were given, not measured
 };
 
 }  // namespace tessera::bench

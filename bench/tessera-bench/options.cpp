@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kMostTokens = 1 << 24;
 
-// Decimal, the whole text, from `least` to `most`.
+// Parses a decimal number from `least` to `most`. Throws UsageError if the text is anything else.
 std::uint32_t number(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
   std::uint32_t value = 0;
   const char* end = text.data() + text.size();
@@ -30,7 +30,7 @@ std::uint32_t number(const std::string& name, std::string_view text, std::uint32
   throw UsageError(fmt::format("{}: \"{}\" is not a whole number from {} to {}", name, text, least, most));
 }
 
-// "8192" or "8k", of 1024 each.
+// Parses a number of tokens: "8192" or "8k", where k is 1024.
 std::uint32_t tokens(const std::string& name, std::string_view text, std::uint32_t least) {
   const auto value = tool::parse_tokens(text);
   if (value && *value >= least && *value <= kMostTokens) return static_cast<std::uint32_t>(*value);
@@ -38,7 +38,7 @@ std::uint32_t tokens(const std::string& name, std::string_view text, std::uint32
                                least, kMostTokens));
 }
 
-// "2900,780": GB/s and TFLOP/s.
+// Parses the limits of a device: "2900,780" is 2900 GB/s and 780 TFLOP/s.
 Limits given_limits(const std::string& text) {
   Limits limits;
   const char* end = text.data() + text.size();
@@ -63,7 +63,7 @@ void add_number(CLI::App& app, const std::string& names, std::uint32_t& target, 
       ->type_name("N");
 }
 
-// "128,512,2048", kept in that order; `parse` reads one.
+// Adds an option whose value is a list of numbers: "128,512,2048". The order is kept. `parse` parses one number.
 template <class Parse>
 void add_counts(CLI::App& app, const std::string& name, Counts& target, Parse parse, const std::string& description) {
   app.add_option_function<std::string>(

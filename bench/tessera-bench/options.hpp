@@ -1,4 +1,4 @@
-// What the command line asks for.
+// The options of the command line.
 #pragma once
 
 #include <cstddef>
@@ -23,25 +23,25 @@ namespace tessera::bench {
 using Counts = std::vector<std::uint32_t>;
 
 struct Options {
-  std::filesystem::path model;  // empty: `shape`
+  std::filesystem::path model;  // the model's file; empty: a made-up model of `shape`
   const Shape* shape = nullptr;
   tool::Target format;
-  std::filesystem::path write;  // where the made-up model goes, instead of measuring; empty: measure
+  std::filesystem::path write;  // the file to which the made-up model is written, instead of measuring; empty: measure
 
   Counts prefill, batches, depths;
-  bool decode = false;              // the test of one sequence from an empty context
-  std::uint32_t steps = 64;         // of decode, batch and depth
-  std::uint32_t batch_depth = 128;  // tokens that each sequence of a batch has before
+  bool decode = false;              // run the decode test: one sequence from an empty context
+  std::uint32_t steps = 64;         // decode steps of the tests decode, batch and depth
+  std::uint32_t batch_depth = 128;  // tokens that each sequence of a batch has before the test
   std::uint32_t repeat = 3;
-  bool worker = false;              // what standard input asks for is measured, within the context of these tests
+  bool worker = false;              // instead of the tests, the requests on standard input are measured (worker.hpp), in this context
 
-  SpeculateTest speculate;             // instead of tests
+  SpeculateTest speculate;             // --speculate, instead of the tests
 
-  bool traces = false;                 // instead of tests, the requests of `serving` are served
+  bool traces = false;                 // instead of the tests, the trace of `serving` is served
   tool::ServingOptions serving;
-  std::uint32_t trace_context = 0;     // tokens of the longest of them
+  std::uint32_t trace_context = 0;     // tokens of the trace's longest request
   std::uint64_t kv_budget = 0;         // bytes of KV pages; 0: as many as are wanted
-  std::uint64_t kv_file = 0;           // bytes of a file for those of preempted requests; 0: there is none
+  std::uint64_t kv_file = 0;           // bytes of a file for the KV pages of preempted requests; 0: no file
 
   std::uint32_t threads = 0;
   KvOptions kv;
@@ -50,18 +50,18 @@ struct Options {
   InstructionSet instruction_set = InstructionSet::automatic;
   Numerics numerics = Numerics::automatic;
   std::uint64_t read_buffer = 0;  // bytes
-  Limits limits;                  // of a device, as far as the caller knows them
+  Limits limits;                  // limits of a device, if --limits gives them
 
   bool json = false;
   std::filesystem::path plot;
 
-  // Positions that the longest test, or request, needs.
+  // Returns the tokens of context that the longest test or request needs.
   [[nodiscard]] std::uint32_t context() const noexcept;
 };
 
-// nullopt: --help or --version was asked for and has been printed. Throws UsageError.
+// Reads the command line. nullopt: --help or --version was given, and its text has been printed. Throws UsageError.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
 
-[[nodiscard]] std::string help_footer();  // what --help shows below the options
+[[nodiscard]] std::string help_footer();  // the text of --help below the options
 
 }  // namespace tessera::bench

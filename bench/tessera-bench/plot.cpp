@@ -20,7 +20,7 @@ namespace {
 constexpr double kWidth = 1000, kHeight = 620, kLabelHeight = 15, kLetter = 6.3;  // pixels
 constexpr double kBoldLetter = 7.2;
 constexpr Box kArea = {80, 96, 960, 540};
-using tool::kColours;  // by Test
+using tool::kColours;  // [Test]
 
 class Picture {
  public:
@@ -96,7 +96,7 @@ class Picture {
     }
   }
 
-  // The roofs' names stand where they hide the fewest dots.
+  // Writes the name of the level roof (matrix products) where it hides the fewest dots.
   void name_level_roof(const Point& ridge, const std::string& name) {
     const double width = static_cast<double>(name.size()) * kBoldLetter;
     std::vector<Box> places;
@@ -115,7 +115,7 @@ class Picture {
   void name_sloping_roof(const Point& foot, const Point& ridge, const std::string& name) {
     const double angle = std::atan2(ridge.y - foot.y, ridge.x - foot.x), above = -9 - kLabelHeight / 3;
     const double width = static_cast<double>(name.size()) * kBoldLetter;
-    // Small boxes along the name, around its middle.
+    // Returns small boxes along the sloping name that together cover it. `share`: the place of the name's middle along the roof.
     const auto boxes_at = [&](double share) {
       const Point middle{foot.x + share * (ridge.x - foot.x), foot.y + share * (ridge.y - foot.y)};
       std::vector<Box> boxes;
@@ -184,7 +184,7 @@ class Picture {
     }
   }
 
-  // From a dot to a label that is not beside it.
+  // Draws a line from a dot to its label, if the label is not right beside the dot.
   void leader(const Point& dot, const Box& box) {
     const Point near{std::clamp(dot.x, box.left, box.right), std::clamp(dot.y, box.top, box.bottom)};
     if (std::hypot(near.x - dot.x, near.y - dot.y) > 16) svg_.line(dot.x, dot.y, near.x, near.y, "leader");
@@ -194,10 +194,10 @@ class Picture {
   std::span<const Measurement> results_;
   double read_ = 0, matrix_ = 0;
   tool::LogAxis x_{}, y_{};
-  std::vector<const Measurement*> order_;  // by operations a byte
-  std::vector<Point> dots_;                // where they are
-  std::vector<Point> roof_;                // along the roofs, and
-  std::vector<Box> names_;                 // their names, for labels to keep off
+  std::vector<const Measurement*> order_;  // the results, sorted by operations a byte
+  std::vector<Point> dots_;                // the results' dots, in the same order
+  std::vector<Point> roof_;                // points along the roofs, which labels should not cover
+  std::vector<Box> names_;                 // boxes of the roofs' names, which labels should not cover
   tool::Svg svg_{kWidth, kHeight};
 };
 

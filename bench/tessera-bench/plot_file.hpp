@@ -1,4 +1,4 @@
-// The file that --plot names. Opened before anything is measured: a wrong name is not to cost a run.
+// The file that --plot names. It is opened before anything is measured, so that a wrong name is found at once.
 #pragma once
 
 #include <cerrno>
@@ -18,7 +18,7 @@ class PlotFile {
  public:
   explicit PlotFile(const std::filesystem::path& path) : path_(path) {
     if (path_.empty()) return;
-    file_.open(path_, std::ios::binary | std::ios::app);  // what is there stays until there is a picture
+    file_.open(path_, std::ios::binary | std::ios::app);  // an older file stays as it is until write()
     if (!file_) throw Failure(fmt::format("{}: cannot write: {}", path_.string(), std::strerror(errno)));
   }
   [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }

@@ -1,5 +1,5 @@
-// Three ways to read memory in order, in vector extensions that every compiler lowers to what the target has. Which is
-// fastest depends on the machine's prefetchers; all are committed so that a figure can be checked.
+// Three ways to read memory in order, written with GCC's vector extensions, which compile for every target. The machine's hardware
+// prefetchers decide which one is fastest, so all three are measured.
 #include <array>
 
 #include "limits.hpp"
@@ -10,8 +10,8 @@ namespace {
 
 using CacheLine = std::uint64_t __attribute__((vector_size(64), may_alias));
 
-// Four lines a round, into accumulators of their own. `Ahead`: bytes to prefetch ahead; 0: leave it to the machine.
-// `Locality` as __builtin_prefetch has it: 3 is the first-level cache, 2 the second.
+// Reads all bytes, four cache lines a round, each into its own accumulator. `Ahead`: how many bytes in front of the reads it prefetches; 0:
+// it leaves prefetching to the hardware. `Locality`: argument of __builtin_prefetch: 3 is the first-level cache, 2 the second.
 template <std::size_t Ahead, int Locality>
 [[gnu::always_inline]] inline std::uint64_t read(const std::byte* bytes, std::size_t count) noexcept {
   constexpr std::size_t kLines = 4, kRound = kLines * sizeof(CacheLine);
@@ -30,7 +30,8 @@ template <std::size_t Ahead, int Locality>
   return result;
 }
 
-// The same for processors with vectors of 64 bytes: fewer instructions to a line leave more lines in flight.
+// The same kernels for processors with vectors of 64 bytes (AVX-512). They need fewer instructions for a line, so that more reads are under
+// way at a time.
 #if defined(__x86_64__)
 #define TESSERA_BENCH_WIDE __attribute__((target("avx512f")))
 bool has_wide() noexcept { return __builtin_cpu_supports("avx512f"); }

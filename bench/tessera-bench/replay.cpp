@@ -21,7 +21,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Steele, Lea and Flood's SplitMix64: numbers that follow from `x` and look random.
+// Returns a hash of `x` that looks random (SplitMix64; Steele, Lea and Flood 2014).
 std::uint64_t scrambled(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -29,7 +29,7 @@ std::uint64_t scrambled(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-// The tokens of request `n`.
+// Returns made-up tokens for the prompt of request `n`: equal blocks of the trace get equal tokens.
 std::vector<Token> prompt_of(const tool::Trace& trace, std::size_t n, std::uint32_t vocabulary) {
   const tool::TraceRequest& request = trace.requests[n];
   std::vector<Token> tokens(request.prompt);
@@ -45,10 +45,10 @@ std::vector<Token> prompt_of(const tool::Trace& trace, std::size_t n, std::uint3
 
 constexpr std::size_t kCostsEvery = 16;  // steps
 
-// A request on its way.
+// A request of the trace while it is served.
 struct Followed {
   std::optional<RequestHandle> handle;  // none: it was refused, or has not arrived
-  double first = 0.0, last = 0.0;       // its tokens' times
+  double first = 0.0, last = 0.0;       // times of its first and its last token
   std::uint64_t tokens = 0;
 };
 
@@ -113,7 +113,7 @@ class Replay {
 
   [[nodiscard]] double now() const { return steady_seconds() - begin_; }
 
-  // A scheduler's costs are those of its newest steps; the trace's are the mean of what they were all along.
+  // Adds the scheduler's present costs to a mean over the whole trace, because a scheduler's costs describe only its newest steps.
   void add_costs() {
     const CostModel::Costs now = scheduler_.figures().costs;
     costs_.fixed += now.fixed;
@@ -152,7 +152,7 @@ class Replay {
     ++figures_.refused;
   }
 
-  // Until there is something to do.
+  // Sleeps until the next request arrives, at most for a short time, after which step() is tried again.
   void sleep() const {
     double until = now() + (scheduler_.idle() ? kLongestSleep : kRetry);
     if (arrived_ < requests_.size()) until = std::min(until, trace_.requests[arrived_].arrival);
@@ -165,7 +165,7 @@ class Replay {
   const ReplayOptions& options_;
   const double begin_ = steady_seconds();
   std::size_t arrived_ = 0, ended_ = 0, steps_ = 0, n_costs_ = 0;
-  CostModel::Costs costs_{.fixed = 0, .output = 0, .few_rows = 0, .many_rows = 0, .key = 0};  // sums of n_costs_
+  CostModel::Costs costs_{.fixed = 0, .output = 0, .few_rows = 0, .many_rows = 0, .key = 0};  // sums over n_costs_ measurements
   tool::ServingFigures figures_;
   Scheduler scheduler_;
   std::vector<Followed> requests_;

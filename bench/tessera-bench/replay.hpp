@@ -19,13 +19,13 @@ struct ReplayOptions {
   tool::ServiceLevel level;
 };
 
-// Told after each step how many requests have ended.
+// Called after each step with the number of requests that have ended.
 using ReplayProgress = std::function<void(std::size_t ended)>;
 
-// Prompts are made up: equal blocks of the trace are equal tokens, all others are different ones. Every request draws as
-// many tokens as the trace says. What the engine's prefix index had before is forgotten. Times count from a request's
-// arrival, also where a step held its submission up. Throws Interrupted after Ctrl-C, and Failure if a request fails;
-// one that does not fit the engine is refused.
+// Serves the trace and returns its figures. Prompts are made up: equal blocks of the trace get equal tokens, all other tokens differ.
+// Every request draws as many tokens as the trace says. The engine's prefix index is emptied first. Times count from a request's arrival in
+// the trace, even if a step delays its submission. A request that does not fit the engine is refused. Throws Interrupted after Ctrl-C, and
+// Failure if a request fails.
 [[nodiscard]] tool::ServingFigures replay(const Engine& engine, const tool::Trace& trace, const ReplayOptions& options,
                                           const ReplayProgress& progress);
 

@@ -1,4 +1,5 @@
-// How results are shown: rows as they come, so that a run that is cut short has shown what it measured.
+// The output of the results, as a table or as JSON. Each row is printed as soon as it is measured, so that an interrupted run has shown its
+// results.
 #pragma once
 
 #include <memory>
@@ -21,13 +22,13 @@ class Report {
 [[nodiscard]] std::unique_ptr<Report> make_table();
 [[nodiscard]] std::unique_ptr<Report> make_json();
 
-// What computes what, a line each: above any table.
+// Returns the lines above a table: machine, model, and the kernel of each operation.
 [[nodiscard]] std::string heading(const Subject& setting);
 
-// Three digits, or all before the point.
+// Returns the number with three significant digits, or with all digits in front of the point if they are more.
 [[nodiscard]] std::string number(double value);
 
-// Writes and flushes; throws Failure where that does not work.
+// Writes to standard output and flushes. Throws Failure on an error.
 void print(std::string_view text);
 
 }  // namespace tessera::bench

@@ -22,14 +22,14 @@
 namespace tessera::bench {
 namespace {
 
-// Of the longest request.
+// Returns the tokens of context that the longest request of the trace needs.
 std::uint32_t context_of(const tool::Trace& trace) {
   std::uint32_t most = 0;
   for (const tool::TraceRequest& request : trace.requests) most = std::max(most, request.prompt + request.output);
   return most + 1;
 }
 
-// Weights come into the page tables.
+// Warms up: computes a few tokens, so that all weights have been touched and their pages are mapped.
 void warm_up(const Engine& engine) {
   Session session = value(engine.session());
   const std::vector<Token> tokens(std::min<std::uint32_t>(engine.plan().context - 1, 16), 1);
@@ -47,7 +47,7 @@ void serve_trace(const Options& options) {
   sized.trace_context = context_of(trace);
   const ModelFile file = open_model(sized);
   plot.check_against(file);
-  // What is longer than the model's own context is refused, as a server would.
+  // Requests that are longer than the model's own context are refused, as by a server.
   const Plan plan = value(Engine::plan(file, {.tokenizer = TokenizerUse::none}));
   sized.trace_context = std::min(sized.trace_context, plan.context);
   const Engine engine = load_engine(file, sized, status);

@@ -1,11 +1,11 @@
-// The requests of a trace, served in each of the ways that the command line names.
+// --trace and --rate: serves the requests of a trace, once with each policy and kind of batching that the command line names.
 #pragma once
 
 #include "options.hpp"
 
 namespace tessera::bench {
 
-// Prints what came of it, and draws it. Throws Interrupted after Ctrl-C, when what has been measured has been shown.
+// Serves the trace, prints the figures, and draws them for --plot. After Ctrl-C it shows the figures so far and throws Interrupted.
 void serve_trace(const Options& options);
 
 }  // namespace tessera::bench

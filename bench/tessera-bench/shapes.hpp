@@ -1,4 +1,4 @@
-// The shapes of models that people know, so that a speed can be measured without the model.
+// The shapes of well-known models, so that their speed can be measured without their files.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace tessera::bench {
 
-// Of the layers that are recurrent: their heads, as GGUF's ssm.* say them, or a short convolution's width alone.
+// The shape of the recurrent layers. For a short convolution only conv_width counts; the other numbers are those of GGUF's keys ssm.*.
 struct RecurrentShape {
-  std::string_view layers = {};  // a letter a layer, again from the start behind the last: r recurrent, a attention; empty: none are
+  std::string_view layers = {};  // the pattern of the layers, repeated: r a recurrent layer, a attention; empty: no recurrent layers
   std::uint32_t conv_width = 0, heads = 0, groups = 0, keys = 0, values = 0;
 
   [[nodiscard]] constexpr bool at(std::uint32_t layer) const noexcept {
@@ -19,30 +19,31 @@ struct RecurrentShape {
   }
 };
 
-// Of latent attention, whose layers have one KV head: sizes of the latent, of what rotates of a head and what does not, of a head's
-// value, and of the two products that make queries (0: it is one).
+// The shape of latent attention, whose layers have one KV head. rank: width of the latent. turned, plain: elements of a head's query that
+// rotate, and that do not. value: elements of a head's value. query_rank: width between the two products that make queries; 0: one product.
 struct LatentShape {
   std::uint32_t rank = 0, turned = 0, plain = 0, value = 0, query_rank = 0;  // rank 0: attention is not latent
 };
 
-// Dense layers in front of those with experts, and the FFN that all tokens take beside them.
+// The dense FFNs of a model with experts. layers, ffn: number and inner width of the first layers, which have no experts. shared: inner
+// width of the FFN that all tokens take beside their experts.
 struct DenseShape {
   std::uint32_t layers = 0, ffn = 0, shared = 0;
 };
 
 struct Shape {
-  std::string_view name;   // as --shape takes it
-  std::string_view model;  // whose shape it is
+  std::string_view name;   // the name for --shape
+  std::string_view model;  // the model that has this shape
   const Architecture* architecture;
-  std::uint32_t d_model, layers, heads, kv_heads, head_dim, ffn, vocab;  // ffn: of an expert, where there are experts
-  std::uint32_t context;   // what the model was made for
-  double rope_theta;       // without a meaning for learned positions
-  bool tied;               // the embedding is the output matrix too
-  std::uint32_t experts = 0, used = 0;  // of a layer; of which a token takes so many
+  std::uint32_t d_model, layers, heads, kv_heads, head_dim, ffn, vocab;  // ffn: inner width of an expert, if the model has experts
+  std::uint32_t context;   // tokens of the longest context that the model was made for
+  double rope_theta;       // not used with learned positions
+  bool tied;               // true: the embedding table is the output matrix too
+  std::uint32_t experts = 0, used = 0;  // experts of a layer; experts that a token takes
   RecurrentShape recurrent = {};
   LatentShape latent = {};
   DenseShape dense = {};
-  std::uint32_t mtp_heads = 0;  // behind the layers, each like the last that is attention
+  std::uint32_t mtp_heads = 0;  // number of MTP heads behind the layers; each has the shape of the last attention layer
 };
 
 [[nodiscard]] std::span<const Shape> shapes() noexcept;

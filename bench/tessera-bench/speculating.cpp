@@ -38,8 +38,8 @@ std::vector<Token> prompt_of(const Engine& engine, std::uint32_t sequence, std::
   return list;
 }
 
-// Seconds of a step in which `n` sequences have `rows` rows each, with the logits of all: what verifying takes. The middle
-// of the times.
+// Measures how long it takes to verify drafts: the median time of a step in which n sequences have a number of rows each, with logits of
+// all rows.
 class StepTimes {
  public:
   StepTimes(const Engine& engine, std::uint32_t n, std::uint32_t depth, std::uint32_t most) : engine_(engine), depth_(std::max(depth, 1u)) {
@@ -64,7 +64,7 @@ class StepTimes {
       const double spent = seconds_since(begin);
       check(outputs.status());
       for (Session& session : sessions_) check(session.truncate(depth_));
-      if (turn > 0) seconds.push_back(spent);  // the first one warms up
+      if (turn > 0) seconds.push_back(spent);  // the first turn warms up and does not count
       throw_if_interrupted();
     }
     std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
@@ -77,14 +77,14 @@ class StepTimes {
   std::vector<Session> sessions_;
 };
 
-// What making drafts took.
+// The time that a drafter took, and the number of drafts that it made.
 struct DraftTime {
   double seconds = 0.0;
   std::uint64_t drafts = 0;
 };
 
-// Knows the sequence, and is wrong with chance 1 - a, at the same places each time. `maker`, if there is one, drafts before that,
-// for the time it takes.
+// A drafter with a given acceptance a: it knows the sequence, and drafts a wrong token with probability 1 - a, at the same positions in
+// each run. If there is a `maker` (a real drafter), it drafts first: its time is counted, and its drafts are replaced.
 class FixedRate final : public Drafter {
  public:
   FixedRate(std::shared_ptr<const std::vector<Token>> sequence, double acceptance, std::shared_ptr<const Drafter> maker, DraftTime& spent)
@@ -130,12 +130,13 @@ class FixedRate final : public Drafter {
 struct Served {
   double seconds = 0.0;
   std::uint64_t tokens = 0;
-  std::vector<std::vector<Token>> sequences;  // with their prompts
+  std::vector<std::vector<Token>> sequences;  // the requests' tokens, prompts included
   SchedulerFigures figures;
   DraftTime drafting;
 };
 
-// `n` greedy requests through a scheduler at once. `known`: their sequences, which the drafter then knows.
+// Serves `n` greedy requests at once through a scheduler. `known`: the requests' sequences from an earlier call, for the drafter; empty: no
+// drafts.
 Served serve(const Engine& engine, std::uint32_t n, const Options& options, double acceptance,
              std::span<const std::vector<Token>> known = {}) {
   Scheduler scheduler = value(Scheduler::create(engine, {.limits = {.seconds = 10.0}, .max_unread = std::size_t{options.steps} + 1}));
@@ -153,7 +154,7 @@ Served serve(const Engine& engine, std::uint32_t n, const Options& options, doub
     }
     handles.push_back(value(scheduler.submit({.prompt = served.sequences.back(), .session_options = {.context = depth + options.steps + options.speculate.most + 1}, .generate = std::move(generate)})));
   }
-  // From when all have their first token: prompts are not what is compared.
+  // The time at which all requests have their first token. Measuring begins there, so that prompts do not count.
   std::optional<Clock::time_point> begin;
   std::uint64_t before = 0;
   while (!scheduler.idle()) {
@@ -183,7 +184,7 @@ struct Line {
   std::uint64_t drafted = 0, accepted = 0;
 };
 
-// The number of drafts with the best speedup; none pay: 1.
+// Returns the line of the number of drafts, at least 1, with the highest estimated speedup.
 Line best_of(std::uint32_t batch, double acceptance, double draft_seconds, std::span<const double> steps) {
   std::optional<Line> best;
   for (std::uint32_t k = 1; k < steps.size(); ++k) {
@@ -243,7 +244,7 @@ void measure_speculation(const Options& options) {
     print(fmt::format("{:>5}{:>8}{:>8}{:>11}{:>11}{:>10}{:>10}{:>10}{:>9}{:>12}{:>10}{:>17}\n", "batch", "right", "drafts", "step ms", "verify ms",
                       "draft ms", "tokens", "cycle ms", "speedup", "break-even", "measured", "accepted"));
   }
-  std::vector<std::uint32_t> pays(options.speculate.acceptance.size(), 0);  // the largest batch at which it does
+  std::vector<std::uint32_t> pays(options.speculate.acceptance.size(), 0);  // the largest batch at which drafts pay
   const Counts batches = options.batches.empty() ? Counts{1, 2, 4, 8, 16} : options.batches;
   for (const std::uint32_t n : batches) {
     status.show(fmt::format("{} sequences: the costs of a step", n));
@@ -255,7 +256,7 @@ void measure_speculation(const Options& options) {
     for (std::size_t i = 0; i < options.speculate.acceptance.size(); ++i) {
       const double acceptance = options.speculate.acceptance[i];
       status.show(fmt::format("{} sequences: with drafts, of which {:.2f} are right", n, acceptance));
-      // By turns, so that what else the machine does is shared: the best of each.
+      // Measures without and with drafts by turns, so that other programs disturb both alike, and takes the best of each.
       double plain = 0.0, drafting = 0.0;
       DraftTime spent;
       SchedulerFigures figures;

@@ -1,5 +1,5 @@
-// --speculate: what drafts would bring for this model on this machine, by the formula with measured costs
-// (tessera/decoding/speculation_estimate.hpp), and what they do bring.
+// --speculate: the gain of speculation for this model on this machine, once estimated by a formula from measured costs
+// (tessera/unstable/decoding/speculation_estimate.hpp), once measured.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ struct Options;
 
 struct SpeculateTest {
   bool wanted = false;
-  std::uint32_t most = 8;                        // drafts of a step
-  std::vector<double> acceptance = {0.5, 0.8};   // chances that a draft is right
-  double draft_ms = 0.0;                         // that one takes to make
-  bool mtp = false;                              // the model's MTP head makes them, which is measured
+  std::uint32_t most = 8;                        // the most drafts of a step
+  std::vector<double> acceptance = {0.5, 0.8};   // probabilities that a draft is right, each of which is tried
+  double draft_ms = 0.0;                         // milliseconds to make one draft
+  bool mtp = false;                              // true: the model's MTP head makes drafts, and the time of that is measured
 };
 
 void measure_speculation(const Options& options);

@@ -1,4 +1,4 @@
-// What takes long is told on standard error, if that is a terminal, in one line that goes away again.
+// A line on standard error, if that is a terminal, that shows what the program is doing. It is removed when results are printed.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ class StatusLine {
   StatusLine& operator=(const StatusLine&) = delete;
   ~StatusLine() { clear(); }
 
-  // Shown if the last clear() was over a second ago, ten times a second at most.
+  // Shows the text if the last clear() was over a second ago, at most ten times a second.
   void show(std::string_view text);
   void clear();
 

@@ -42,7 +42,7 @@ void Tests::run(const Request& request) {
   }
 }
 
-// Not the same token again and again, and the same ones in every run.
+// Returns token i of the made-up text: tokens vary, and are the same in every run.
 Token Tests::token(std::uint64_t i) const noexcept { return static_cast<Token>(i * 7919 % engine_.spec().vocab_size); }
 
 std::vector<Token> Tests::tokens(std::size_t first, std::size_t count) const {
@@ -57,7 +57,7 @@ Session Tests::session(std::uint32_t context) const {
   return value(engine_.session(options));
 }
 
-// Appends without counting the time; `what` is shown while it lasts.
+// Appends `count` tokens outside of the measured time. `what`: the text of the status line meanwhile.
 void Tests::extend(Session& session, std::size_t count, std::string_view what, LogitsOf logits) {
   AppendOptions options;
   options.logits = logits;
@@ -69,7 +69,7 @@ void Tests::extend(Session& session, std::size_t count, std::string_view what, L
   throw_if_interrupted();
 }
 
-// One token at a time.
+// Appends `steps` tokens, one at a time.
 void Tests::step(Session& session, std::uint32_t steps, std::string_view what) {
   for (std::uint32_t i = 0; i < steps; ++i) {
     const Token next = token(session.tokens().size());
@@ -79,8 +79,8 @@ void Tests::step(Session& session, std::uint32_t steps, std::string_view what) {
   }
 }
 
-// The better of what the machine gave before the run that has just ended and what it gives now, which is before the
-// next.
+// Measures the machine's limits, and returns the higher ones of these and of those before the run that has just ended. The new limits are
+// also the ones before the next run.
 Limits Tests::limits_around() {
   const Limits after = machine_.measure();
   Limits most = before_.read > after.read ? before_ : after;
@@ -89,7 +89,8 @@ Limits Tests::limits_around() {
   return most;
 }
 
-// Runs `once` as often as asked; it computes `tokens` tokens, after `prepare`.
+// Measures `once` as often as --repeat says, with `prepare` before each run, and passes the result on. `tokens`: tokens that one run
+// computes; `cost`: their cost.
 template <class Prepare, class Once>
 void Tests::measure(Measurement result, const Cost& cost, std::uint64_t tokens, const Prepare& prepare, const Once& once) {
   using Clock = std::chrono::steady_clock;
@@ -108,7 +109,7 @@ void Tests::measure(Measurement result, const Cost& cost, std::uint64_t tokens, 
       result.runs.push_back({static_cast<double>(tokens) / seconds.count(), limits_around()});
       throw_if_interrupted();
     }
-  } catch (const Interrupted&) {  // the runs that have ended count
+  } catch (const Interrupted&) {  // shows the runs that have ended
     if (!result.runs.empty()) show(result);
     throw;
   }
@@ -168,7 +169,7 @@ void Tests::batch(std::uint32_t count, std::uint32_t steps) {
   });
 }
 
-// The sequence of the depth before is kept: only what it lacks is computed.
+// Measures decoding at a depth. Keeps the sequence of the last call, and computes only the tokens that it lacks.
 void Tests::decode_at(std::uint32_t depth, std::uint32_t steps) {
   Measurement result;
   result.test = Test::depth;

@@ -1,4 +1,4 @@
-// The tests themselves.
+// Runs the tests: prefill, decode, batch and depth.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ namespace tessera::bench {
 
 struct Request {
   Test test = Test::decode;
-  std::uint32_t count = 1;  // tokens of a prompt, sequences of a batch, tokens before; of decode nothing
-  std::uint32_t steps = 0;  // of decode, batch and depth
+  std::uint32_t count = 1;  // prefill: tokens of the prompt; batch: sequences; depth: tokens before the test; decode: not used
+  std::uint32_t steps = 0;  // decode, batch and depth: decode steps
 };
 
-// What the command line asks for, in the order in which it is measured.
+// Returns the tests that the command line names, in the order in which they are measured.
 [[nodiscard]] std::vector<Request> requests_of(const Options& options);
 
-// Runs tests of one engine, one after another, and passes on each result as it is there.
+// Runs tests of one engine one after another, and passes each result to `tell` as soon as it is measured.
 class Tests {
  public:
   using Tell = std::function<void(const Measurement&)>;
 
-  // Warms up: weights come into the page tables.
+  // Computes a few tokens to warm up, so that all weights have been touched and their pages are mapped.
   Tests(const Engine& engine, const ModelCosts& costs, const Options& options, Machine& machine, StatusLine& status,
         Tell tell);
 
-  // Throws Interrupted after Ctrl-C. The context must be within the options'.
+  // Runs one test. The test must fit options.context(). Throws Interrupted after Ctrl-C.
   void run(const Request& request);
 
  private:
@@ -62,8 +62,8 @@ class Tests {
   Machine& machine_;
   StatusLine& status_;
   Tell tell_;
-  Limits before_;                // the run that comes
-  std::optional<Session> deep_;  // grows from depth to depth
+  Limits before_;                // the machine's limits, measured before the next run
+  std::optional<Session> deep_;  // the sequence of the depth tests; it grows from depth to depth
 };
 
 }  // namespace tessera::bench

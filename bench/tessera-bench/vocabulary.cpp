@@ -11,10 +11,10 @@ namespace tessera::bench {
 
 namespace {
 
-// GGUF's tokenizer.ggml.token_type.
+// Values of GGUF's tokenizer.ggml.token_type.
 enum TokenType : std::int32_t { normal = 1, unknown = 2, control = 3, byte = 6 };
 
-// The space mark and a number in letters: a, b, ..., z, ba, bb, ...: no two are the same.
+// Returns a different word for each number: U+2581 (a space), then the number in base 26, in letters: a, b, ..., z, ba, bb, ...
 std::string word(std::uint32_t number) {
   std::string letters;
   for (std::uint32_t rest = number;;) {

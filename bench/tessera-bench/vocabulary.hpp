@@ -1,4 +1,4 @@
-// A vocabulary of made-up words: just enough for a program that insists on one.
+// A vocabulary of made-up words, for programs that do not load a model without a vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tessera::bench {
 
-// SentencePiece style, `size` tokens: the three controls, the 256 bytes, then words.
+// Adds a SentencePiece vocabulary of `size` tokens to the file: three control tokens, 256 byte tokens, then words.
 void add_vocabulary(GgufWriter& writer, std::uint32_t size);
 
 }  // namespace tessera::bench

@@ -35,7 +35,7 @@ std::uint32_t count_of(const Json& json, const char* key, std::uint32_t least, s
   throw Failure(fmt::format("\"{}\" is not a whole number from {} to {}", key, least, most));
 }
 
-// Ctrl-C while nothing is asked for ends the wait, too.
+// Lets Ctrl-C also interrupt the wait for the next request: read() then fails instead of going on.
 void interrupt_reads() {
   for (const int signal : {SIGINT, SIGTERM}) {
     struct sigaction action = {};
@@ -63,7 +63,7 @@ Request parse_request(const std::string& line, const Options& options) {
     request.count = count_of(json, "n", 1, *test == Test::batch ? kMostSequences : context);
   }
 
-  Options alone = options;  // with nothing but this test
+  Options alone = options;  // the options with this test alone, to find the context that it needs
   alone.prefill = alone.batches = alone.depths = {};
   alone.decode = *test == Test::decode;
   alone.steps = request.steps;

@@ -1,5 +1,5 @@
-// One test after another, as lines on standard input ask for them: so that engines that are all loaded take short turns
-// (bench/compare).
+// --worker: keeps the engine loaded, and measures one test for each line on standard input. With it bench/compare lets several loaded
+// engines take short turns.
 #pragma once
 
 #include <istream>
@@ -11,12 +11,13 @@
 
 namespace tessera::bench {
 
-// {"test": "prefill" | "decode" | "batch" | "depth", "n": count, "steps": steps}; steps are the options' if it names
-// none. Throws Failure if the line is not that, or asks for more context than the options have.
+// Parses a line {"test": "prefill" | "decode" | "batch" | "depth", "n": count, "steps": steps}. Without "steps" the options' steps apply.
+// Throws Failure if the line has another form, or if the test needs more context than options.context().
 [[nodiscard]] Request parse_request(const std::string& line, const Options& options);
 
-// Says on standard output, a JSON object a line, what it is, and then what came of each line of `in`: what --json says,
-// or {"error": ...}, after which it goes on. Ends with `in`; throws Interrupted after Ctrl-C.
+// Writes JSON objects to standard output, one a line: first a description of the engine, then the result of each line of `in`, as --json
+// writes it. If a line fails, its result is {"error": ...}, and the next line is read. Returns at the end of `in`; throws Interrupted after
+// Ctrl-C.
 void serve(std::istream& in, const Subject& setting, const Options& options, Tests& tests);
 
 }  // namespace tessera::bench
