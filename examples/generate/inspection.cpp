@@ -101,7 +101,7 @@ int detokenize(const Options& options) {
     print(text_json(text));
     return 0;
   }
-  // Only the text, so that a file comes back unchanged. A terminal gets a line end too.
+  // Prints the text alone, so that a decoded file is the same as before. On a terminal a line end is added.
   const bool add_line_end = isatty(STDOUT_FILENO) == 1 && !text.ends_with('\n');
   print(add_line_end ? text + "\n" : text);
   return 0;

@@ -75,7 +75,7 @@ struct Options {
   std::optional<std::string> template_file, tools_file;
   bool render_tokens = false;
 
-  // --chat, beside the template and the tools.
+  // --chat, which also uses the template and the tools above.
   std::optional<std::string> system;
   WhenFull when_full = WhenFull::drop;
   std::optional<bool> think;

@@ -36,7 +36,7 @@ class Job : public std::enable_shared_from_this<Job> {
       : context_(context), writer_(std::move(writer)), reply_(std::move(reply)), on_answered_(std::move(on_answered)) {}
 
   void start(std::vector<AnswerPlan> plans);
-  // Has a worker look at the job again soon. Any thread.
+  // Makes a worker call run() soon. Any thread may call it.
   void wake() {
     if (wakes_.fetch_add(1) == 0) context_.workers.post([self = shared_from_this()] { self->run(); });
   }
@@ -117,8 +117,8 @@ void Job::start(std::vector<AnswerPlan> plans) {
   context_.workers.post([self = shared_from_this()] { self->run(); });
 }
 
-// Looks at the job until no wake() has come since the last look. wake() posts run() only if no run() is pending or under way, so that
-// one thread at a time runs it.
+// Does the job's work (reads pieces, writes them) again and again, until no wake() has come meanwhile. wake() posts run() only if no run()
+// is pending or under way, so that one thread at a time runs it.
 void Job::run() {
   for (;;) {
     const std::uint64_t seen = wakes_.load();

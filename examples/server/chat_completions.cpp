@@ -168,7 +168,7 @@ class StreamedChat final : public AnswerWriter {
   void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
-  // A call of a custom tool that is being written. Its text is within JSON, so it is told when it is whole.
+  // A call of a custom tool that the model is writing. The model writes its text inside of JSON, so it is sent only when it is whole.
   struct Input {
     bool is_open = false;
     std::size_t call = 0;

@@ -386,7 +386,7 @@ bool drop_oldest_turn(std::vector<Message>& messages) {
   return true;
 }
 
-// Returns the tools for the grammar: with the patterns of inputs, which the model is not told.
+// Returns the tools for the grammar: with the patterns of custom tools' inputs, which the prompt does not show.
 std::vector<Json> with_patterns(std::vector<Json> tools, const std::vector<ToolPattern>& patterns) {
   for (Json& tool : tools) {
     const Json* function = tool.find("function");

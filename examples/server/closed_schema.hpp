@@ -1,4 +1,4 @@
-// JSON Schemas as their authors mean them for models.
+// Makes JSON Schemas stricter than they are written, as their authors mean them for models.
 #pragma once
 
 #include <tessera/json/json.hpp>

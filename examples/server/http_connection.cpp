@@ -235,7 +235,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     return chunked_ ? fmt::format("{:x}\r\n{}\r\n", chunk.size(), chunk) : std::string(chunk);
   }
 
-  // Queues `text` for sending. `counted`: how many of its bytes the answer's books count as unsent.
+  // Queues `text` for sending. `counted`: how many of its bytes are counted in Books::unsent.
   void put(const std::string& text, std::size_t counted) {
     out_ += text;
     out_counted_ += counted;
@@ -252,7 +252,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     sent_ = 0;
     write_rest();
   }
-  // Writes piece by piece, and sets the time anew for each, so that a slow client is not closed as long as it takes bytes.
+  // Writes the bytes piece by piece, each with a new time limit, so that a slow client is not closed as long as it takes bytes.
   void write_rest() {
     due_write_ = Clock::now() + options().write_time;
     arm();

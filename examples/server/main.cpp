@@ -41,7 +41,7 @@ std::optional<std::uint64_t> number_in(const char* path) {
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-// Returns the memory that the machine has left, or the container, if that has less.
+// Returns the bytes of memory that are free: the machine's, or the container's if these are less.
 std::uint64_t available_memory() {
   std::uint64_t available = std::uint64_t{4} << 30;
   std::ifstream file("/proc/meminfo");
@@ -55,8 +55,8 @@ std::uint64_t available_memory() {
   return available;
 }
 
-// Returns the bytes of keys and values for max_running full contexts, at least two; but not more than half of the memory that is
-// left.
+// Returns the default KV budget: the bytes of max_running full contexts, but at most half of the memory that the weights leave free.
+// Exception: never less than one and a quarter full contexts.
 std::uint64_t choose_kv_budget(const ModelFile& file, const Options& options) {
   const tessera::Plan plan = value(Engine::plan(file, options.engine));
   const std::uint64_t wanted = std::max(plan.kv, std::uint64_t{1}) * options.scheduler.limits.max_running;
@@ -169,7 +169,7 @@ int serve(Options options) {
   // Computed answers still have to be written, and taken by the clients.
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
   if (scheduler.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
-  // Closes connections that still wait for an answer first: answers hold connections, and workers hold answers.
+  // Closes the connections that still wait for an answer before the workers end: replies keep connections alive, and workers keep replies.
   server.cut();
   const bool closed = http->close(std::chrono::seconds(10));
   const auto settled = std::chrono::steady_clock::now() + std::chrono::seconds(2);  // time for a step to see the cancelled requests

@@ -43,7 +43,7 @@ Json part_of(const Item& item) {
   return Object().set("type", "output_text").set("text", item.text).set("annotations", Json::array()).set("logprobs", item.logprobs);
 }
 
-// Returns the item as JSON. `has_part`: a message or reasoning has its content part.
+// Returns the item as JSON. `has_part`: true if the content of a message or of reasoning is written too.
 Json to_json(const Item& item, bool has_part) {
   Json::Array content;
   if (has_part) content.push_back(part_of(item));

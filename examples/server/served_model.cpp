@@ -186,7 +186,8 @@ ServedModel::~ServedModel() = default;
 
 bool ServedModel::reasons() const noexcept {
   if (std::ranges::none_of(format_.regions, [](const OutputRegion& region) { return region.kind == RegionKind::reasoning; })) return false;
-  // Answers of every model are read for <think>, also of models that never write it; only the template tells them apart.
+  // The format alone does not say whether a model reasons: the default format reads <think> in every model's answers. So these words in the
+  // template decide.
   return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source().find(word) != std::string_view::npos; });
 }
 

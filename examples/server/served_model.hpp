@@ -65,7 +65,7 @@ class ServedModel {
   // the format of Hermes.
   [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
 
-  // Return GenerateOptions::shown_control and stop_free for an answer of this format.
+  // Return the values of GenerateOptions::shown_control and stop_free for an answer in format(has_tools).
   [[nodiscard]] const std::vector<tessera::Token>& marker_tokens(bool has_tools) const noexcept;
   [[nodiscard]] tessera::StopFree stop_free(bool has_tools, bool in_reasoning) const;
 

@@ -103,8 +103,8 @@ bool is_json(std::string_view content_type) {
 // Returns whether a client asks for a page, as browsers do: its Accept names text/html.
 bool asks_for_page(const HttpRequest& request) { return request.header("accept").find("text/html") != std::string_view::npos; }
 
-// Returns whether the media type is the one that curl's -d states by itself, as in Ollama's examples. Accepting it is safe: a page's
-// form cannot send JSON in a body of this type, and a script of another origin sends its Origin.
+// Returns whether the media type is the one that curl sends with -d unless told otherwise, as in Ollama's examples. Accepting it is safe: a
+// page's form cannot send JSON in a body of this type, and a script of another origin sends its Origin.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
 
 // A reply that adds the headers for pages of other origins to each answer, and calls `told` once for each answer.
@@ -143,7 +143,7 @@ class ToldReply final : public HttpReply {
   std::function<void(unsigned)> told_;
 };
 
-// Returns headers that allow scripts only from this server, nothing from elsewhere, and no frame of another page.
+// Returns headers that let the page load scripts and all else from this server alone, and let no other page show it in a frame.
 Headers page_headers() {
   return {{"Content-Security-Policy",
            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action "
@@ -251,7 +251,7 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
     const auto told = weak.lock();
     if (told != nullptr && (is_quick || (logs_failure && status >= 400))) log(*told, status, nullptr);
   });
-  // Answers probes here, also while the workers are busy.
+  // Answers probes on this thread, so that they are answered also while all workers are busy.
   if (kind && !is_worked_on) return answer(exchange);
   api_.job.workers.post([this, exchange] { answer(exchange); });
 }

@@ -46,7 +46,7 @@ struct Row {
   Sampler* sampler = nullptr;
 };
 
-// A list of rows. A Batch may be used again after clear(); its sessions must be of the engine that computes it.
+// A list of rows. All sessions must belong to the engine whose forward() computes the batch. A Batch may be used again after clear().
 class Batch {
  public:
   // Adds a row. The session's pending tokens (session.hpp) are computed before its first row. The session must not move until

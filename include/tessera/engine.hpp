@@ -155,8 +155,8 @@ class Engine {
   // then convert(). Errors say what differs: the file is damaged; it has another format version, model, numerics family, rope option
   // or sliding window; the context is too small. A session that another backend computed goes on here, but this backend would
   // have computed other bits: the session is edited(), and verify() says unverifiable.
-  // Checksums find damage, not malice. Pages of an unedited session join the prefix index: restore files that strangers may have
-  // written with PrefixReuse::off or with a salt of their own.
+  // Checksums find damage, not malice. Pages of an unedited session join the prefix index, where other sessions find them. So if a stranger
+  // may have written the file, set PrefixReuse::off in `options`, or a salt that no other session has.
   [[nodiscard]] Result<Session> restore(const std::filesystem::path& path, const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(const std::shared_ptr<ByteSource>& source,
                                         const SessionOptions& options = {}) const noexcept;

@@ -118,16 +118,16 @@ struct GenerationSummary {
   Figures figures;
 };
 
-// A single pass over the pieces: an input range.
+// The pieces of a generation, as an input range: a program can iterate over them once.
 //
 //   for (const auto& piece : session.generate(sampler, {.max_tokens = 100})) {
 //     if (!piece) return report(piece.error());
 //     std::fputs(piece->text.c_str(), stdout);
 //   }
 //
-// A backend that can draw tokens (a GPU can) draws the tokens after the first, if the sampler has a recipe(), the tokenizer has no
-// suppressed() tokens and no log-probabilities are asked for; logits then do not come to the host. The tokens are the same as the
-// sampler's. Exception: random numbers within rounding (1e-6) of a border between two tokens. Errors are the same.
+// A backend that can draw tokens (a GPU can) draws all tokens but the first, if the sampler has a recipe(), the tokenizer has no
+// suppressed() tokens, and GenerateOptions::logprobs is 0. Logits then do not come to the host. Tokens and errors are the same as if the
+// sampler drew. Exception: if the random number lies within rounding (1e-6) of the border between two tokens, the other one may be drawn.
 class Generation {
  public:
   Generation() noexcept;  // an empty handle (docs/headers.md)

@@ -133,9 +133,9 @@ class Session {
   // logits hold a NaN or an infinity; cache_full; out_of_memory; cancelled. After an error the session is as it was.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Draws tokens until an end is reached. Returns a range of Result<Piece>, whose last element may be an error. The sampler must
-  // outlive the Generation, which has the session to itself until its end or destruction. After leaving the loop early the
-  // delivered tokens stay. If the logits after the last token are not known, that token is computed again first.
+  // Draws tokens until the text ends as `options` say. Returns a range of Result<Piece>, whose last element may be an error. The sampler
+  // must outlive the Generation, which has the session to itself until its end or destruction. If you leave the loop early, the delivered
+  // tokens stay in the session. If the logits after the session's last token are not known, that token is computed again first.
   [[nodiscard]] Generation generate(Sampler& sampler, const GenerateOptions& options = {}) noexcept;
   // Draws tokens as above, and passes each piece to `callback`, which returns false to stop. If the callback throws, the error is
   // callback_failed, and the delivered tokens stay.

@@ -1,4 +1,4 @@
-// The fields that /api/chat and /api/generate share: drawing, form and reasoning of the answer, and how it is sent.
+// The fields that /api/chat and /api/generate share: sampling parameters, form and reasoning of the answer, and how it is sent.
 #pragma once
 
 #include <optional>

@@ -153,7 +153,7 @@ class Conversation {
   [[nodiscard]] Result<ReadSummary> read(const ReadOptions& options = {}) noexcept;
 
   // Reads the prompt as read() does, and begins an answer with the sampler, which must outlive the answer. Errors: those of read() and of
-  // the sampler. After the error that an earlier Answer has not ended, that Answer goes on.
+  // the sampler. If the error is that an earlier Answer has not ended, the earlier Answer is not disturbed.
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
 
   // Begins an answer as a request of a scheduler of this engine, beside the scheduler's other requests. The answer is token for token

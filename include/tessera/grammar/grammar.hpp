@@ -25,13 +25,15 @@ enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
 // The spelling of numbers. any: as JSON allows. plain: as a model should write them, so that it cannot write digits for ever. Plain
 // integers are digits alone. Other plain numbers have at most 16 digits on each side of the point and two in an exponent. Exceptions:
-// there may be more digits where a bound has more; multipleOf sets the number of digits behind the point, and if multipleOf is above 64
-// units of its last digit (0.65 is 65 units), digits in front of the point have no limit; `enum` and `const` are as the schema writes them;
-// numbers in dates and durations have at most nine digits.
+//   - If a bound (minimum, maximum) has more digits, there may be as many.
+//   - multipleOf sets the number of digits behind the point. If multipleOf is above 64 units of its last digit (0.65 is 65 units), the
+//     digits in front of the point have no limit.
+//   - `enum` and `const` are as the schema writes them.
+//   - Numbers in dates and durations have at most nine digits.
 enum class JsonNumbers : std::int32_t { any = 0, plain = 1 };
 
-// The effect of `format`. assertion: it is checked in every draft. annotation: it is checked in none. by_draft: it is checked unless
-// $schema names draft 2020-12. Unknown formats are never checked.
+// The effect of the keyword `format`. assertion: strings must have the format. annotation: the keyword has no effect. by_draft: annotation
+// if $schema names JSON Schema's draft 2020-12, assertion otherwise. Unknown formats have no effect.
 enum class JsonFormats : std::int32_t { by_draft = 0, assertion = 1, annotation = 2 };
 
 // The order of an object's properties. any: as JSON means it. stated: as the schema lists them.
@@ -51,15 +53,17 @@ struct JsonSchemaOptions {
   [[nodiscard]] std::string key() const;
 };
 
-// JSON Schema's limits of a string, for a text that stands without quotes and escapes.
+// The limits that JSON Schema's keywords minLength, maxLength, pattern and format set, for a text without quotes and escapes:
+// Grammar::text().
 struct TextLimits {
   std::uint32_t min_length = 0, max_length = 0xFFFFFFFFu;  // characters
   std::string pattern{};  // regular expression that occurs anywhere in the text, unless it is anchored; empty: any text
   std::string format{};   // format of the whole text; an unknown format allows every text
 };
 
-// A cheap immutable handle. Errors: invalid_argument, with the place in the text (a byte, a line, a path in the schema); unsupported, with
-// the part that is not; over_budget, if making the grammar would take too long or too much memory.
+// A cheap immutable handle. Errors of the functions that make a grammar: invalid_argument, with the place in the text (a byte, a line, a
+// path in the schema); unsupported, with the part that is not supported; over_budget, if making the grammar would take too long or too much
+// memory.
 //
 //   auto think = Grammar::until(std::vector<std::string>{"</think>"});
 //   auto answer = Grammar::json_schema(R"({"type": "object", "properties": {"age": {"type": "integer"}}})");

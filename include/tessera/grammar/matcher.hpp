@@ -32,16 +32,16 @@ class Matcher {
   Matcher() noexcept = default;  // an empty handle (docs/headers.md)
   [[nodiscard]] static Result<Matcher> create(const CompiledGrammar& grammar) noexcept;
 
-  // Returns the tokens that may come next: bit t % 64 of word t / 64. End tokens are in the mask exactly if the text may end here. Valid
-  // until the next call. Errors: numeric, the vocabulary has no token that could come next; over_budget.
+  // Returns the tokens that may come next, as bits: bit t % 64 of word t / 64 is 1 if token t may. End tokens may come exactly if the text
+  // may end here. Valid until the next call. Errors: numeric, the vocabulary has no token that could come next; over_budget.
   [[nodiscard]] Result<std::span<const std::uint64_t>> mask() noexcept;
   // Adds a token to the text. Errors: invalid_argument, the token may not come next; over_budget.
   [[nodiscard]] Status accept(Token token) noexcept;
   // Undoes the last n accept() calls. Errors: invalid_argument, fewer were accepted.
   [[nodiscard]] Status rollback(std::size_t n) noexcept;
-  // Returns how many of these tokens, from the first, may come next one after the other. The text stays as it is.
+  // Returns how many tokens at the beginning of `draft` the grammar allows, one after the other. The text stays as it is.
   [[nodiscard]] Result<std::size_t> check(std::span<const Token> draft) noexcept;
-  // Returns the bytes that must come next whatever the model says, at most `limit`. They may end within a character.
+  // Returns the bytes that must come next, because the grammar allows nothing else; at most `limit`. They may end within a character.
   [[nodiscard]] Result<std::string> forced(std::size_t limit = 256) noexcept;
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty
   [[nodiscard]] Hash128 tokenizer() const noexcept;  // GrammarVocabulary::tokenizer()

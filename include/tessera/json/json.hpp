@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-// Choices that RFC 8259 leaves to Json::parse().
+// Choices that RFC 8259 leaves to a parser, for Json::parse().
 struct JsonParseOptions {
   // Keeps numbers that are not 64-bit integers as they are written ("1.50", "-0"): as Json::WrittenNumber instead of double.
   bool numbers_as_written = false;

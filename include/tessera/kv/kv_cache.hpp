@@ -64,14 +64,15 @@ enum class PassedPages : std::int32_t {
 // The number of checkpoints that a sequence keeps by default: enough to go back by more than a page.
 inline constexpr std::uint32_t kDefaultCheckpoints = 2;
 inline constexpr std::uint32_t kAllCheckpoints = ~std::uint32_t{0};
-// The most states of recurrent layers that one append leaves for other sequences to find.
+// The most states of recurrent layers that one append offers to other sequences, in the prefix index.
 inline constexpr std::uint32_t kMostOffered = 8;
 
 struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
   std::uint32_t checkpoints = kDefaultCheckpoints;  // states of recurrent layers kept at the borders of the newest full pages
   PassedPages passed = PassedPages::give_back;
-  // Paged caches: two sequences share a prefix only if this text is the same (model, numerics, salt). Empty: no sharing.
+  // Paged caches: a text made of all that pages depend on beside the tokens (model, numerics, salt). Two sequences share a prefix only if
+  // their texts are equal. Empty: no sharing.
   std::string prefix_identity = {};
   // Contiguous caches: an owner of the Memory, kept alive as long as the cache. Paged caches: see KvPoolOptions.
   std::shared_ptr<Memory> memory_owner = {};
@@ -118,7 +119,7 @@ struct KvExtent {
   bool edited = false;                     // see KvCache::edit()
 };
 
-// Tokens that are being taken out: KvCache::begin_removal().
+// A removal of tokens that KvCache::begin_removal() has prepared.
 struct KvRemoval {
   std::uint64_t tokens = 0;              // how many are taken out
   std::vector<std::uint64_t> from = {};  // [group]: the caller moves no record of the group before this position
@@ -194,7 +195,8 @@ class KvCache {
   // up. The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window begins more
   // than a page behind `end` keeps and moves only the records behind `end`. Errors: those of edit(); invalid_argument, the range.
   [[nodiscard]] Result<KvRemoval> begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept;
-  // Call it when the records have been moved: shortens the sequence by removal.tokens. A removal that does not fit is ignored.
+  // Ends a removal, after the caller has moved the records: shortens the sequence by removal.tokens. A removal that does not fit the cache
+  // is ignored.
   void end_removal(const KvRemoval& removal) noexcept;
   // Makes an empty cache hold positions [first, length), with a `first` for each group. The caller then writes the records
   // (extend/kv/records.hpp, extend/kv/layer_on_host.hpp), from a file or another cache. Pages before `first` take no memory. A

@@ -50,14 +50,14 @@ class Chain {
   Chain& top_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps candidates at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
   Chain& min_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps the candidates whose surprise is nearest to the entropy, until their probabilities reach p in (0, 1]. Meister et al.
-  // (TACL 2023).
+  // Keeps the candidates whose surprise (-ln probability) is nearest to the entropy of the distribution, until their probabilities add up
+  // to p in (0, 1]. Meister et al. (TACL 2023).
   Chain& typical_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps logits of at least the best logit minus n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
   Chain& top_n_sigma(float n) & noexcept;
-  // Changes the logit of each token that occurs `count` > 0 times among the last n counted tokens (PenaltyOptions): a positive logit
-  // is divided by `repetition`, another is multiplied by it (Keskar et al. 2019, section 4.1); then count * frequency + presence is
-  // subtracted (OpenAI).
+  // Changes the logit of each token that occurs `count` > 0 times among the last n counted tokens (PenaltyOptions). First, a positive
+  // logit is divided by `repetition`, and any other logit is multiplied by it (Keskar et al. 2019, section 4.1). Then
+  // count * frequency + presence is subtracted (OpenAI).
   Chain& penalties(const PenaltyOptions& options) & noexcept;
   // Adds a number to the logits of given tokens (OpenAI). Biases of the same token add up.
   Chain& logit_bias(std::span<const TokenBias> biases) & noexcept;
@@ -68,15 +68,15 @@ class Chain {
   Chain& allow(std::initializer_list<Token> tokens) & noexcept { return allow({tokens.begin(), tokens.size()}); }
   Chain& deny(std::span<const Token> tokens) & noexcept;   // removes these tokens
   Chain& deny(std::initializer_list<Token> tokens) & noexcept { return deny({tokens.begin(), tokens.size()}); }
-  // Excludes top choices: at random, removes the tokens with a probability of at least `threshold`, and keeps the least likely of
-  // them. Weidmann (text-generation-webui, pull request 6335).
+  // "Exclude top choices": with the chance XtcOptions::probability, removes all tokens with a probability of at least `threshold` but the
+  // least likely of them. Weidmann (text-generation-webui, pull request 6335).
   Chain& xtc(const XtcOptions& options) & noexcept;
   // Penalises repeats ("don't repeat yourself"): if the last n >= allowed_length counted tokens (DryOptions) occurred before and were
   // followed by token t, subtracts multiplier * base^(n - allowed_length) from t's logit. Weidmann (text-generation-webui, pull
   // request 5677).
   Chain& dry(const DryOptions& options) & noexcept;
-  // Removes candidates more surprising than mu; each accepted token moves mu towards a surprise of tau bits (version 2). Usually the
-  // last stage. Basu et al. (ICLR 2021).
+  // Mirostat, version 2: removes candidates whose surprise (-log2 probability) is above mu. Each accepted token changes mu, so that the
+  // mean surprise of drawn tokens comes near tau bits. Usually the last stage. Basu et al. (ICLR 2021).
   Chain& mirostat(const MirostatOptions& options) & noexcept;
 
   // Adds a stage of your own: stage.hpp says what a stage may have. Sampler::clone() copies the stage. A null pointer is an error of

@@ -26,8 +26,8 @@ class Chain;
 struct SamplerState;
 }  // namespace sampling
 
-// A movable handle, used by one thread at a time. After the first call for a vocabulary no call allocates per token. Exception:
-// mirostat's list of accepted tokens, DRY's list of counted tokens and the text of a stage that follows one grow by doubling.
+// A movable handle, used by one thread at a time. After the first call for a vocabulary no call allocates memory for each token. Exception:
+// some lists grow by doubling: mirostat's of accepted tokens, DRY's of counted tokens, and the text of a stage that follows a text.
 class Sampler {
  public:
   Sampler() noexcept;  // an empty handle (docs/headers.md)

@@ -43,8 +43,8 @@ struct PlannedRequest {
   std::uint64_t saved = 0;             // waiting requests: tokens not yet computed that the prefix index has
   std::uint64_t held = 0;              // bytes of pages that the plan counts as free if the request gives its pages up (shared pages too)
   std::uint64_t shared = 0;            // waiting requests: bytes of the pages of `saved` that other sequences use already
-  // Waiting requests: the `order` of an earlier-served request that computes the same beginning. This request gets no rows in a step in
-  // which that request has rows, because it can take over the computed pages afterwards.
+  // Waiting requests: the `order` of a request that is served earlier and computes the same beginning of a prompt. While the other request
+  // has rows in a step, this one gets none, because it can take over the other one's computed pages afterwards.
   std::uint64_t awaits = kNobody;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   // Decoding requests with a drafter. drafts: drafts that the request may have in a step. draft_chance: probability that a draft is

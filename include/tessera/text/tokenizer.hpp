@@ -84,9 +84,9 @@ class Tokenizer {
   [[nodiscard]] static Result<TokenizerPlan> plan(const Settings& settings, const std::stop_token& stop = {}) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // bytes that the vocabulary holds; copies share them
 
-  // Returns the tokens of a text. Any bytes encode: bytes that are not UTF-8 become byte tokens. A byte that a vocabulary cannot say
-  // becomes its unknown token, or nothing if there is none or if it is a control token. With Special::as_text no text becomes a control
-  // token. If the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens is brought into normal form
+  // Returns the tokens of a text. Every text can be encoded: bytes that are not UTF-8 become byte tokens. A byte for which the vocabulary
+  // has no token becomes the unknown token, or nothing if there is none or if it is a control token. With Special::as_text no text becomes
+  // a control token. If the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens is brought into normal form
   // first, and decoding gives the normal form; bytes that are not UTF-8 stay as they are.
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
   // out_of_memory. Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten bytes for each byte of the
@@ -102,8 +102,8 @@ class Tokenizer {
   // byte-level token spells, the text of a `llama` token with spaces for U+2581. Empty for control tokens and for a token that is not in
   // the vocabulary. Valid as long as any copy of the handle.
   [[nodiscard]] std::string_view piece(Token token) const noexcept;
-  // Returns whether a token is a sign beside the text and no part of it: BOS, "<|im_end|>", the unknown token. (A token whose piece() is
-  // empty need not be a control token: vocabularies have empty tokens.)
+  // Returns whether a token marks something in a sequence and is no part of its text: BOS, "<|im_end|>", the unknown token. (A token whose
+  // piece() is empty need not be a control token: vocabularies have empty tokens.)
   [[nodiscard]] bool is_control(Token token) const noexcept;
   // Return a token's text as the vocabulary spells it ("Ġthe", "▁the", "<0x0A>"), and the token of a text.
   [[nodiscard]] std::string_view text(Token token) const noexcept;

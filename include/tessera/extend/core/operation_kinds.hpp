@@ -34,7 +34,7 @@ enum class GroupScore : std::int32_t {
   best = 1,      // the highest
 };
 
-// The pairs of a head's elements that rotate together (Su et al. 2021); n elements rotate.
+// The pairs of a head's elements that rotate together (Su et al. 2021). n: the number of elements that rotate; i: the index of the pair.
 enum class RopePairs : std::int32_t {
   interleaved = 0,  // 2i and 2i + 1
   halves = 1,       // i and i + n/2

@@ -25,8 +25,8 @@
 
 namespace tessera {
 
-// A series of guesses, each for the token after the last one. The series ends when a guess fails, and when another series of the same
-// target begins. Use a series only within the call of Drafter::propose() in which it began.
+// A series of guesses of the target model, one for each further position. The series ends when a guess fails, and when another series of
+// the same target begins. Use a series only within the call of Drafter::propose() in which it began.
 class TargetGuesses {
  public:
   TargetGuesses() noexcept = default;  // an empty handle (docs/headers.md)

@@ -15,8 +15,8 @@ namespace tessera {
 //   const double seconds = costs.at(4);  // 0.013
 class MeasuredCosts {
  public:
-  // Makes costs of the widths 1 to `most`. Wider widths are not learnt, and count as the widest known width. A width is known after
-  // `sure` measurements. The shortest of these counts, because the first run of a width often takes longer.
+  // Makes costs of the widths 1 to `most`. Wider widths are not learnt, and count as the widest known width. A width is known after `sure`
+  // measurements. Its cost is the shortest of the measured times, because the first run of a width often takes longer.
   explicit MeasuredCosts(std::size_t most, std::uint32_t sure = 1) : costs_(most + 1), sure_(sure) {}
 
   void observe(std::size_t width, double seconds) noexcept;

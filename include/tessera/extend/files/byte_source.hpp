@@ -30,7 +30,7 @@ class ByteSource {
 // Opens a regular file, or a symbolic link to one. Its bytes are read with pread.
 [[nodiscard]] Result<std::shared_ptr<ByteSource>> open_file(const std::filesystem::path& path) noexcept;
 
-// Makes a view: the caller keeps the bytes alive and unchanged.
+// Makes a source that reads the caller's bytes without a copy. The caller keeps the bytes alive and unchanged.
 [[nodiscard]] Result<std::shared_ptr<ByteSource>> memory_source(std::span<const std::byte> bytes,
                                                                 std::string name = "buffer") noexcept;
 

@@ -3,9 +3,10 @@
 // layers of one group, as blocks [layer][k|v][kv_head]; src/kv/block.hpp has a block's inner layout. Page i of every group holds
 // the same tokens: [i * page_tokens, (i + 1) * page_tokens).
 //
-// Recurrent layers have a state instead of keys and values, and each token changes the state. They are one group. Its page i
-// holds the states of all recurrent layers behind the last token of page i: a *checkpoint* once the page is full, the
-// sequence's live state until then. Only some full pages are kept (KvCacheOptions::checkpoints, state_pages).
+// Recurrent layers have a state instead of keys and values, and each token changes the state. They are one group. Page i of this group
+// holds the states of all recurrent layers as they are after the last token so far of positions [i * page_tokens, (i + 1) * page_tokens).
+// Once all of these positions have tokens, page i no longer changes and is a *checkpoint*; before, it is the sequence's live state. Only
+// some checkpoints are kept (KvCacheOptions::checkpoints, state_pages).
 //
 // A model's layer finds its keys and values by its place: a group, and an index in the group. Layers that share keys and values
 // have the same place.
@@ -74,7 +75,7 @@ struct KvLayerNeeds {
   std::uint32_t shares = kOwn;  // an earlier layer whose keys and values this one reads, of equal shape, window and type
 };
 
-// Byte offsets inside a page of one layer's blocks.
+// The byte offsets of one layer's blocks inside a page.
 struct KvLayerLayout {
   KvLayerShape shape;
   DType dtype = DType::f32;                  // type of the layer's keys and values
@@ -124,7 +125,7 @@ struct KvLayout {
     while (layers[from] != place) ++from;
     return from;
   }
-  // Returns whether no layer in [from, layer) has the same place. A loop over layers that asks this visits each place once.
+  // Returns whether no layer in [from, layer) has the same place as `layer`. With this test a loop over layers visits each place once.
   [[nodiscard]] bool is_first_at_its_place(std::size_t layer, std::size_t from = 0) const noexcept {
     return first_layer_at(layers[layer], from) == layer;
   }

@@ -1,4 +1,4 @@
-// Facts about an architecture that need no model of it.
+// Facts that tessera knows about an architecture without a model's file.
 #pragma once
 
 #include <cstdint>
