@@ -30,7 +30,7 @@ struct RequestLimits {
 
 // The client of a request.
 struct Caller {
-  std::string tenant;  // the tenant's name. KV pages are shared only within a tenant; empty: clients are not told apart
+  std::string tenant;  // the tenant's name. KV pages are shared only within a tenant; empty: all clients are one tenant
 };
 
 struct AnswerFields {
@@ -54,7 +54,7 @@ struct AnswerFields {
   std::vector<std::string> stops{};
   bool stops_in_reasoning = false;  // a stop string ends a chat's reasoning too
   std::vector<tessera::Token> stop_tokens{};
-  std::uint32_t logprobs = 0;  // number of likeliest tokens to tell with each token; 0: none (see shows_logprobs)
+  std::uint32_t logprobs = 0;  // number of likeliest tokens to report with each token; 0: none (see shows_logprobs)
   bool shows_logprobs = false, ignores_eos = false;
   std::int32_t priority = 0;
   double deadline = std::numeric_limits<double>::infinity();  // seconds

@@ -82,7 +82,7 @@ class Job : public std::enable_shared_from_this<Job> {
   AnswerReport report_;
   bool begun_ = false, over_ = false;
   bool wants_progress_ = false;  // the writer wants progress, and not all prompts are computed
-  PromptProgress progress_;      // the progress told last
+  PromptProgress progress_;      // the progress that the writer got last
   bool reasons_ = false;  // the present piece adds to the reasoning
 };
 

@@ -1,4 +1,5 @@
-// Finds the tokens of an output that belong to the answer's text: only their log-probabilities are told, once the text is certain.
+// Finds the tokens of an output that belong to the answer's text, not to reasoning, calls or markers. Clients get the log-probabilities of
+// these tokens alone, once it is certain which they are.
 #pragma once
 
 #include <cstddef>

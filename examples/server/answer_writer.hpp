@@ -1,4 +1,5 @@
-// Receives the results of a request step by step: each API writes them in its own form, as a whole or as a stream of events.
+// An AnswerWriter receives the results of a request step by step, and writes them in the form of one API: as a whole, or as a stream of
+// events.
 #pragma once
 
 #include <cstdint>
@@ -48,13 +49,13 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual void begin() {}  // the scheduler has taken the whole request
-  // Tells the number of tokens of all choices so far, before the text that the last token adds.
+  // Receives the number of tokens of all choices so far. Called before add() gets the text of the last of these tokens.
   virtual void count(std::uint64_t /*completion_tokens*/) {}
   // progress() is called after each step that computed tokens of the prompts, if wants_progress().
   [[nodiscard]] virtual bool wants_progress() const { return false; }
   virtual void progress(const PromptProgress& /*progress*/) {}
-  // Tells a token of the answer's text with its log-probabilities, if they were asked for, before add() tells the text. Not called
-  // for tokens of reasoning, calls and markers, and for the token that ended the answer. `at`: characters of the text in front.
+  // Receives a token of the answer's text with its log-probabilities, if the client wants these, before add() gets the text. Not called for
+  // tokens of reasoning, calls and markers, nor for the token that ended the answer. `at`: characters of the text in front of the token.
   virtual void token_at(std::size_t choice, const tessera::Piece& piece, std::size_t /*at*/) { token(choice, piece); }
   virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
   virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;

@@ -23,7 +23,7 @@ struct Shape {
   std::string id, model;
   std::int64_t created;
   bool shows_logprobs;
-  std::size_t top;  // likeliest tokens told with each token
+  std::size_t top;  // number of likeliest tokens to report with each token
   std::vector<std::string> custom_tools;  // tools whose calls are a text
 
   [[nodiscard]] Object object(const char* kind) const {
@@ -108,7 +108,7 @@ class WholeChat final : public AnswerWriter {
 
 class StreamedChat final : public AnswerWriter {
  public:
-  // `running`: the usage at the beginning, if each piece of the stream tells the usage so far.
+  // `running`: the usage at the beginning, if each piece of the stream is to have the usage so far (StreamFields::shows_running_usage).
   StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, std::optional<Usage> running,
                HttpReplyPtr reply)
       : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), inputs_(choices), stream_(stream), running_(running), reply_(std::move(reply)) {}

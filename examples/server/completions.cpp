@@ -31,7 +31,7 @@ struct Shape {
   std::string id, model;
   std::int64_t created;
   bool shows_logprobs;
-  std::size_t top;                  // likeliest tokens told with each token
+  std::size_t top;                  // number of likeliest tokens to report with each token
   struct Prompt {
     std::string text;
     std::vector<tessera::Token> tokens{};

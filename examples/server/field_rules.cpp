@@ -30,7 +30,7 @@ constexpr std::string_view kHeld = "arguments are as the schema says, always";
 constexpr std::string_view kLoaded = "every tool is told to the model at once";
 
 constexpr FieldRule kRules[] = {
-    {kOllama, "", "keep_alive", Fate::read},  // before the rule for all endpoints: it tells loading from unloading
+    {kOllama, "", "keep_alive", Fate::read},  // before the rule for all endpoints: 0 asks to unload the model
     // --- All endpoints, or all endpoints that answer.
     {kAll, "", "model", Fate::read},
     {kAnswers, "", kDrawingFields, Fate::read},

@@ -1,4 +1,4 @@
-// Notes about what a request asks for and does not get, told in headers of the answer and in the log.
+// Notes about parts of a request that have no effect, or less than the client expects. Headers of the answer and the log show them.
 #pragma once
 
 #include <string>

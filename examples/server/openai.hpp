@@ -23,7 +23,7 @@ void fail_openai_stream(HttpReply& reply, const ApiError& error);
 struct StreamFields {
   bool streams = false;
   bool shows_usage = false;     // stream_options.include_usage
-  bool shows_running_usage = false;  // stream_options.continuous_usage_stats: each piece tells the usage so far
+  bool shows_running_usage = false;  // stream_options.continuous_usage_stats: each piece has the usage so far
   bool shows_progress = false;  // return_progress: progress comes as events, not as comments
 };
 [[nodiscard]] StreamFields read_stream(Fields& fields);

@@ -179,7 +179,7 @@ class ResponseWriter final : public AnswerWriter {
         return emit("response.output_text.delta", at_part().set("delta", text).set("logprobs", std::move(logprobs)));
       }
       case Item::Kind::reasoning: logprobs_.clear(); return emit("response.reasoning_text.delta", at_part().set("delta", text));
-      case Item::Kind::custom_call: logprobs_.clear(); return;  // told when it is whole, because its input is within JSON
+      case Item::Kind::custom_call: logprobs_.clear(); return;  // sent when it is whole, because the model writes its input inside of JSON
       case Item::Kind::call: logprobs_.clear(); return emit("response.function_call_arguments.delta", at_item().set("delta", text));
     }
   }
@@ -210,7 +210,7 @@ class ResponseWriter final : public AnswerWriter {
   std::int64_t created_;
   bool streams_, shows_progress_;
   ProgressComments comments_;
-  std::size_t top_;  // likeliest tokens told with each token
+  std::size_t top_;  // number of likeliest tokens to report with each token
   Object repeated_;
   ResponseTools tools_;
   const tessera::Tokenizer& tokenizer_;

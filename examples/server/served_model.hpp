@@ -61,8 +61,8 @@ class ServedModel {
   // Returns a sentence if the template writes calls in a form that is not the one in which answers are read; else empty.
   [[nodiscard]] std::string calls_warning() const;
 
-  // Returns the format in which answers are read. A model whose template knows no tools is told of tools in words, and its calls have
-  // the format of Hermes.
+  // Returns the format in which answers are read. If there are tools and the template does not print tools, the prompt describes them in
+  // words (tessera::tell_tools_in_words()), and calls are read in the format of Hermes.
   [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
 
   // Return the values of GenerateOptions::shown_control and stop_free for an answer in format(has_tools).

@@ -20,7 +20,7 @@ struct AnswerShape {
   Form form;
   std::string model;
   bool streams = true, shows_logprobs = false;
-  std::size_t top = 0;  // likeliest tokens told with each token
+  std::size_t top = 0;  // number of likeliest tokens to report with each token
 };
 
 // Makes a writer. The tokenizer must outlive the writer. Durations count from this call on.

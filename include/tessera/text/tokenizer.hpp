@@ -86,8 +86,8 @@ class Tokenizer {
 
   // Returns the tokens of a text. Every text can be encoded: bytes that are not UTF-8 become byte tokens. A byte for which the vocabulary
   // has no token becomes the unknown token, or nothing if there is none or if it is a control token. With Special::as_text no text becomes
-  // a control token. If the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens is brought into normal form
-  // first, and decoding gives the normal form; bytes that are not UTF-8 stay as they are.
+  // a control token. If the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens is brought into
+  // normal form first, and decoding gives the normal form; bytes that are not UTF-8 stay as they are.
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
   // out_of_memory. Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten bytes for each byte of the
   // text or for each token, whichever are more. A text that is not in normal form takes eleven; if its normal form is longer, count the

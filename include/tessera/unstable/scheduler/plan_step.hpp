@@ -44,9 +44,10 @@ struct StepPlan {
 };
 
 // Fills `plan`. Rules, in this order:
-//   1. Requests that decode get a row each, in order of rank. If a request needs a page and none is free, a request behind it is preempted:
-//      the one with the lowest Policy::loss() gives its pages up. If there is none behind it, the request itself is preempted. Exception:
-//      a request that never gives its pages up (PlannedRequest::keeps_pages) has its pages set aside, and no other request may have them.
+//   1. Requests that decode get a row each, in order of rank. If a request needs a page and none is free, one of the running requests that
+//      come after it in this order is preempted: the one with the lowest Policy::loss(). If no request comes after it, the request itself
+//      is preempted. Exception: a request that never gives its pages up (PlannedRequest::keeps_pages) is not preempted. The pages that it
+//      needs until its end are set aside, and no other request may have them.
 //   2. The rows that are left (StepLimits::seconds, StepLimits::rows) are for prompts. Prompts that have begun go on. Unless a request was
 //      preempted in this step, waiting requests are admitted in order of rank, if there is a place (max_running), and room for the whole
 //      prompt and for the headroom of all requests. The first waiting request without room ends this rule: no request behind it is
@@ -105,7 +106,7 @@ class StepPlanner {
 [[nodiscard]] std::uint64_t sequence_bytes(const PlannedRequest& request, const PageCost& cost, std::uint64_t tokens) noexcept;
 // Returns whether a drop (PlannedRequest::budget) follows the request's next `rows` rows.
 [[nodiscard]] bool ends_in_drop(const PlannedRequest& request, std::uint64_t rows) noexcept;
-// Returns the bytes of pages that the request's next `rows` rows take, and a drop behind the rows.
+// Returns the bytes of pages that the request's next `rows` rows take, those of a drop behind the rows included.
 [[nodiscard]] std::uint64_t bytes_of_rows(const PlannedRequest& request, const PageCost& cost, std::uint64_t rows) noexcept;
 // Returns the bytes that a request which never gives its pages up (PlannedRequest::keeps_pages) still takes until its end; 0 for
 // other requests.
