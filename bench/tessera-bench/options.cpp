@@ -185,7 +185,7 @@ void add_speculating_options(CLI::App& app, Options& o) {
   app.add_flag("--mtp", o.speculate.mtp, "The model's MTP head makes the drafts, of which those shares\nare then put right; what one takes is measured")->group(group);
 }
 
-// That what was asked for goes together.
+// Checks the options of --speculate against each other. Throws UsageError.
 void check_speculating(const CLI::App& app, const Options& o) {
   for (const char* name : {"--acceptance", "--draft-max", "--draft-ms", "--mtp"}) {
     if (!o.speculate.wanted && app.count(name) > 0) throw UsageError(fmt::format("{} goes with --speculate", name));
@@ -208,7 +208,7 @@ void add_serving_options(CLI::App& app, Options& o) {
   tool::add_level_options(app, o.serving);
 }
 
-// That what was asked for goes together.
+// Checks the options of --trace and --rate against each other. Throws UsageError.
 void check_serving(const CLI::App& app, Options& o) {
   o.traces = app.count("--trace") + app.count("--rate") > 0;
   if (!o.traces) {

@@ -22,7 +22,7 @@ namespace server {
 // The request for one prompt.
 struct AnswerPlan {
   tessera::Request request;
-  // How to read a chat answer's reasoning and calls. none: the answer is plain text.
+  // The settings for reading a chat answer's reasoning and calls. nullopt: the answer is plain text.
   struct Chat {
     bool in_reasoning = false;
     std::vector<tessera::Json> tools{};

@@ -33,7 +33,7 @@ struct Piece {
   std::byte* out;
   std::uint64_t values;
   Segment* segments;
-  // Only with an importance matrix.
+  // The following fields are used only with an importance matrix.
   const std::vector<float>* importance = nullptr;  // [matrices, row]
   std::uint64_t row = 0, matrix = 0;               // values of a row, and of a matrix
   std::uint64_t first = 0;                         // index of the piece's first value in the tensor
@@ -56,7 +56,7 @@ void encode_values(const Piece& piece, std::uint64_t at, std::span<const float> 
   }
 }
 
-// Encodes segment s with room for two segments of floats.
+// Encodes segment s. x and y: room for a segment of floats each.
 void encode_segment(const Piece& piece, std::uint64_t s, float* x, float* y) noexcept {
   const std::uint64_t first = s * kSegmentValues;
   const std::size_t n = static_cast<std::size_t>(std::min(kSegmentValues, piece.values - first));

@@ -36,7 +36,7 @@ struct Target {
 // Returns the format to use if rows of `row` values are not whole blocks of `wanted`: by llama.cpp's rule, else F16.
 [[nodiscard]] DType fitting(DType wanted, std::uint64_t row) noexcept;
 
-// The facts about a model for the rules.
+// The facts about a model that the rules of a mix need.
 struct MixedModel {
   std::string architecture;
   std::uint64_t layers = 0, heads = 0, kv_heads = 0;

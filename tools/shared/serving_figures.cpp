@@ -22,7 +22,7 @@ std::string time_text(double seconds) {
   return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 2 : seconds < 100 ? 1 : 0);
 }
 
-// Returns "continuous  fcfs     ".
+// Returns a run's name for the first column of a table: "continuous  fcfs     ".
 std::string name_text(const ServingFigures& f) { return fmt::format("{:<11} {:<9}", f.batching, f.policy); }
 
 }  // namespace

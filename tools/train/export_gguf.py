@@ -100,7 +100,7 @@ def greedy(model: Llama, n: int) -> dict:
         margin = min(margin, (top[0] - top[1]).item())
         ids.append(int(logits.argmax()))
     return {"prompt_ids": ids[:1], "greedy_ids": ids[1:],
-            # Where two tokens are this close, another order of summing may choose the other one.
+            # If two tokens are this close, another order of summing may choose the other one.
             "smallest_margin": round(margin, 6), "first_logits": [float(f"{x:.8g}") for x in first]}
 
 
