@@ -1,5 +1,5 @@
 // Views of the library's numbers as Eigen expressions, without a copy: logits, vectors of rows, keys and values, and a sampler's stage over
-// an Eigen array. Header only, and in no other header: Eigen (3.3 or newer) is the application's own, and the library does not use it.
+// an Eigen array. No other header includes this one: Eigen (3.3 or newer) is the application's own, and the library does not use it.
 //
 //   auto logits = session->append(tokens);
 //   if (logits) std::printf("%g\n", static_cast<double>(tessera::eigen::matrix(*logits).row(0).maxCoeff()));
@@ -41,13 +41,15 @@ using Array = Eigen::Map<Eigen::ArrayXf>;
   return {logits.values.data(), static_cast<Eigen::Index>(logits.rows()), static_cast<Eigen::Index>(logits.vocab)};
 }
 
-// Returns numbers that stand in rows of `columns` as a matrix  [rows, columns]. Precondition: columns > 0. A rest is left out.
+// Returns the numbers as a matrix whose rows have `columns` numbers each  [rows, columns]. Precondition: columns > 0. Numbers behind the
+// last whole row are left out.
 [[nodiscard]] inline Matrix matrix(std::span<const float> values, std::size_t columns) noexcept {
   return {values.data(), static_cast<Eigen::Index>(values.size() / columns), static_cast<Eigen::Index>(columns)};
 }
 
-// How a KV type is stored for Eigen: its scalar, and the number of neighbours that a kernel multiplies as a group (src/kv/block.hpp). INT8,
-// FP8 and INT4 have scales, so no view of them holds the model's numbers: decode them by kv::decode() (extend/kv/records.hpp).
+// The KV types of which Eigen can have views. Scalar: Eigen's type of a number. group: how many neighbouring numbers lie side by side,
+// because kernels multiply them at once (src/kv/block.hpp). INT8, FP8 and INT4 are stored with scales, so no view can show the model's
+// numbers: use kv::decode() (extend/kv/records.hpp).
 template <class Scalar>
 struct KvScalar;
 template <>
@@ -69,11 +71,11 @@ struct KvScalar<Eigen::bfloat16> {
 template <class Scalar>
 using KvMatrix = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 
-// Returns one head's keys in a page of a layer, with rows for tokens and columns for dimensions: dimensions `member`,
-// member + group, member + 2 * group, ... of each key  [page_tokens, dimensions / group]. For float, whose group is 1, these are the whole
-// keys. For the types of 16 bits `member` 0 gives the even dimensions and 1 the odd ones, because pairs of dimensions stand side by side.
-// Rows of tokens that are not computed yet hold any numbers. Empty: the layer has another type or no keys, the page was given back, or
-// `member` is not below the group.
+// Returns one head's keys in a page of a layer: a row for each token, a column for each of the dimensions member, member + group,
+// member + 2 * group, ...  [page_tokens, dimensions / group]. For float, whose group is 1, these are the whole keys. In the types of 16
+// bits pairs of dimensions lie side by side, so one view shows half of the dimensions: the even ones with `member` 0, the odd ones with 1.
+// Rows of tokens that are not computed yet hold arbitrary numbers. The view is empty if the layer has another type or no keys, if the page
+// was given back, or if `member` is not below the group.
 template <class Scalar>
 [[nodiscard]] KvMatrix<Scalar> keys(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
   constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;
@@ -87,9 +89,10 @@ template <class Scalar>
   return {block + member, tokens, (dims - m + kGroup - 1) / kGroup, strides};
 }
 
-// Returns one head's values in a page of a layer, with rows for dimensions and columns for tokens: tokens `member`, member + group,
-// member + 2 * group, ... of the page  [value_dim, page_tokens / group]. For float these are all tokens. Here tokens stand in pairs, not
-// dimensions. Empty: as for keys(), and in layers whose values lie in their keys (latent attention).
+// Returns one head's values in a page of a layer: a row for each dimension, a column for each of the page's tokens member, member + group,
+// member + 2 * group, ...  [value_dim, page_tokens / group]. For float these are all tokens. In values of 16 bits pairs of tokens (not of
+// dimensions, as in keys) lie side by side. The view is empty in the same cases as for keys(), and if the layer's values lie in its keys
+// (latent attention).
 template <class Scalar>
 [[nodiscard]] KvMatrix<Scalar> values(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
   constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;
@@ -103,9 +106,10 @@ template <class Scalar>
   return {block + member, dims, tokens / kGroup, strides};
 }
 
-// A sampler's stage (extend/sampling/stage.hpp) made of a function of the logits: function(logits), or function(logits, tokens, context).
-// `logits` is an Array that the function changes in place: -infinity removes a candidate. tokens[i] is the token of logits[i]; a stage in
-// front of all others sees the whole vocabulary in its order. The function must be copyable, and may throw (callback_failed).
+// A sampler's stage (extend/sampling/stage.hpp) made of a function that changes logits. It is called as function(logits), or as
+// function(logits, tokens, context). `logits` is an Array that the function changes in place: -infinity removes a candidate. tokens[i] is
+// the token of logits[i]; the first stage of a chain sees the whole vocabulary in its order. The function must be copyable. If it throws,
+// the draw fails with callback_failed.
 template <class Function>
 class LogitStage {
  public:
