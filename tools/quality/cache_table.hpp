@@ -18,7 +18,7 @@ namespace tessera::quality {
 struct CacheTableOptions {
   std::vector<tool::CacheChoice> caches;
   std::size_t chunk = 256;  // tokens of an append, after which a budget drops tokens
-  std::size_t last = 0;     // the last predictions of a document, which count; 0: all
+  std::size_t last = 0;     // number of last predictions of each document that count; 0: all
 };
 
 struct CacheRow {
@@ -26,8 +26,9 @@ struct CacheRow {
   double bytes_per_token = 0.0;  // bytes held at the documents' ends, divided by their tokens
 };
 
-// Returns a row for each cache. The sessions of a document read it side by side, a chunk at a time; logits are compared and dropped,
-// so documents can be long. `progress` is called with the tokens of all documents that have been read.
+// Returns a row for each cache. For each document there is a session for each cache. They read the document by turns, a chunk at a time;
+// logits are compared and then dropped, so documents can be long. `progress` is called with the number of tokens of all documents that have
+// been read.
 [[nodiscard]] Result<std::vector<CacheRow>> compare_caches(const Engine& engine, const Documents& documents,
                                                            const CacheTableOptions& options,
                                                            const std::function<void(std::size_t)>& progress);

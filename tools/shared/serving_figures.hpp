@@ -19,7 +19,7 @@ struct ServiceLevel {
 };
 
 struct ServingFigures {
-  std::string test, batching, policy, router;  // names for the report; router: empty with one replica
+  std::string test, batching, policy, router;  // names for the report; router: empty if there is none
   std::uint32_t replicas = 1;
   ServiceLevel level;
   Histogram ttft, itl, tpot, e2e, queue;   // seconds: to the first token, between tokens, a token after the first, in all, waiting

@@ -51,8 +51,8 @@ struct LocalTime {
 // Upper limits of one rendering. A limit is the number below, plus an allowance for each byte of the request (messages, tools, arguments).
 // So a long conversation can be rendered, and a template that never ends is stopped soon if the request is small.
 struct RenderLimits {
-  // Steps of the evaluation: a node of the template's syntax tree is one step, and so are 128 bytes that are copied or searched. Plus 16
-  // for each byte of the request.
+  // Steps of the evaluation: a node of the template's syntax tree that is evaluated counts one, 128 bytes that are copied or searched count
+  // one, and so on. Plus 16 for each byte of the request.
   std::uint64_t steps = 500'000;
   std::uint64_t memory_bytes = 6u << 20;    // bytes of all values that exist at one time. Plus 24 for each byte of the request
   std::uint64_t output_bytes = 2u << 20;    // bytes of rendered text. Plus 8 for each byte of the request
