@@ -36,18 +36,18 @@ std::vector<RenderedSpan> to_spans(const jinja::Text& text) {
 
 }  // namespace
 
-// The way in which a template takes a message with calls, found by trying.
+// The form in which a template must be given a message with calls. It is found out by rendering test messages.
 struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
   std::once_flag tried;
-  bool empty_is_null = false, null_is_empty = false;  // the template must get content "" as null; content null as ""
+  bool empty_is_null = false, null_is_empty = false;  // content "" must be given as null; content null must be given as ""
   bool arguments_are_text = false;
-  bool refuses_both = false;  // the template refuses content beside reasoning
+  bool refuses_both = false;  // a message must not have both content and reasoning
 };
 
 namespace {
 
-// Returns the key by which a template reads the assistant's thoughts. Empty: the key is reasoning_content, or the template reads no
-// thoughts.
+// Returns the name under which the template reads a message's reasoning, if that is not reasoning_content. Returns an empty text if it
+// is, or if the template reads no reasoning.
 std::string_view reasoning_key(std::string_view source) {
   if (source.find("reasoning_content") != source.npos) return {};
   for (const std::string_view key : {"thinking", "thought", "reasoning"}) {
@@ -62,8 +62,9 @@ std::string_view reasoning_key(std::string_view source) {
   return {};
 }
 
-// Puts the reasoning of messages under the template's own key. Templates with a key of their own look into the content of every message. If
-// the template refuses content beside reasoning and calls, because it prints both in one place, both become the reasoning (`joins`).
+// Copies each message's reasoning to the template's own key. Such templates expect content to be a text, so null becomes "". `joins` says
+// that the template refuses content beside reasoning and calls, because it prints both in the same place. Then the content is appended to
+// the reasoning.
 void name_reasoning(Json& variables, std::string_view key, bool joins) {
   Json* messages = nullptr;
   for (auto& [name, value] : *variables.members()) {
@@ -92,7 +93,7 @@ struct [[gnu::visibility("hidden")]] ChatTemplate::State {
   std::string source;
   SpecialTexts special;
   jinja::Program program;
-  std::unique_ptr<Calls> calls = std::make_unique<Calls>();  // filled in when the first call is rendered
+  std::unique_ptr<Calls> calls = std::make_unique<Calls>();  // filled in when a message with calls is first rendered
 };
 
 ChatTemplate::ChatTemplate(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
@@ -122,7 +123,7 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
       const RenderLimits& limits = options.limits;
       jinja::Budget budget(limits.steps + 16 * bytes, limits.memory_bytes + 24 * bytes);
       jinja::Evaluator evaluator(state_->program, budget, options.now, limits.output_bytes + 8 * bytes);
-      // The values that transformers gives if the caller gives none.
+      // If the caller does not give these, they have the same values as in transformers.
       evaluator.define("tools", jinja::Value::none());
       evaluator.define("documents", jinja::Value::none());
       evaluator.define("add_generation_prompt", jinja::Value::boolean(false));
@@ -152,7 +153,7 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
 const ChatTemplate::Calls& ChatTemplate::calls() const {
   Calls& calls = *state_->calls;
   std::call_once(calls.tried, [&] {
-    // Returns whether the template writes a call with this content and these arguments. Tries it without the tool's answer too.
+    // Returns whether the template prints a call that is given like this. Tries a conversation with the tool's answer, and one without.
     const auto writes = [&](const Json& content, bool as_text, std::string_view reasoning = {}) {
       constexpr const char* kWord = "tessera-probe";
       Json arguments = Json::object();

@@ -1,4 +1,4 @@
-// Encodes rendered text: control tokens come from the template's own text only.
+// Encodes rendered text. Control tokens are made only from text that the template itself has written, never from the text of messages.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ struct Match {
   Token id;
 };
 
-// The texts that encoding takes for control tokens with Special::parse, and not with Special::as_text.
+// The texts of tokens that become control tokens when text is encoded with Special::parse, but not with Special::as_text.
 class ControlNames {
  public:
   explicit ControlNames(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
@@ -35,7 +35,7 @@ class ControlNames {
     for (std::size_t i = 0; i < sorted_.size(); ++i) first_[byte(sorted_[i], 0)].second = i + 1;
   }
 
-  // Calls fn(match) for every name that begins at `begin`, the shortest first.
+  // Calls fn(match) for each of these texts that begins at offset `begin`, the shortest first.
   template <class Fn>
   void for_each_at(std::string_view text, std::size_t begin, Fn&& fn) const {
     const auto [from, to] = first_[static_cast<unsigned char>(text[begin])];
@@ -43,7 +43,8 @@ class ControlNames {
     for (std::size_t depth = 1; low != high; ++depth) {
       if (tokenizer_.text(*low).size() == depth) {
         fn(Match{begin, depth, *low});
-        while (low != high && tokenizer_.text(*low).size() == depth) ++low;  // the lowest id of equal texts counts
+        // If several tokens have the same text, the one with the lowest id counts.
+        while (low != high && tokenizer_.text(*low).size() == depth) ++low;
       }
       if (begin + depth == text.size()) return;
       const auto next = static_cast<unsigned char>(text[begin + depth]);
@@ -57,12 +58,12 @@ class ControlNames {
     return static_cast<unsigned char>(tokenizer_.text(id)[at]);
   }
   const Tokenizer& tokenizer_;
-  std::vector<Token> sorted_;                                         // by text, then id
-  std::array<std::pair<std::size_t, std::size_t>, 256> first_{};      // place of the texts with each first byte
+  std::vector<Token> sorted_;                                         // sorted by text, then by id
+  std::array<std::pair<std::size_t, std::size_t>, 256> first_{};      // [first byte of a text]: range in sorted_
 };
 
-// Returns the names in [begin, end), by place, without overlaps. The longest name is taken first, wherever it stands (as the tokenizer
-// does).
+// Returns the matches in [begin, end), in ascending order and without overlaps. As in the tokenizer, the longest match of all is taken
+// first, then the longest that does not overlap it, and so on.
 std::vector<Match> names_within(const ControlNames& names, std::string_view text, std::size_t begin, std::size_t end) {
   std::vector<Match> found;
   for (std::size_t at = begin; at < end; ++at) {
@@ -94,7 +95,7 @@ Result<std::vector<Token>> RenderedText::encode(const Tokenizer& tokenizer) cons
     if (tokenizer.vocab_size() == 0) return no_tokenizer_error();
     const std::string whole = text();
     const ControlNames names(tokenizer);
-    bool forged = false;  // true: a byte of a message belongs to a name
+    bool forged = false;  // true: part of the match is text of a message, so it must not become a control token
     std::size_t begin = 0;
     for (std::size_t i = 0; i < spans.size() && !forged; ++i) {
       const std::size_t end = begin + spans[i].text.size();

@@ -11,7 +11,7 @@ namespace {
 
 Error bad_message(std::string_view what) { return make_error(ErrorCode::invalid_argument, "{}", what); }
 
-// Reads [{"type": "text", "text": ...}, ...]; nullopt: ContentPart cannot hold the form.
+// Reads content as a list of parts: [{"type": "text", "text": ...}, ...]. nullopt: ContentPart cannot hold something in it.
 std::optional<std::vector<ContentPart>> content_parts(const Json::Array& elements) {
   std::vector<ContentPart> parts;
   for (const Json& element : elements) {
@@ -29,7 +29,7 @@ std::optional<std::vector<ContentPart>> content_parts(const Json::Array& element
   return parts;
 }
 
-// Returns the texts of parts that are texts and nothing else, one behind the other; nullopt: there are other parts.
+// If all parts are plain texts, returns them joined to one text. Otherwise returns nullopt.
 std::optional<std::string> joined_text(const std::vector<ContentPart>& parts) {
   std::string text;
   for (const ContentPart& part : parts) {
@@ -39,7 +39,8 @@ std::optional<std::string> joined_text(const std::vector<ContentPart>& parts) {
   return text;
 }
 
-// Returns arguments as the object that templates read. The HTTP APIs write the object's text, and "" or null for an empty object.
+// Returns a call's arguments as an object, as templates expect them. HTTP APIs send the object as a text, and an empty object as "" or
+// null.
 Result<Json> arguments_from(const Json& value) {
   if (value.is_null()) return Json::object();
   const std::string* text = value.string();
@@ -51,7 +52,7 @@ Result<Json> arguments_from(const Json& value) {
   return *std::move(object);
 }
 
-// Replaces arguments that are texts by their objects. Errors name the call.
+// If arguments are texts, parses them to objects. An error names the call.
 Status open_arguments(std::vector<ToolCall>& calls) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     auto object = arguments_from(calls[i].arguments);
@@ -61,7 +62,8 @@ Status open_arguments(std::vector<ToolCall>& calls) {
   return {};
 }
 
-// Reads [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]; nullopt: ToolCall cannot hold the form.
+// Reads a list of calls: [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]. nullopt: ToolCall cannot
+// hold something in it.
 std::optional<std::vector<ToolCall>> calls_from(const Json::Array& elements) {
   std::vector<ToolCall> calls;
   for (const Json& element : elements) {
@@ -125,7 +127,7 @@ Result<Message> Message::from_json(const Json& json) noexcept {
       } else if (key == "reasoning_content" && text != nullptr && !text->empty()) {
         message.reasoning = *text;
       } else if (key == "tool_calls" && (value.is_null() || (elements != nullptr && elements->empty()))) {
-        continue;  // no calls: clients send the key with every message
+        continue;  // null or an empty list: some clients send the key with every message
       } else if (key == "tool_calls" && elements != nullptr && calls_from(*elements)) {
         message.tool_calls = *calls_from(*elements);
         TESSERA_TRY_STATUS(open_arguments(message.tool_calls));

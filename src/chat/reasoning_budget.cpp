@@ -16,7 +16,7 @@ struct [[gnu::visibility("hidden")]] ReasoningBudget::Rules {
   struct Region {
     std::vector<std::string> open, close;
     bool at_start;
-    std::vector<Token> end;  // the end that the stage writes
+    std::vector<Token> end;  // the tokens of the end marker that this stage makes the model write
   };
   Tokenizer tokenizer;
   std::size_t tokens;
@@ -25,7 +25,7 @@ struct [[gnu::visibility("hidden")]] ReasoningBudget::Rules {
 
 namespace {
 
-constexpr std::size_t kPatience = 4;  // tokens beyond the budget for which the stage waits until a character is whole
+constexpr std::size_t kPatience = 4;  // how many tokens beyond the budget the stage waits for, if a character is not complete
 
 struct Found {
   std::size_t at = std::string::npos, size = 0;
@@ -46,7 +46,7 @@ std::size_t longest(const std::vector<std::string>& markers) {
   return size;
 }
 
-// Returns whether a text ends with the beginning of a character.
+// Returns whether the text ends in the middle of a UTF-8 character.
 bool ends_within_a_character(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto step = detail::utf8_step(text.substr(text.size() - back));
@@ -121,7 +121,7 @@ Status ReasoningBudget::accept(Token token, float) {
   return {};
 }
 
-// Finds the markers that are whole now. The bytes behind the last one may begin another.
+// Searches the text for complete markers. Bytes after the last one are kept, because another marker may begin there.
 void ReasoningBudget::scan() {
   State& now = states_.back();
   for (;;) {

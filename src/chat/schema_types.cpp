@@ -7,7 +7,7 @@ namespace tessera {
 namespace {
 
 constexpr int kDeepestSchema = 16;
-constexpr int kMostSchemas = 500;  // schemas that are looked at for one value
+constexpr int kMostSchemas = 500;  // limit for the number of schemas that are read to find the types of one value
 
 unsigned types_of(const Json& schema, const Json& root, int depth, int& left);
 
@@ -77,7 +77,7 @@ unsigned types_of(const Json& schema, const Json& root, int depth, int& left) {
       for (const Json& one : *list) types &= types_of(one, root, depth + 1, left);
     }
   }
-  // nullable: true, as OpenAPI's schemas have it.
+  // OpenAPI's schemas say `nullable: true` if null is allowed too.
   const Json* nullable = schema.find("nullable");
   if (nullable != nullptr && *nullable == Json(true)) types |= SchemaTypes::kNull;
   return types;

@@ -1,4 +1,4 @@
-// The JSON types that a schema allows for a value.
+// Finds out which JSON types a schema allows.
 #pragma once
 
 #include <tessera/json/json.hpp>
@@ -9,13 +9,13 @@ struct SchemaTypes {
   enum : unsigned { kString = 1, kNumber = 2, kInteger = 4, kBoolean = 8, kNull = 16, kArray = 32, kObject = 64, kAny = 127 };
 };
 
-// Returns the types that type, enum, const, anyOf, oneOf, allOf and references into `root` allow. Other keywords allow all types; so does a
-// schema that is too large or contains itself.
+// Returns the types that a schema allows, as a sum of SchemaTypes. It follows type, enum, const, anyOf, oneOf, allOf and references into
+// the document `root`. A schema that has none of these, is too large, or contains itself counts as allowing all types.
 [[nodiscard]] unsigned types_of(const Json& schema, const Json& root);
-// Returns the type of a value.
+// Returns the JSON type of a value, as one of SchemaTypes.
 [[nodiscard]] unsigned type_of_value(const Json& value) noexcept;
 
-// Finds the schema that a reference ("#/$defs/a") points at; nullptr if there is none.
+// Returns the schema in the document `root` to which a reference such as "#/$defs/a" points; nullptr if there is none.
 [[nodiscard]] const Json* schema_at(const Json& root, const Json& reference);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Reads templates from a model's settings, and from transformers' tokenizer_config.json.
+// Reads chat templates from a model's settings, or from transformers' tokenizer_config.json.
 #include <tessera/chat/chat_template.hpp>
 
 #include "core/empty.hpp"
@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-// Returns the text of the token whose id is the value of `id_of`.
+// Returns the text of the token whose id is the value of the setting `id_of`.
 Result<std::optional<std::string>> token_text(const Settings& settings, Setting id_of) {
   if (!settings.has(id_of)) return std::optional<std::string>();
   TESSERA_TRY(const std::uint64_t id, settings.unsigned_integer(id_of));
@@ -22,7 +22,7 @@ Result<std::optional<std::string>> token_text(const Settings& settings, Setting 
   return std::optional(std::string(*at));
 }
 
-// Returns the text of "bos_token": "<s>" or {"content": "<s>", ...}.
+// Returns a special token's text from tokenizer_config.json, which has it as "bos_token": "<s>" or as {"content": "<s>", ...}.
 std::optional<std::string> config_token(const Json& config, std::string_view key) {
   const Json* token = config.find(key);
   if (token != nullptr && token->members() != nullptr) token = token->find("content");
@@ -30,7 +30,7 @@ std::optional<std::string> config_token(const Json& config, std::string_view key
   return *token->string();
 }
 
-// Returns the template of a name in chat_template; nullptr if there is none.
+// Returns the template with this name from the value of chat_template; nullptr if there is none.
 const Json* config_template(const Json& templates, std::string_view name) {
   if (templates.string() != nullptr) return name.empty() || name == "default" ? &templates : nullptr;
   const std::string_view wanted = name.empty() ? "default" : name;
@@ -60,7 +60,8 @@ Result<SpecialTexts> SpecialTexts::from_settings(const Settings& settings) noexc
 Result<ChatTemplate> ChatTemplate::from_settings(const Settings& settings, std::string_view name) noexcept {
   return guard([&]() -> Result<ChatTemplate> {
     TESSERA_TRY_STATUS(settings.status());
-    if (name.empty() && settings.has(Setting::chat_template)) TESSERA_TRY_STATUS(settings.string(Setting::chat_template));  // its type
+    // An error if the setting is not a text.
+    if (name.empty() && settings.has(Setting::chat_template)) TESSERA_TRY_STATUS(settings.string(Setting::chat_template));
     const std::optional<std::string_view> source = settings.chat_template(name);
     if (!source) {
       const std::string place = settings.called(Setting::chat_template) + (name.empty() ? "" : "." + std::string(name));

@@ -34,7 +34,7 @@ Result<std::string> rendered(const ChatTemplate& chat_template, const ChatReques
   return text.text();
 }
 
-// Returns the number of bytes at the start that two texts have in common.
+// Returns the length of the common beginning of two texts, in bytes.
 std::size_t common(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
@@ -49,7 +49,8 @@ std::string tools_in_words(const std::vector<Json>& tools) {
          "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
 }
 
-// Puts the words in front of what the user says first. Content that is neither a text nor parts gets a message before it.
+// Puts the words before the user's first message. If that message's content is neither a text nor a list of parts, adds a message before
+// it.
 void tell_user(std::vector<Message>& messages, const std::string& words) {
   const auto user = std::ranges::find(messages, "user", &Message::role);
   const bool is_known = user != messages.end() &&
@@ -100,7 +101,8 @@ Status tell_tools_in_words(ChatRequest& request, ToolsIn where) noexcept {
         message.content += "<tool_call>\n" + said.dump() + "\n</tool_call>";
       }
       message.tool_calls.clear();
-      std::erase_if(message.extra, [](const Json::Member& member) { return member.first == "content"; });  // null, beside calls
+      // A message with calls may have a content of null, which is removed.
+      std::erase_if(message.extra, [](const Json::Member& member) { return member.first == "content"; });
       if (message.role != "tool") continue;
       message.content = "<tool_response>\n" + message.content + "\n</tool_response>";
       message.role = "user";
@@ -134,7 +136,7 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     asked.add_generation_prompt = false;
     asked.messages.push_back({.role = "assistant", .tool_calls = {{.id = "call00001", .name = std::string(kTool), .arguments = arguments}}});
     auto after = rendered(chat_template, asked);
-    if (!after) {  // some templates take a call only with its result
+    if (!after) {  // some templates print a call only if its result follows
       asked.messages.push_back({.role = "tool", .content = "A", .tool_call_id = "call00001", .name = std::string(kTool)});
       after = rendered(chat_template, asked);
     }
@@ -143,12 +145,13 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     written.remove_prefix(common(*before, written));
     const std::string_view header = std::string_view(*prompt).substr(common(*before, *prompt));
     std::size_t head = common(header, written);
-    // Goes back, so as not to begin within a marker.
+    // Go back to the end of a marker or line, so that the answer does not begin inside a marker.
     while (head < header.size() && head > 0 && header[head - 1] != '>' && header[head - 1] != '\n') --head;
     check.written = written;
     check.printed = written.find(kTool) != written.npos && written.find(kCity) != written.npos;
     if (!check.printed) return check;
-    // The end of the prompt is no part of an answer. Formats whose calls stand at the start are tried there too.
+    // The end of the prompt does not belong to the answer. Some formats accept calls only at the very beginning, so also try it without
+    // leading white space.
     for (const std::size_t from : {head, std::min(written.find_first_not_of(" \n", head), written.size())}) {
       TESSERA_TRY(OutputParser parser, OutputParser::create(format, {.starts_in_reasoning = format.ends_in_reasoning(header.substr(0, head)), .tools = {tool()}}));
       TESSERA_TRY_STATUS(parser.push(written.substr(from)));

@@ -14,14 +14,15 @@ using namespace detail;
 
 namespace {
 
-// A template in which an answer goes on from the text before it, and has no line of its own.
+// The template for a model that brings none. It writes the messages one after another, without marks of its own, so that an answer simply
+// continues the text.
 constexpr std::string_view kPlain =
     "{{ bos_token }}{% for message in messages %}"
     "{% if not loop.first and message.role != 'assistant' %}{{ '\\n' }}{% endif %}"
     "{% if message.content is string %}{{ message.content }}"
     "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
 
-// Returns the text of the token whose id a setting has. An engine's metadata has no vocabulary; its tokenizer has.
+// Returns the text of the token whose id the setting gives. The tokenizer is asked, because an engine's metadata has no vocabulary.
 std::optional<std::string> token_text(const Engine& engine, Setting id_of) {
   const auto id = engine.metadata().unsigned_integer(id_of);
   if (!id || *id >= engine.tokenizer().vocab_size()) return std::nullopt;
@@ -65,7 +66,8 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
       TESSERA_TRY(options.chat_template, model_template(engine));
     }
     TESSERA_TRY_STATUS(options.chat_template->status());
-    // A host that gives a format says how calls are written, and how tools are told.
+    // If the template does not print tools, they are described in words and answers are read in Hermes' format. Exception: a host that
+    // gives an output format decides both.
     std::optional<OutputFormat> told;
     TESSERA_TRY(const bool prints, prints_tools(*options.chat_template));
     if (!prints && !options.output_format) {
@@ -158,7 +160,7 @@ Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, con
   const auto kept = static_cast<std::size_t>(differ.first - have.begin());
   const AppendOptions append{.stop = options.stop, .progress = options.progress};
   const auto rest = tokens.subspan(kept);
-  // Appends to a fork, which takes hardly any memory: if appending fails, the session is whole.
+  // Appends to a fork, which takes hardly any memory. If the append fails, the session itself is unchanged.
   if (kept < have.size() && session.kv().kind() == KvKind::paged) {
     TESSERA_TRY(Session fork, session.fork());
     TESSERA_TRY_STATUS(fork.truncate(kept));

@@ -12,18 +12,19 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] Conversation::State {
   struct Prompt {
     std::vector<Token> tokens{};
-    bool in_reasoning = false;  // true: the template itself has begun reasoning
+    bool in_reasoning = false;  // true: the rendered prompt ends inside reasoning, so the answer begins there
   };
   [[nodiscard]] Result<Prompt> prompt() const;
-  // Returns the prompt, however long it is.
+  // Returns the prompt, even if it is too long for the context.
   [[nodiscard]] Result<Prompt> whole_prompt() const;
-  // Checks that no answer is going on. Error: invalid_state.
+  // Checks that no Answer of this conversation is unfinished. Error: invalid_state.
   [[nodiscard]] Status no_answer() const;
-  // Returns the format in which answers are read: Hermes' if the tools are told in words.
+  // Returns the format in which answers are read. If tools are described in words, it is Hermes'.
   [[nodiscard]] const OutputFormat& answer_format() const { return tells_tools && !request.tools.empty() ? *told_format : format; }
-  // Makes a new session if a scheduler has not given the session back.
+  // Makes a new session if a scheduler took the old one and has not given it back.
   Status own_session();
-  // Sets the control tokens that the parser sees, and the stretches where stop strings are not looked for, unless the host has set them.
+  // Tells the generation which control tokens the parser needs to see as text, and in which parts of the answer stop strings do not
+  // count. Values that the host has set stay.
   Status set_text_options(GenerateOptions& options, const Prompt& prompt) const;
   [[nodiscard]] Result<Session> beginning(std::span<const Token> tokens);
   Result<ReadSummary> read(std::span<const Token> tokens, const ReadOptions& options);
@@ -39,13 +40,13 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   SessionOptions session_options;
   Session session;
   std::size_t context;
-  bool session_is_lent = false;  // a scheduler has it
-  bool has_answer = false;       // true: an Answer has not ended
-  bool tells_tools = false;      // true: tools are told in words, because the template does not print them
+  bool session_is_lent = false;  // true: a request of a scheduler has it
+  bool has_answer = false;       // true: there is an Answer that has not ended
+  bool tells_tools = false;      // true: the template does not print tools, so they are described in words
   ToolsIn tools_in = ToolsIn::system_message;
   std::optional<OutputFormat> told_format{};
 
-  // For tool_matcher(): made at the first call. `compiled` is the grammar of compiled_key.
+  // Kept between calls of tool_matcher(), which makes them when first needed. `compiled` is the grammar for compiled_key.
   std::optional<GrammarVocabulary> vocabulary{};
   std::optional<CompiledGrammar> compiled{};
   std::string compiled_key{};

@@ -17,10 +17,10 @@ std::size_t count_calls(const ChatRequest& request) {
   return calls;
 }
 
-// Returns an id of nine letters and digits, as the strictest templates ask for.
+// Returns the id of the tool call with this number: nine letters and digits, because the strictest templates accept no other ids.
 std::string call_id(std::size_t number) { return fmt::format("call{:05}", number); }
 
-// Returns a request's figures as a generation tells them.
+// Converts a request's figures to those that a generation gives.
 Figures figures_of(const RequestFigures& f) {
   Figures figures{.prompt_tokens = f.prompt_tokens - f.reused_tokens, .tokens = f.tokens, .drafted = f.drafted, .accepted = f.accepted};
   if (f.first_token < 0) return figures;
@@ -89,12 +89,12 @@ Status Answer::State::parse(std::string_view text) {
 Status Answer::State::take(const Piece& piece) {
   TESSERA_TRY_STATUS(parse(piece.text));
   if (piece.finish != FinishReason::end_of_generation) return {};
-  // A token that ends the answer is text only if the format closes something with it.
+  // The token that ends the answer belongs to its text only if the format uses it to close something, such as a tool call.
   const std::string_view end = conversation->engine.tokenizer().text(piece.token);
   return conversation->answer_format().closes_with(end) ? parse(end) : Status();
 }
 
-// Gives up the source, after which no more pieces come, and takes the session back from a request.
+// Destroys the source (generation or request), so that no more pieces come. Takes the session back if a request has it.
 void Answer::State::close() {
   if (!goes_on()) return;
   figures_ = figures();

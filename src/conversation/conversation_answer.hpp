@@ -1,4 +1,4 @@
-// An answer that goes on: the source of its pieces, and the parser that reads them.
+// An answer that is being written: the source of its pieces (a generation or a request), and the parser that reads them.
 #pragma once
 
 #include <deque>
@@ -18,12 +18,12 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   State& operator=(const State&) = delete;
   ~State();
 
-  // Set the source of the pieces. From then on the answer has the conversation to itself.
+  // Set the source of the pieces. Until the answer ends, no other call may use the conversation.
   void begin(Generation from) noexcept;
   void begin(RequestHandle from) noexcept;
 
   [[nodiscard]] Result<Message> message() const;
-  // Reads the next token, or the end.
+  // Takes the next piece from the source and parses it; at the source's end, ends the answer.
   Status step();
   void fail();
   [[nodiscard]] Figures figures() const;
@@ -32,12 +32,12 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   ReadSummary prompt;
   std::size_t calls_before;
   OutputParser parser;
-  // The source of the pieces: a generation or a request. Neither: the answer is over.
+  // The source of the pieces: one of the two has a value. If neither has, the answer is over.
   std::optional<Generation> generation;
   std::optional<RequestHandle> request;
-  std::deque<OutputDelta> deltas;  // pieces that are not delivered yet
+  std::deque<OutputDelta> deltas;  // parsed pieces that the caller has not got yet
   FinishReason reason = FinishReason::none;
-  std::optional<Error> error;      // error that has ended the answer
+  std::optional<Error> error;      // the error that ended the answer
   [[nodiscard]] bool goes_on() const noexcept { return generation || request; }
 
  private:
@@ -48,7 +48,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   Status finish();
   void add(std::vector<OutputDelta> more);
 
-  Figures figures_;  // figures when the answer is over
+  Figures figures_;  // the final figures, once the answer is over
 };
 
 }  // namespace tessera

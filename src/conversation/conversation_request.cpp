@@ -1,4 +1,4 @@
-// Answers as requests of a scheduler.
+// Answers that are computed by a scheduler, as one of its requests.
 #include <algorithm>
 
 #include <tessera/scheduler/scheduler.hpp>
@@ -26,7 +26,7 @@ Status check_request(const Request& request) {
 
 }  // namespace
 
-// Returns a fork with the tokens that the session has in common with a prompt: the request goes on from there.
+// Returns a fork of the session, truncated to the tokens that the session and the prompt have in common. The request computes the rest.
 Result<Session> Conversation::State::beginning(std::span<const Token> tokens) {
   TESSERA_TRY_STATUS(own_session());
   if (session.suspended()) TESSERA_TRY_STATUS(session.resume());
@@ -56,7 +56,7 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept}, std::move(parser));
     TESSERA_TRY(RequestHandle submitted, scheduler.submit(std::move(request)));
     made->begin(std::move(submitted));
-    // From here on only the request has the pages, so that it can be preempted.
+    // The conversation gives up its own session, so that only the request holds the pages. A scheduler can preempt a request only then.
     state.session_is_lent = true;
     const Session released = std::move(state.session);
     return Answer(std::move(made));

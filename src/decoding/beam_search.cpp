@@ -1,6 +1,6 @@
-// Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search). A step ranks all continuations of the beams by one
-// token. Among the best `beams` continuations, the ones that end the text become finished sequences. The best `beams` continuations that
-// do not end the text are the next beams.
+// Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search). A step ranks all continuations of all beams by one
+// token. Of the best `beams` continuations, those that end the text become finished sequences. The next beams are the best `beams`
+// continuations that do not end the text, wherever they rank.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -51,7 +51,8 @@ Status BeamSearch::State::check(const BeamOptions& options) {
 }
 
 Result<std::size_t> BeamSearch::State::most_tokens(const BeamOptions& options, std::size_t tokens, std::size_t capacity) noexcept {
-  const std::size_t room = capacity + 1 - std::min(tokens, capacity + 1);  // the last token is not computed
+  // One more than the free capacity, because a beam's last token is not computed.
+  const std::size_t room = capacity + 1 - std::min(tokens, capacity + 1);
   const std::size_t most = options.max_tokens != 0 ? options.max_tokens : room;
   if (most > room || room == 0) {
     return make_error(ErrorCode::cache_full,
@@ -84,13 +85,13 @@ Status BeamSearch::State::begin_with(Session first) {
     const bool is_end = options_.end_of_generation == EndOfGeneration::stop && engine_.tokenizer().is_end_of_generation(token);
     if (is_stop || is_end) end_tokens_.push_back(token);
   }
-  // The step may need this many of a beam's likeliest tokens: `beams` tokens that do not end the text. Likelier than these may be all
-  // tokens that end the text, and all suppressed tokens.
+  // The number of a beam's likeliest tokens that a step may have to look at: `beams` tokens that do not end the text, and before them
+  // perhaps every token that ends the text and every suppressed token.
   const std::size_t likeliest = options_.beams + end_tokens_.size() + engine_.tokenizer().suppressed().size();
-  samplers_.reserve(options_.beams);  // so that they do not move: draws_ points to them
+  samplers_.reserve(options_.beams);  // so that the vector never moves its elements, to which draws_ points
   for (std::uint32_t i = 0; i < options_.beams; ++i) {
     samplers_.push_back(sampling::chain().greedy().build());
-    if (!samplers_.back().status()) return detail::out_of_memory_error();  // a greedy chain has no other error
+    if (!samplers_.back().status()) return detail::out_of_memory_error();  // the only error that a greedy chain can have
     draws_.push_back({.sampler = &samplers_.back(), .logprobs = static_cast<std::uint32_t>(std::min(likeliest, vocab))});
   }
   TESSERA_TRY_STATUS(Run(*shared_, detail::all_layers(*shared_)).check_range(session));
@@ -130,7 +131,7 @@ Status BeamSearch::State::take(Run& run) {
   }
   for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) run.commit(part);
   rows_ += parts_;
-  if (parts_ == 0) {  // the first beam's logits are known
+  if (parts_ == 0) {  // offer() added no part, because the first beam's logits are known
     const Session& session = running_.front().session;
     detail::draw_next(draws_.front(), *session.state_, session.logits());
     TESSERA_TRY_STATUS(draws_.front().status);
@@ -151,7 +152,7 @@ Status BeamSearch::State::step() {
   return take(run);
 }
 
-// Collects the likeliest continuations of the beams.
+// Fills candidates_ with the likeliest continuations of all beams.
 void BeamSearch::State::collect() {
   candidates_.clear();
   const std::span<const Token> suppressed = engine_.tokenizer().suppressed();
@@ -174,7 +175,7 @@ FinishReason BeamSearch::State::finish_of(Token token, std::size_t tokens) const
   return tokens == most_ ? FinishReason::max_tokens : FinishReason::none;
 }
 
-// Makes finished sequences of the candidates that have ended, among the best `beams` candidates. Later candidates that have ended are
+// Makes finished sequences of those candidates among the best `beams` that end the text. Candidates after these that end the text are
 // dropped.
 void BeamSearch::State::finish_ended(std::size_t tokens) {
   for (const Candidate& candidate : std::span(candidates_).first(std::min<std::size_t>(options_.beams, candidates_.size()))) {
@@ -191,8 +192,8 @@ void BeamSearch::State::finish_ended(std::size_t tokens) {
   }
 }
 
-// Makes beams of the best candidates that have not ended. Each gets a fork of its parent; a parent's last child gets the parent's
-// session itself.
+// Makes beams of the best candidates that do not end the text. Each gets a fork of its parent's session; the last child of a parent gets
+// the session itself.
 Status BeamSearch::State::follow() {
   std::vector<const Candidate*> next;
   std::vector<std::size_t> children(running_.size());
@@ -220,7 +221,7 @@ Status BeamSearch::State::follow() {
   return {};
 }
 
-// Ends the search if no unfinished beam can still be among the best.
+// Ends the search if no unfinished beam can still beat the finished ones.
 void BeamSearch::State::look_whether_done(std::size_t tokens) noexcept {
   if (running_.empty()) has_ended_ = true;
   if (has_ended_ || finished_.size() < options_.beams) return;
@@ -244,7 +245,8 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
     Detokenizer detokenizer(tokenizer, {.control = ControlText::omit, .start = text_start_});
     const bool ends = one.finish != FinishReason::max_tokens;
     for (const Token token : std::span(one.tokens).first(one.tokens.size() - (ends ? 1 : 0))) {
-      if (static_cast<std::size_t>(token) >= tokenizer.vocab_size()) continue;  // a row of a padded table
+      // The logits of a padded vocabulary have rows that are no tokens.
+      if (static_cast<std::size_t>(token) >= tokenizer.vocab_size()) continue;
       TESSERA_TRY(const std::string text, detokenizer.push(token));
       beam.text += text;
     }
@@ -253,12 +255,13 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
   return results;
 }
 
-// Pages are told apart by their addresses.
+// Two sequences share a page if it has the same address in both.
 BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
   Pages pages;
   const KvLayout& layout = base.kv().layout();
   const std::uint64_t page_tokens = layout.page_tokens;
-  std::uint64_t first = base.kv().length();  // the first page at which beams may differ from the base
+  // First the position, then the index of the first page at which a beam may differ from the base.
+  std::uint64_t first = base.kv().length();
   for (const Running& beam : running_) first = std::min(first, beam.session.kv().length());
   first /= page_tokens;
   std::vector<const std::byte*> own, last;
@@ -280,7 +283,8 @@ BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
         if (at != nullptr && at != page_of(base, page)) own.push_back(at);
       }
       ++taken;
-      // Beams that share their last page copy it, all but one. If the base has the page too, all copy it.
+      // A shared last page is copied when a beam writes to it: by all beams that share it but one or, if the base has it too, by all of
+      // them.
       const std::byte* const at = length % page_tokens != 0 ? page_of(beam.session, length / page_tokens) : nullptr;
       if (at != nullptr && at != page_of(base, length / page_tokens)) last.push_back(at);
     }

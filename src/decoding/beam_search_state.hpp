@@ -1,13 +1,13 @@
-// A beam search, a step at a time. The caller (BeamSearch::step() for one search, a scheduler for many requests) computes the beams' rows
-// in a run, together with the rows of other sequences. The rows of one beam are a part of the run:
+// A beam search, one step at a time. The caller (BeamSearch::step() for one search, a scheduler for many requests) computes the beams'
+// rows in a run, together with rows of other sequences. The rows of one beam are a part of the run:
 //
 //   Run run(engine, all_layers(engine));
 //   TESSERA_TRY_STATUS(search.offer(run));
 //   run.compute();
 //   TESSERA_TRY_STATUS(search.take(run));
 //
-// After an error of take() the search cannot go on, and none of its beams has a part in the run. A new search finds the same
-// beams, since nothing is drawn.
+// If take() returns an error, the search cannot go on, and its beams have no parts in the run any more. A new search would find the same
+// beams, because a beam search draws no random numbers.
 #pragma once
 
 #include <cstddef>
@@ -26,55 +26,56 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] BeamSearch::State {
   // Checks the options. Error: invalid_argument.
   [[nodiscard]] static Status check(const BeamOptions& options);
-  // Returns how many tokens a beam can have after `tokens` tokens of a session. Error: cache_full, no room for max_tokens.
+  // Returns how many tokens a beam may have, if the session has `tokens` tokens. Error: cache_full, there is no room for max_tokens.
   [[nodiscard]] static Result<std::size_t> most_tokens(const BeamOptions& options, std::size_t tokens, std::size_t capacity) noexcept;
-  // Begins a search. `first`: a fork of the session that the beams follow, which must be paged.
+  // Begins a search. `first` becomes the first beam: a fork of the session whose text the beams continue. Its cache must be paged.
   [[nodiscard]] static Result<std::unique_ptr<State>> begin(Session first, const BeamOptions& options);
 
-  // Adds a part of the run for each beam and makes it ready; adds none if the logits are known. After an error no part is left.
+  // Adds a part to the run for each beam, and reserves its pages. If the logits are known already, adds none. After an error it has added
+  // none.
   Status offer(detail::Run& run);
   [[nodiscard]] std::size_t first_part() const noexcept { return first_part_; }
   [[nodiscard]] std::size_t parts() const noexcept { return parts_; }
-  // Takes the results of the run: each beam goes on by a token or is finished.
+  // Takes the results of the run. Each beam gets one more token, or is finished.
   Status take(detail::Run& run);
-  // Does a whole step in a run of its own: offer(), compute, take().
+  // Makes a whole step in a run of its own: offer(), compute(), take().
   Status step();
 
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
-  // Ends the search. Finished beams stay.
+  // Ends the search. The finished sequences stay.
   void end() noexcept {
     has_ended_ = true;
     running_.clear();
   }
-  // Returns the number of tokens of each running beam.
+  // Returns how many tokens each running beam has.
   [[nodiscard]] std::size_t length() const noexcept { return length_; }
-  // Returns the rows that all steps have computed.
+  // Returns how many rows all steps together have computed.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::vector<const Session*> running() const;
   [[nodiscard]] Result<std::vector<Beam>> results() const;
 
-  // Bytes of pages that `base`, the session that the first beam was forked from, does not have.
+  // Memory of the beams. Pages of `base`, the session from which the first beam was forked, are not counted.
   struct Pages {
-    std::uint64_t held = 0;  // bytes that all beams hold together
-    std::uint64_t next = 0;  // bytes that the next step takes
+    std::uint64_t held = 0;  // bytes of all beams' pages; shared pages count once
+    std::uint64_t next = 0;  // bytes of pages that the next step needs at most
   };
   [[nodiscard]] Pages pages(const Session& base) const;
 
  private:
   struct Hypothesis {
     std::vector<Token> tokens;
-    double logprob = 0.0;  // sum over the tokens
-    double score = 0.0;    // set when finished
+    double logprob = 0.0;  // sum of the tokens' log-probabilities
+    double score = 0.0;    // set when the sequence is finished
     FinishReason finish = FinishReason::none;
   };
   struct Running {
-    Session session;  // its last token is pending. Exception: the first beam before the first step
+    Session session;  // its last token is pending, except in the first beam before the first step
     Hypothesis path;
   };
   struct Candidate {
     std::size_t parent;  // index into the running beams
     Token token;
-    double logprob;      // sum of the parent's and the token's
+    double logprob;      // the parent's sum of log-probabilities plus the token's
   };
 
   Status begin_with(Session first);
@@ -88,19 +89,19 @@ struct [[gnu::visibility("hidden")]] BeamSearch::State {
   std::shared_ptr<const Engine::State> shared_;  // the state of engine_
   Engine engine_;
   BeamOptions options_;
-  std::size_t most_ = 0;               // the most tokens of a beam
+  std::size_t most_ = 0;               // how many tokens a beam may have
   TextStart text_start_ = TextStart::sequence;
   std::vector<Token> end_tokens_;
   std::size_t length_ = 0;
   std::uint64_t rows_ = 0;
-  std::vector<Running> running_;       // the likeliest first
-  std::vector<Hypothesis> finished_;   // the best first, at most as many as beams
-  // Draws, one for each running beam. A draw reports the log-probabilities of the likeliest tokens: the beam's continuations. The token
-  // that is drawn is not used.
+  std::vector<Running> running_;       // the running beams, the likeliest first
+  std::vector<Hypothesis> finished_;   // finished sequences, the best first; at most `beams` of them
+  // One draw for each running beam. Only the log-probabilities that a draw reports are used: they are the beam's likeliest continuations.
+  // The drawn token itself is not used.
   std::vector<detail::Draw> draws_;    // [beams]
-  std::vector<Sampler> samplers_;      // [beams]; one for each, so that threads can draw at the same time
+  std::vector<Sampler> samplers_;      // [beams]; each beam has its own, so that threads can draw at the same time
   std::size_t first_part_ = 0, parts_ = 0;
-  std::vector<Candidate> candidates_;  // candidates of the step, the best first
+  std::vector<Candidate> candidates_;  // the step's continuations, the best first
   bool has_ended_ = false;
 };
 

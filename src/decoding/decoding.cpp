@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::size_t kTokensAtOnce = 4096;  // the most tokens for which room is made at the beginning
+constexpr std::size_t kTokensAtOnce = 4096;  // at the beginning, memory is reserved for at most this many tokens
 
 }  // namespace
 
@@ -29,14 +29,14 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
       prompt_(std::move(prompt)),
       draw_{.sampler = &sampler, .logprobs = options.logprobs},
       text_(session, options, prompt_) {
-  // Room for the tokens, so that no step allocates. A very long generation grows its list by doubling.
+  // Reserve memory for the tokens, so that steps do not allocate. Only a very long generation lets its list grow later, by doubling.
   const std::size_t most = static_cast<std::size_t>(view_of(session).kv.capacity()) + 1;
   const std::size_t tokens = std::min(options.max_tokens, kTokensAtOnce) + prompt_.size() + 1;
   reserve_tokens(session, std::min(view_of(session).tokens.size() + tokens, most));
   drop_next_logits(session);
   const SessionView view = view_of(session);
   sampler.begin_answer(view.stream_position() + prompt_.size());
-  (void)sampler.begin_text(view.tokens, prompt_);  // fails only for an empty sampler, and the caller has checked
+  (void)sampler.begin_text(view.tokens, prompt_);  // fails only for an empty sampler, which the caller has excluded
 }
 
 Status Decoding::start_drafting(DraftsChosen chosen) {
@@ -62,7 +62,8 @@ std::size_t Decoding::rows_wanted() const noexcept {
   return rows == 0 && session.logits.empty() ? 1 : rows;
 }
 
-// Returns how many drafts fit behind the sequence's rows: within the context, and no more than the tokens still wanted.
+// Returns how many drafts, at most `most`, may follow the sequence's rows: they must fit into the context, and more than the tokens still
+// wanted would be useless.
 std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
   const std::uint64_t end = view_of(session_).tokens.size(), capacity = end_of_drafts(session_);
   std::size_t room = std::min<std::size_t>(most, capacity - std::min(end, capacity));
@@ -103,7 +104,7 @@ Result<bool> Decoding::offer(Run& run, std::size_t most, std::size_t branches) {
 
 Result<bool> Decoding::offer_ready(Run& run, std::size_t most, std::size_t branches) {
   for (;;) {
-    in_run_ = false;  // unless offer() says so
+    in_run_ = false;  // stays false if offer() fails
     TESSERA_TRY(in_run_, offer(run, most, branches));
     const Status ready = in_run_ ? make_ready(run) : Status();
     if (ready) return in_run_;
@@ -138,7 +139,7 @@ void Decoding::hand_prompt_over() noexcept {
   prompt_done_ = prompt_.size();
 }
 
-// Does everything that can fail for a piece whose token has been drawn.
+// Does everything that can fail for a drawn token: takes memory, tells the sampler, and makes the piece's text.
 Status Decoding::accept(Piece& piece) {
   reserve_tokens(session_, view_of(session_).tokens.size() + 1);
   TESSERA_TRY_STATUS(sampler_.accept(piece.token));
@@ -167,7 +168,8 @@ void Decoding::drop_drafts() noexcept {
 
 void Decoding::leave() noexcept {
   if (!speculation_) return;
-  commit_left(session_, view_of(session_).kv.length(), Reserved::give_back);  // drops also rows that a drafter has computed there
+  // Also drops rows that a drafter has computed behind the session's length.
+  commit_left(session_, view_of(session_).kv.length(), Reserved::give_back);
   drop_drafts();
   speculation_->tell();
 }

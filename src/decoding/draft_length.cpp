@@ -5,15 +5,15 @@
 namespace tessera::detail {
 namespace {
 
-constexpr double kMemory = 0.985;         // weight that earlier drafts keep at each step with drafts: half after 46
-constexpr double kTried = 2.0, kRight = 1.4;  // drafts tried and accepted that are assumed in the beginning
-constexpr double kAlike = 4.0;            // tries as which the acceptance rate of all positions counts in the rate of one position
-constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginning, which speculation is compared with
+constexpr double kMemory = 0.985;         // all earlier drafts weigh this much less with each step that has drafts: half after 46 steps
+constexpr double kTried = 2.0, kRight = 1.4;  // the first estimate: as if this many drafts had been tried and accepted
+constexpr double kAlike = 4.0;            // in a position's acceptance rate, the rate of all positions counts like this many tries
+constexpr std::uint64_t kPlainFirst = 2;  // the first steps have no drafts, to measure the time that steps with drafts must beat
 constexpr std::uint64_t kPlainAgain = 48; // later, one step in 48 has no drafts
-constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps until drafts are tried again: at first, and at most
-constexpr std::size_t kProbed = 4;        // drafts that are then tried
-constexpr std::size_t kTrusted = 1;       // drafts of the first step with drafts
-constexpr double kMayLose = 0.01;         // share of the time that drafts may lose, beside the first step with drafts
+constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // if drafts do not pay: steps until they are tried again, at first and at most
+constexpr std::size_t kProbed = 4;        // number of drafts in such a try
+constexpr std::size_t kTrusted = 1;       // number of drafts in the first step that has any
+constexpr double kMayLose = 0.01;         // fraction of the time that drafts may lose; the first step with drafts may lose more
 
 }  // namespace
 
@@ -24,8 +24,8 @@ void DraftLengths::observe_step(std::size_t rows, double seconds) noexcept {
   steps_.observe(rows, seconds);
   cycle_ += steps_.at(rows);
   spent_ += cycle_;
-  if (rows > 1) return;  // observe_accepted() counts a step with drafts, when the accepted drafts are known
-  lost_ += cycle_ - steps_.at(1);  // if drafts were made, the step had none of them
+  if (rows > 1) return;  // a step with drafts is counted by observe_accepted(), when it is known how many were accepted
+  lost_ += cycle_ - steps_.at(1);  // not 0 if drafts were made but not computed
   cycle_ = 0.0;
 }
 
@@ -49,12 +49,12 @@ double DraftLengths::chance() noexcept {
 }
 
 void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) noexcept {
-  // The record of a position that is not tried any more fades, so that the position is tried again.
+  // The record of a position that is no longer tried fades, so that the position will be tried again.
   const auto note = [](Position& at, double tried, double right) {
     at.tried = kMemory * at.tried + tried;
     at.right = kMemory * at.right + right;
   };
-  // Drafts after the first wrong one tell nothing.
+  // Drafts after the first rejected one are neither right nor wrong, so they do not count as tried.
   const std::size_t tried = std::min(drafts, accepted + 1);
   for (std::size_t i = 0; i < positions_.size(); ++i) note(positions_[i], i < tried ? 1.0 : 0.0, i < accepted ? 1.0 : 0.0);
   note(all_, static_cast<double>(tried), static_cast<double>(accepted));

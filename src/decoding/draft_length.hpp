@@ -1,11 +1,11 @@
-// Chooses how many tokens to draft in a step, by goodput: the number k with the most tokens a second,
+// Chooses how many tokens to draft in a step, by goodput: the number k for which the most tokens a second are expected,
 //
-//   (1 + a1 + a1 a2 + ... + a1...ak) / (seconds of drafting k + seconds of a step of k + 1 rows),
+//   (1 + a1 + a1 a2 + ... + a1...ak) / (seconds to draft k tokens + seconds of a step of k + 1 rows),
 //
-// where ai is the share of the i-th drafts that were accepted, out of the i-th drafts behind accepted ones. Shares and seconds are
-// measured as the request goes on. If drafts do not pay, k is 0. From time to time another number is tried, to learn whether k is still
-// the best. Nothing is tried while drafts have lost more than a small share of the time so far, compared with steps without drafts. So a
-// text is never much slower than without drafts.
+// where ai is the acceptance rate of the i-th draft: how often it was accepted if all drafts before it were. Rates and seconds are
+// measured while the request runs. If drafts do not pay, k is 0. From time to time another number is tried, to learn whether k is still
+// the best. Exception: nothing is tried while drafts have lost more than a small fraction of the request's time, compared with steps
+// without drafts. So a text never takes much longer than without drafts.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class DraftLengths {
  public:
   explicit DraftLengths(std::size_t most);
 
-  // Returns how many drafts to ask for, at most `room`. `guess(n)`: the drafter's own estimate of the seconds that n drafts take,
-  // used until these seconds have been measured.
+  // Returns how many drafts the drafter should make, at most `room`. `guess(n)` returns the drafter's own estimate of the seconds for n
+  // drafts. It is used as long as these seconds have not been measured.
   template <class Guess>
   [[nodiscard]] std::size_t choose(std::size_t room, const Guess& guess) noexcept {
     return explored(room, best(room, [&](std::size_t n) { return drafting_.measured() ? drafting_.at(n) : guess(n); }));
   }
-  // Returns how many of the `drafts` proposed drafts go into the step.
+  // Returns how many of the `drafts` drafts that the drafter has made should be computed in the step.
   [[nodiscard]] std::size_t keep(std::size_t drafts) const noexcept {
     return exploring_ ? drafts : best(drafts, [](std::size_t) { return 0.0; });
   }
@@ -35,25 +35,25 @@ class DraftLengths {
     drafting_.observe(drafts, seconds);
     cycle_ += drafting_.at(drafts);
   }
-  // Counts the first drafts, which took longer than later ones will, because the drafter read the prompt. `seconds`: the time of the
-  // drafts alone, without the prompt.
+  // Adds the time of the first drafts, which is not measured as the drafter's usual time: it is longer, because the drafter first read
+  // the prompt. `seconds` leaves that reading out.
   void charge(double seconds) noexcept { cycle_ += seconds; }
   void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;
 
-  // Returns the probability that a draft is accepted if the drafts before it were, for a caller that chooses the number itself.
-  // From time to time returns the initial guess if that is higher, so that drafts are tried again.
+  // Returns the probability that a draft is accepted if all before it were, for a caller that decides the number itself. From time to
+  // time it returns the initial estimate instead, if that is higher, so that drafts are tried again.
   [[nodiscard]] double chance() noexcept;
-  // Returns the most drafts of a step: few, until some have been accepted.
+  // Returns the largest number of drafts that a step may have: small, until some drafts have been accepted.
   [[nodiscard]] std::size_t trusted() const noexcept { return trusted_; }
   [[nodiscard]] bool knows_drafting() const noexcept { return drafting_.measured(); }
   [[nodiscard]] double drafting(std::size_t drafts) const noexcept { return drafting_.at(drafts); }
 
-  // Returns the expected number of tokens of a step with k drafts.
+  // Returns how many tokens a step with k drafts is expected to give.
   [[nodiscard]] double expected(std::size_t k) const noexcept;
 
  private:
-  static constexpr double kMargin = 1.05;  // factor by which drafts must be better than none, because measures are not exact
+  static constexpr double kMargin = 1.05;  // drafts must be better than none by this factor, because measurements are not exact
 
   template <class Cost>
   [[nodiscard]] std::size_t best(std::size_t room, const Cost& drafting) const noexcept {
@@ -71,21 +71,22 @@ class DraftLengths {
   std::size_t explored(std::size_t room, std::size_t best) noexcept;
 
   struct Position {
-    double tried = 0.0, right = 0.0;  // drafts tried and accepted; older drafts count less
+    double tried = 0.0, right = 0.0;  // how many drafts were tried and how many accepted; older drafts weigh less
   };
-  std::vector<Position> positions_;  // [most]
-  Position all_;                     // all positions together
-  MeasuredCosts steps_, drafting_;   // seconds of a step, by its rows; seconds of drafting, by the drafts
-  std::uint64_t chosen_ = 0;         // calls of choose() or chance()
-  // While drafts do not pay: the number of the call that tries drafts again, and the number of calls between two tries.
+  std::vector<Position> positions_;  // [largest number of drafts]
+  Position all_;                     // the same for all positions together
+  MeasuredCosts steps_, drafting_;   // seconds of a step, by its number of rows; seconds of drafting, by the number of drafts
+  std::uint64_t chosen_ = 0;         // number of calls of choose() or chance()
+  // If drafts do not pay: at which call (chosen_) drafts are tried again, and how many calls later once more.
   std::uint64_t next_probe_, probe_after_;
   bool exploring_ = false;
   std::size_t trusted_;
-  // Sums of seconds. A step counts with the measured cost of its number of rows and not with its own time, because other work of the
-  // machine, which may slow down a single step, is not the drafts' fault.
+  // Sums of seconds. A step counts with the usual time of steps with its number of rows, not with its own time, because other work of the
+  // machine may have slowed it down.
   double cycle_ = 0.0;         // seconds of the present step and its drafts
   double spent_ = 0.0;         // seconds of all steps and drafts
-  double lost_ = 0.0;          // seconds of spent_ that the same tokens would not have taken without drafts; negative: drafts gained time
+  // The part of spent_ that the same tokens would not have taken without drafts; negative: drafts have gained time.
+  double lost_ = 0.0;
 };
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Session::generate(): drives one Decoding, each step of which is a run of its own.
+// Session::generate(): one Decoding, each step of which is computed in a run of its own.
 #include <tessera/generation.hpp>
 
 #include <atomic>
@@ -55,7 +55,7 @@ struct [[gnu::visibility("hidden")]] Generation::State {
   std::optional<Result<Piece>> next() noexcept {
     if (ended_) return std::nullopt;
     const Changing use(*use_, this);
-    if (!use.status()) {  // another call uses the session: this generation ends with the error
+    if (!use.status()) {  // another call uses the session, so this generation ends with an error
       refused_ = ended_ = true;
       return Result<Piece>(use.status().error());
     }
@@ -84,7 +84,7 @@ struct [[gnu::visibility("hidden")]] Generation::State {
   std::shared_ptr<detail::SessionUse> use_;
   std::stop_token stop_;
   detail::Decoding decoding_;
-  FinishReason error_ = FinishReason::none;  // error or cancelled, if an error ended the generation
+  FinishReason error_ = FinishReason::none;  // error or cancelled, if the generation has ended with an error
   std::atomic<bool> ended_ = false, refused_ = false;
 };
 
@@ -144,7 +144,7 @@ Generation Session::generate(Sampler& sampler, const GenerateOptions& options) n
     auto state = std::make_unique<Generation::State>(*state_, sampler, options);
     Status ready = state->start();
     if (ready) ready = session.use->claim(state.get());
-    if (!ready) {  // gives the prompt's figures back, for a later generation
+    if (!ready) {  // the prompt's figures are given back, for a later generation to report
       const Figures figures = state->figures();
       detail::give_back(*state_, {.tokens = figures.prompt_tokens, .seconds = figures.prompt_seconds});
       return std::move(ready).error();

@@ -5,10 +5,10 @@
 namespace tessera {
 namespace {
 
-// The share by which a new time moves the cost. Other work of the machine makes some times much too long and none too short, so a
-// shorter time moves the cost further.
+// The step by which a new time moves the cost toward itself: 0.3 of the difference if it is shorter, 0.05 if it is longer. Other work of
+// the machine makes some times much too long, but none too short.
 constexpr double kFaster = 0.3, kSlower = 0.05;
-constexpr double kOutlier = 2.0;  // a time of more than 2 times the cost counts as 2 times the cost
+constexpr double kOutlier = 2.0;  // a time above 2 times the cost counts as 2 times the cost
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Samples: each sample is a fork of the session with a Decoding of its own; a step computes the rows of all samples in one run.
+// Samples: several texts drawn after one prompt. Each sample is a fork of the session with a Decoding of its own. A step computes the
+// rows of all samples in one run.
 #include <tessera/decoding/samples.hpp>
 
 #include <algorithm>
@@ -29,10 +30,11 @@ constexpr std::uint32_t kMostSamples = 1024;
 struct [[gnu::visibility("hidden")]] Samples::State {
   State(std::shared_ptr<const Engine::State> engine, const SamplesOptions& how) : shared(std::move(engine)), options(how) {
     strips_top = options.best_by != BestBy::nothing && options.generate.logprobs == 0;
-    if (strips_top) options.generate.logprobs = 1;  // asks for the drawn token's log-probability
+    // Needed for the sum of log-probabilities, so the pieces' own logprobs are removed again.
+    if (strips_top) options.generate.logprobs = 1;
   }
 
-  // The order of members matters: the decoding is destroyed before the session and the sampler that it refers to.
+  // Members are in this order because the decoding must be destroyed before the session and the sampler that it refers to.
   struct Sample {
     std::optional<Session> session;
     std::optional<Sampler> sampler;
@@ -56,9 +58,9 @@ struct [[gnu::visibility("hidden")]] Samples::State {
   SamplesOptions options;
   bool strips_top = false;
   std::vector<Sample> samples;
-  std::deque<SamplePiece> pieces;  // pieces drawn and not yet returned
-  std::optional<Error> error;      // the error that has ended all samples
-  FinishReason ends_with = FinishReason::none;  // finish reason of the samples that `error` ended
+  std::deque<SamplePiece> pieces;  // pieces that were drawn but not returned yet
+  std::optional<Error> error;      // an error of a step, which ends all samples
+  FinishReason ends_with = FinishReason::none;  // the finish reason of samples that this error has ended
 };
 
 Samples::Samples(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -114,7 +116,7 @@ Status Samples::State::step() {
     members.push_back(i);
   }
   run.compute();
-  // Each sample takes all its pieces, also if another one fails.
+  // Every sample takes its pieces, even if another sample fails.
   Status status;
   for (const std::uint32_t i : members) {
     const Status taken = guard([&] { return samples[i].decoding->take_all(run, [&](Piece piece) { give(i, std::move(piece)); }); });

@@ -100,13 +100,13 @@ void Speculation::propose_none() noexcept {
   step_begins_ = Clock::now();
 }
 
-// Returns whether the token ends the generation, so that nothing is drafted behind it.
+// Returns whether this token would end the generation. If so, no draft may follow it.
 bool Speculation::ends(Token token) const noexcept {
   return std::ranges::find(stop_tokens_, token) != stop_tokens_.end() ||
          (end_of_generation_ == EndOfGeneration::stop && view_of(session_).engine.tokenizer().is_end_of_generation(token));
 }
 
-// Writes the drafter's drafts to proposed_, and returns their number.
+// Lets the drafter write its drafts to proposed_. Returns how many there are.
 Result<std::size_t> Speculation::proposals(std::size_t wanted, std::size_t branches) {
   const SessionView session = view_of(session_);
   const DraftContext context{.history = session.tokens,
@@ -179,7 +179,7 @@ void Speculation::add_rows(Run& run) {
   }
 }
 
-// Makes the cache of a chain whose rows begin at `position`.
+// Forks the cache for a chain whose first row is at `position`.
 Status Speculation::fork(std::size_t chain, std::uint64_t position) {
   DraftTree::Chain& branch = tree_.chains()[chain];
   const KvCache& from = branch.of == 0 ? view_of(session_).kv : *tree_.chains()[branch.of].cache;
@@ -193,14 +193,14 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   std::vector<DraftTree::Chain>& chains = tree_.chains();
   if (chains.size() < 2) return 0;
   const std::size_t own = run.part(part).rows - run.part(part).drafts;
-  // If the session is a stream and was cut since the drafts were made, the drafts' positions are wrong: no branch fits.
+  // If the session is a stream and was cut after the drafts were made, their positions are wrong. Then branches are left out.
   const bool fits = run.part(part).begin + own == position_ && part + 1 == run.parts();
   const bool has_room = fits && guard([&]() -> Status { return run.make_room(chains.size(), tree_.size()), Status(); });
   for (std::size_t chain = 1; chain < chains.size(); ++chain) {
     if (chains[chain].is_left_out) continue;
     if (!has_room || !guard([&] { return fork(chain, position_ + chains[chain].depth); })) tree_.leave_out(chain);
   }
-  // From here on nothing can fail.
+  // Nothing below can fail.
   const auto add_also = [&](std::size_t to, std::size_t first_row, std::size_t chain) {
     for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
       if (tree_.drafts()[i].chain == chain) run.rows(to)[first_row++].also = static_cast<std::uint32_t>(tree_.branches_behind(i));
@@ -209,7 +209,7 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   std::size_t branches = tree_.branches_behind(DraftTree::kNone);
   const std::size_t all = branches;
   run.set_branches(part, branches);
-  // Rows before the drafts, on the page where the drafts begin, are written to the branches' copies of that page too.
+  // A branch copies the page on which the drafts begin. So the request's own rows on that page must also be written to these copies.
   const std::size_t page = position_ % view_of(session_).kv.layout().page_tokens;
   for (std::size_t row = own - std::min(own, page); row < own; ++row) run.rows(part)[row].also = static_cast<std::uint32_t>(all);
   add_also(part, own, 0);
@@ -239,7 +239,7 @@ void Speculation::step_ends(std::size_t rows) noexcept {
   if (drafter_->wants_guesses() && tree_.chains().size() == 1) guess();
 }
 
-// Fills guesses_, which has room.
+// Fills guesses_ with the token that the model finds likeliest after each draft. guesses_ has the memory for it.
 void Speculation::guess() noexcept {
   guesses_.clear();
   for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
@@ -255,7 +255,8 @@ void Speculation::guess() noexcept {
 bool Speculation::follow(Token token) noexcept {
   if (const std::size_t next = tree_.child(current_, token); next != DraftTree::kNone) {
     const std::size_t chain = tree_.drafts()[next].chain;
-    if (std::optional<KvCache>& cache = tree_.chains()[chain].cache; cache) {  // the sequence goes on in another chain
+    // The drawn token is in a branch, so the branch's cache becomes the session's.
+    if (std::optional<KvCache>& cache = tree_.chains()[chain].cache; cache) {
       follow_branch(session_, *std::move(cache));
       cache.reset();
     }

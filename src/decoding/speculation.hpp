@@ -1,7 +1,7 @@
-// The drafts of one request. They are proposed before a step, and the step computes them behind the request's own rows. Then tokens are
-// drawn one at a time, each from the logits behind the token before it, as long as the drawn token is the one that was drafted. So each
-// token is drawn from the same logits, with the sampler in the same state, as without drafts. If drafts branch, each branch is computed in
-// a fork of the session's cache. If the drawn tokens lead into a branch, the branch's cache becomes the session's.
+// The drafts of one request. They are made before a step, and the step computes them behind the request's own rows. Then tokens are drawn
+// one at a time, each from the logits of the token before it, as long as the drawn token is the drafted one. So each token is drawn from
+// the same logits, and with the sampler in the same state, as without drafts. If drafts branch, each branch is computed in a fork of the
+// session's cache. If the drawn tokens lead into a branch, that fork becomes the session's cache.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,10 @@
 
 namespace tessera::detail {
 
-// Says who chooses the number of drafts of a step, if the request leaves it to goodput.
+// Says who decides how many drafts a step gets, if the request wants the number with the best goodput.
 enum class DraftsChosen : std::uint8_t {
-  here,       // the Speculation, by the step times that this request has measured
-  by_caller,  // the caller, who has several requests in a step and knows the cost of its rows
+  here,       // this class, by the times of steps that this request has measured
+  by_caller,  // the caller, who has rows of several requests in a step and knows what they cost
 };
 
 class Speculation {
@@ -31,7 +31,7 @@ class Speculation {
   static Result<std::unique_ptr<Speculation>> make(const GenerateOptions& options, Session::State& session, Sampler& sampler,
                                                    DraftsChosen chosen = DraftsChosen::here);
 
-  // Return the values of Decoding::DraftWish, for a caller that chooses the number of drafts.
+  // Return the values of Decoding::DraftWish, for a caller that decides the number of drafts.
   [[nodiscard]] std::size_t most() const noexcept {
     return options_.length == DraftLength::longest ? options_.max_drafts : lengths_.trusted();
   }
@@ -39,37 +39,38 @@ class Speculation {
   [[nodiscard]] double seconds_per_draft() const noexcept;
   [[nodiscard]] double drafting_seconds() const noexcept { return drafting_seconds_; }
 
-  // Returns how many chains drafts may have beside the first one.
+  // Returns how many chains the drafts may have beside the trunk.
   [[nodiscard]] std::size_t most_branches() const noexcept;
 
-  // Asks for drafts for the next step, at most `room`: a chain, and at most `branches` chains that branch off. Returns the first
-  // chain's length. An error of the drafter ends drafting, and is status().
+  // Lets the drafter make at most `room` drafts for the next step: a chain, and at most `branches` chains that branch off. Returns the
+  // length of the first chain. If the drafter fails, no more drafts are made, and status() is the error.
   std::size_t propose(std::size_t room, std::size_t branches) noexcept;
-  // Begins a step without drafts.
+  // Prepares a step without drafts.
   void propose_none() noexcept;
-  // Adds the first chain's rows behind the rows of the run's last part.
+  // Adds the rows of the first chain to the run's last part.
   void add_rows(Run& run);
-  // Adds the branches behind `part`, which must be ready, and returns their number. Leaves out branches for which there are no pages.
+  // Adds the branches as further parts behind `part`, whose pages must be reserved. Returns how many there are. Branches for which there
+  // are no pages are left out.
   std::size_t add_branches(Run& run, std::size_t part) noexcept;
-  // Call it when the drafts of the part have been computed. Leaves out branches that were not computed.
+  // Call it after the run was computed. Leaves out branches whose rows failed.
   void look_at(const Run& run) noexcept;
-  // Call it when the step has been computed with `rows` rows of this session.
+  // Call it when a step with `rows` rows of this session was computed.
   void step_ends(std::size_t rows) noexcept;
-  // Forgets the drafts, after a step that failed or when the remaining drafts are not wanted.
+  // Forgets the drafts, because the step failed or the remaining drafts are not wanted.
   void drop() noexcept;
 
-  // Call it with the token that the sequence has now, pending. Returns whether the token was drafted, so that the logits after it are
-  // known.
+  // Call it when `token` has been drawn and is the sequence's last, pending token. Returns whether it was drafted. If so, the logits
+  // after it are known.
   bool follow(Token token) noexcept;
   [[nodiscard]] bool is_ahead() const noexcept { return is_ahead_ && !is_stale(); }
-  // Returns whether the sampler was reseeded since the backend drew behind the drafts, so that these draws are void.
+  // Returns whether the sampler was reseeded after the backend drew tokens for the drafts. If so, those draws are not valid any more.
   [[nodiscard]] bool is_stale() const noexcept {
     return on_backend_ && !tree_.drafts().empty() && (sampler_.seed() != seed_ || sampler_.stream() != stream_);
   }
-  // Draws the token after the last one that was followed.
+  // Draws the token after the last accepted draft.
   void draw(Draw& into) noexcept;
 
-  // Tells the drafter what has happened since it was last told.
+  // Tells the drafter what has happened to the sequence and to its drafts since the last call.
   void tell() noexcept;
 
   [[nodiscard]] std::size_t drafts() const noexcept { return tree_.size(); }
@@ -99,27 +100,27 @@ class Speculation {
   Status status_;
 
   std::size_t vocab_;
-  std::vector<Token> chain_;    // a proposed chain; room for max_drafts
-  std::vector<TreeDraft> proposed_;  // the proposed drafts; room for max_drafts
+  std::vector<Token> chain_;    // the drafter's chain; has memory for max_drafts
+  std::vector<TreeDraft> proposed_;  // the drafter's drafts; has memory for max_drafts
   DraftTree tree_;              // drafts of the present step
-  std::size_t position_ = 0;    // position of the first drafts in the cache
-  std::size_t current_ = DraftTree::kNone;  // the draft that the sequence's last token was
-  std::size_t accepted_ = 0;    // drafts of the tree that were accepted
+  std::size_t position_ = 0;    // position in the cache of drafts of depth 0
+  std::size_t current_ = DraftTree::kNone;  // the draft that is now the sequence's last token
+  std::size_t accepted_ = 0;    // number of the tree's drafts that were accepted
   bool is_ahead_ = false;
-  LogitsBuffer logits_;         // [max_drafts, vocab]: after each draft of the tree, where the host draws
-  std::vector<Draw> draws_;     // [drafts], where the backend draws
+  LogitsBuffer logits_;         // [max_drafts, vocab]: logits of each draft; used if the host draws
+  std::vector<Draw> draws_;     // [number of drafts]; used if the backend draws
   bool on_backend_ = false;
-  std::uint64_t seed_ = 0;      // seed and stream with which the backend drew
+  std::uint64_t seed_ = 0;      // the sampler's seed and stream when the backend drew
   std::uint32_t stream_ = 0;
 
-  std::vector<Token> guesses_;  // tokens guessed behind the last step's drafts, if the drafter wants them; room for max_drafts
+  std::vector<Token> guesses_;  // likeliest token after each draft of the last step, if the drafter wants it; memory for max_drafts
   DraftLengths lengths_;
-  bool is_warm_ = false;        // the drafter has read the prompt
+  bool is_warm_ = false;        // true: the drafter has read the prompt
   Clock::time_point step_begins_;
-  double drafting_seconds_ = 0.0;  // seconds of the last propose()
-  std::size_t told_drafted_ = 0, told_accepted_ = 0;  // numbers of drafts and accepted drafts that tell() reports next
-  std::size_t depth_ = 0;       // drafts of the last step's longest path
-  std::size_t seen_ = 0;        // tokens that the drafter knows of
+  double drafting_seconds_ = 0.0;  // seconds that the last propose() took
+  std::size_t told_drafted_ = 0, told_accepted_ = 0;  // numbers of drafts made and accepted that the next tell() reports
+  std::size_t depth_ = 0;       // number of drafts on the longest path of the last step
+  std::size_t seen_ = 0;        // number of tokens of the sequence that the drafter was told of
   std::uint64_t removed_ = 0;   // SessionView::removed at the last tell()
 };
 

@@ -1,4 +1,5 @@
-// The work of a TextStream, for classes of the library that have one as a member.
+// TextState turns drawn tokens into text and finish reasons. It does the work of TextStream for classes of the library that have it as a
+// member.
 #pragma once
 
 #include <chrono>
@@ -16,26 +17,28 @@
 
 namespace tessera::detail {
 
-// Returns whether text generated after the session's tokens and the prompt begins a new text (so a leading space is dropped).
+// Returns whether the generated text begins a new text or continues one (the session's tokens and the prompt). In a new text a leading
+// space is dropped.
 [[nodiscard]] TextStart text_start(const Session::State& session, std::span<const Token> prompt = {});
 
 class TextState {
  public:
-  // Takes over the figures of the session's prompt. `prompt`: tokens of the prompt that are still to be computed.
+  // Takes over the figures of the prompt tokens that the session has computed. `prompt` is the tokens of the prompt that are still to be
+  // computed.
   TextState(Session::State& session, const GenerateOptions& options, std::span<const Token> prompt = {});
-  TextState(const TextState&) = delete;  // matcher_ refers to options_
+  TextState(const TextState&) = delete;  // not copied, because matcher_ refers to options_
   TextState& operator=(const TextState&) = delete;
 
-  // Error: invalid_argument, an enum of the options has no valid value.
+  // Checks the options. Error: invalid_argument, an enum of the options has a value that it does not define.
   [[nodiscard]] static Status check(const GenerateOptions& options);
 
   [[nodiscard]] Status check_goes_on() const;
-  // Fills the piece's text and finish, from its token. After an error nothing has changed.
+  // Fills in the piece's text and finish reason, from its token. After an error nothing has changed.
   Status push(Piece& piece);
 
   [[nodiscard]] const GenerateOptions& options() const noexcept { return options_; }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
-  // Updates Figures::bytes_per_token. `kv_tokens`: tokens whose keys and values the last token's step read.
+  // Updates Figures::bytes_per_token. `kv_tokens` is how many tokens' keys and values the last step has read.
   void set_kv_tokens(std::uint64_t kv_tokens) noexcept;
   [[nodiscard]] const Figures& figures() const noexcept { return figures_; }
   void count_step(std::size_t drafts) noexcept {
@@ -56,7 +59,7 @@ class TextState {
   StopMatcher matcher_;
   std::uint64_t weights_per_token_, kv_per_token_, kv_tokens_;
   Clock::time_point start_ = Clock::now();
-  Clock::time_point first_;  // time of the first token
+  Clock::time_point first_;  // when the first token was drawn
   FinishReason finish_ = FinishReason::none;
   Figures figures_;
 };

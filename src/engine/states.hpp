@@ -1,4 +1,4 @@
-// The states behind the public handles: Engine and Session.
+// Engine::State and Session::State, the data behind the public handles Engine and Session.
 #pragma once
 
 #include <algorithm>
@@ -38,37 +38,38 @@ struct Engine::State {
   Plan plan;
   detail::Identity identity;
   std::optional<KvPools> kv_pools;
-  mutable detail::FairQueue queue;  // for the backend
+  mutable detail::FairQueue queue;  // calls wait here until they may use the backend
   mutable detail::Recycled<detail::RunLists> run_lists;
 };
 
 namespace detail {
 
-// The data of a sequence beside its keys and values. Forks copy all of it, snapshots keep it, and it is cleared with the sequence.
+// The data of a sequence beside its keys and values. A fork copies all of it, a snapshot saves it, and clearing the sequence clears it.
 struct SequenceRecord {
   std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
-  // content_hash() of each embedding among `tokens`, in order. No memory is taken for sequences without embeddings. An embedding is never
-  // pending, because its values are not kept.
+  // content_hash() of each embedding among `tokens`, in order. Empty for sequences without embeddings, so they pay nothing. An embedding
+  // is never pending, because its values are not kept.
   std::vector<Hash128> contents;
-  std::uint32_t first_layer = 0, last_layer = 0;  // range of layers that computes the sequence; last_layer 0: none has yet
-  History history;            // edits of an edited sequence
-  std::uint64_t removed = 0;  // tokens that edits took out
-  Votes votes;                // counted if the budget's choice needs them
-  bool drop_is_due = false;   // a drop had no memory and must come first in the next call
-  std::size_t reused = 0;     // tokens whose pages came from the prefix index
+  // The layers [first_layer, last_layer) that compute the sequence; last_layer 0: not known before the first run.
+  std::uint32_t first_layer = 0, last_layer = 0;
+  History history;            // empty unless the sequence is edited
+  std::uint64_t removed = 0;  // tokens that edits have removed
+  Votes votes;                // votes for tokens, if the token budget chooses by votes
+  bool drop_is_due = false;   // true: a drop failed for want of memory; the next call makes it first
+  std::size_t reused = 0;     // tokens whose pages were taken from the prefix index
 
   [[nodiscard]] KvInputs inputs() const noexcept { return {tokens, contents}; }
-  // Adds an embedding. May throw bad_alloc; then nothing has changed. Precondition: `tokens` has room.
+  // Adds an embedding. It may throw bad_alloc, and then has changed nothing. Precondition: `tokens` has room for one more.
   void add_embedding(std::span<const float> embedding) {
     contents.push_back(content_hash(embedding));
     tokens.push_back(-1);
   }
-  // Forgets the tokens from `n` on, and their contents. Precondition: there are at least n.
+  // Keeps the first n tokens, and forgets the later ones with their contents. Precondition: there are at least n tokens.
   void keep_tokens(std::size_t n) noexcept {
     if (n < tokens.size() && !contents.empty()) contents.resize(inputs().first(n).contents.size());
     tokens.resize(n);
   }
-  // Takes the tokens [first, last) out, with their contents.
+  // Removes the tokens [first, last) with their contents.
   void erase_tokens(std::size_t first, std::size_t last) noexcept {
     const KvInputs before = inputs().first(first), erased = inputs().behind(before).first(last - first);
     const auto at = contents.begin() + static_cast<std::ptrdiff_t>(before.contents.size());
@@ -76,8 +77,8 @@ struct SequenceRecord {
     tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.begin() + static_cast<std::ptrdiff_t>(last));
   }
 
-  // Forgets everything that follows from computed rows, when no computed row is left. `tokens` and `removed` stay, because a
-  // sampler's random numbers depend on them.
+  // Forgets what was recorded about computed rows. Called when no computed row is left. `tokens` and `removed` stay, because the random
+  // numbers of a sampler depend on them.
   void forget_rows() noexcept {
     history = {};
     votes = {};
@@ -92,17 +93,17 @@ struct Session::State : detail::SequenceRecord {
       : engine(std::move(of)), shared(std::move(state)), kv(std::move(cache)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State();  // run.cpp: a run that holds the session undoes its part first
+  ~State();  // in run.cpp. If a run has a part of this session, the destructor first undoes that part
 
   [[nodiscard]] SequenceRecord& record() noexcept { return *this; }
   [[nodiscard]] const SequenceRecord& record() const noexcept { return *this; }
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
   [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
-  // Returns the next token's position, counting removed tokens too. No position comes twice, so no random number of a sampler is used
-  // twice.
+  // Returns the next token's position in the text, removed tokens included. It only grows, so the random number that a sampler derives
+  // from it is never used twice.
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
-  // Makes room for n tokens, by doubling: a large context that only a file claims takes no memory.
+  // Makes room for n tokens. It allocates twice as many as needed instead of the whole context, because a file may claim any context.
   void reserve_tokens(std::size_t n) {
     const std::size_t ahead = std::max<std::size_t>(2 * n, 256);
     if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(ahead, kv.capacity() + 1)));
@@ -116,30 +117,31 @@ struct Session::State : detail::SequenceRecord {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
   }
 
-  // The logits of the last append(), and room for those of the next: after an error the old logits are still there. Neither buffer has
-  // memory before logits are asked for.
+  // `logits` are those of the last append(). The next append() writes into `next_logits`, so that the old logits are still there if it
+  // fails. Neither buffer has memory before a call wants logits.
   detail::LogitsBuffer logits, next_logits;
   std::size_t logits_rows = 0;
-  bool has_last = false;  // the last row of `logits` belongs to the last token
+  bool has_last = false;  // true: the last row of `logits` are the logits of the sequence's last token
   [[nodiscard]] bool knows_logits() const noexcept { return has_last && !has_pending(); }
 
-  KvOptions kv_options;  // resolved: no option is automatic
+  KvOptions kv_options;  // resolved: no value is automatic
   StreamOptions stream;
 
-  // The last page, if it is not full, may be shared with another session: the next write then copies it. (Two forks may be made at
-  // once.)
+  // true: the last page is not full, and another session may use it too, so the next write copies it first. (It is atomic, because fork()
+  // reads the session, and two threads may fork at once.)
   mutable std::atomic<bool> shares_last_page = false;
 
   std::shared_ptr<detail::SessionUse> use = std::make_shared<detail::SessionUse>();
 
-  // The run in which the session has a prepared or computed part, and the part's index; nullptr: no run. Only Run sets them. The
-  // session's owner may free it at any time: the destructor undoes the part, so the run never finds the session gone.
+  // The run that has prepared or computed rows of this session, and the index of the session's part in that run. nullptr: there is none.
+  // Only Run sets them. If the session is destroyed meanwhile, its destructor undoes the part, so that the run never uses a freed
+  // session.
   detail::Run* held_by = nullptr;
   std::size_t held_part = 0;
 
-  std::uint64_t guesses = 0;  // number of the TargetGuesses that began last; earlier ones have ended
+  std::uint64_t guesses = 0;  // number of the TargetGuesses that began last; all earlier ones are invalid
 
-  // The tokens and seconds of prompts since the previous generation, for the next generation's figures.
+  // Prompt tokens computed since the previous generation, and the seconds that took. The next generation reports them.
   std::size_t prompt_tokens = 0;
   double prompt_seconds = 0.0;
 };

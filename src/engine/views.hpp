@@ -1,5 +1,5 @@
-// Views of the states behind Engine and Session, for decoding and the scheduler: only engine/ knows the states themselves (states.hpp). A
-// view refers to its state: take it anew after a call that changes the state.
+// Read-only views of Engine::State and Session::State, for decoding and the scheduler. Only engine/ knows the states themselves
+// (states.hpp). A view refers to the state, so make a new one after each call that changes the state.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace tessera::detail {
 
-// Facts about an engine that its public functions do not tell.
+// Facts about an engine that the public class Engine does not tell.
 struct EngineView {
-  const EngineOptions& options;  // resolved
+  const EngineOptions& options;  // no value is automatic
   const KvPools& kv_pools;
 };
 [[nodiscard]] EngineView view_of(const Engine::State& engine) noexcept;
@@ -26,15 +26,15 @@ struct SessionView {
   const std::shared_ptr<const Engine::State>& shared;  // the engine's state
   const std::shared_ptr<SessionUse>& use;
   const KvCache& kv;
-  const KvOptions& kv_options;       // resolved
+  const KvOptions& kv_options;       // no value is automatic
   const StreamOptions& stream;
   std::span<const Token> tokens;     // computed tokens, then pending tokens
-  std::span<const Hash128> contents;  // content_hash() of each embedding among them
-  std::uint64_t removed = 0;         // tokens that edits took out
-  std::span<const float> logits;     // logits behind the last token  [vocab]; empty: not known
-  bool has_voted = false;            // rows have voted for tokens (TokenBudget)
-  std::uint64_t guesses = 0;         // the number that begin_guesses() returned last
-  bool shares_last_page = false;     // another session may have the last page, if it is not full
+  std::span<const Hash128> contents;  // content_hash() of each embedding among `tokens`
+  std::uint64_t removed = 0;         // tokens that edits have removed
+  std::span<const float> logits;     // logits of the last token  [vocab]; empty if they are not known
+  bool has_voted = false;            // true: rows have voted for tokens (TokenBudget)
+  std::uint64_t guesses = 0;         // number that begin_guesses() returned last; all earlier TargetGuesses are invalid
+  bool shares_last_page = false;     // true: the last page is not full, and another session may use it too
 
   [[nodiscard]] std::span<const Token> pending() const noexcept { return tokens.subspan(kv.length()); }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }

@@ -1,4 +1,4 @@
-// Names of weight types, by ggml's numbers, which DType has too.
+// Names of ggml's weight types by their numbers. DType uses the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tessera::detail {
 
-// Returns the name of a ggml type, also of types that tessera does not read; "unknown" for other ids.
+// Returns the name of a ggml type, even if tessera cannot read that type; "unknown" for a number that ggml does not define.
 [[nodiscard]] std::string_view ggml_type_name(std::uint32_t id) noexcept;
 
 }  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-// Opens a GGUF file. To add another kind of file, recognise it here by the content at the path, before GGUF is tried.
+// Opens a GGUF file. To add another kind of model file, recognise it here by its content, before GGUF is tried.
 Result<std::shared_ptr<const ModelSource>> open_model(const std::filesystem::path& path, const std::stop_token& stop) noexcept {
   return detail::guard([&]() -> Result<std::shared_ptr<const ModelSource>> {
     TESSERA_TRY(ModelFile file, ModelFile::open(path, stop));

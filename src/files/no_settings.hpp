@@ -1,4 +1,4 @@
-// The settings of an empty handle.
+// The settings of an empty handle of a model: none. status() says that the handle is empty.
 #pragma once
 
 #include <tessera/extend/files/settings.hpp>

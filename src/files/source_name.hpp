@@ -1,4 +1,5 @@
-// Returns the name of a host's ByteSource, for errors. If name() throws, throws CallbackFailed (core/callback.hpp).
+// Returns the name of a byte source that the host has written, for error messages. If the host's name() throws, this throws
+// CallbackFailed (core/callback.hpp).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reads elements of lists.
+// ValueList: reads the elements of a setting's list out of the file's bytes.
 #include <tessera/extend/files/settings.hpp>
 
 #include "files/value_types.hpp"

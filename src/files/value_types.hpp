@@ -1,4 +1,4 @@
-// Sizes of values in lists, and reading them.
+// The size in a model file of one value of each ValueType, and a function to read a value from the file's bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// Returns the bytes of a value of fixed size; 0 for strings, arrays and ids that are no ValueType.
+// Returns how many bytes a value of this type takes. 0: the type has no fixed size (strings, arrays), or `type` is not a known ValueType.
 [[nodiscard]] constexpr std::uint64_t value_bytes(ValueType type) noexcept {
   switch (type) {
     case ValueType::u8:
@@ -30,7 +30,7 @@ namespace tessera::detail {
 
 [[nodiscard]] constexpr bool is_known(ValueType type) noexcept { return static_cast<std::uint32_t>(type) <= 12; }
 
-// Reads a value from any address, because values in a file are not aligned.
+// Reads a T from an address that need not be aligned, because values in a file are not.
 template <class T>
 [[nodiscard]] T load(const std::byte* at) noexcept {
   T value;

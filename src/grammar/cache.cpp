@@ -14,7 +14,7 @@ namespace tessera {
 using grammar::guard_fuel;
 
 std::string JsonSchemaOptions::key() const {
-  const auto [a, b, c, d, e] = *this;  // all fields: with a field more this does not compile
+  const auto [a, b, c, d, e] = *this;  // names all fields, so that a field added later does not compile until it is hashed
   std::string key;
   for (const std::int32_t part : {static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c),
                                   static_cast<std::int32_t>(d), static_cast<std::int32_t>(e)}) {
@@ -36,10 +36,11 @@ struct GrammarCache::State {
   GrammarVocabulary vocabulary;
   Options options;
   std::mutex lock;
-  std::list<Entry> entries;  // the one asked for last comes first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> index;  // keys lie in the entries
+  std::list<Entry> entries;  // the most recently used entry comes first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> index;  // finds an entry by its key; the key's text is in the entry
 
-  // Drops entries beyond the options. Asks each grammar for its size anew, because a grammar grows while it is used.
+  // Drops the least recently used entries, until the cache is within its options. Each grammar's size is asked for anew, because a
+  // grammar grows while matchers use it.
   void shrink() {
     std::size_t bytes = 0, kept = 0;
     for (auto at = entries.begin(); at != entries.end();) {
@@ -87,7 +88,7 @@ Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept 
     if (const auto found = state_->index.find(key); found != state_->index.end()) return found->second->grammar;
     std::list<State::Entry> made;
     made.push_front({std::move(key), compiled});
-    state_->index.emplace(made.front().key, made.begin());  // an entry is in the list and in the index, or in neither
+    state_->index.emplace(made.front().key, made.begin());  // an entry is in both the list and the index, or in neither
     state_->entries.splice(state_->entries.begin(), made);
     state_->shrink();
     return compiled;

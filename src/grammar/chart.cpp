@@ -20,7 +20,7 @@ auto range_of(const std::vector<T>& sorted, std::uint32_t from, std::uint32_t si
 }  // namespace
 
 Chart::Chart(const Program& program, Lexer& lexer) : program_(program), lexer_(lexer) {
-  seen_.emplace_back(0, 0);  // id 0: nothing was seen, in an object of any size
+  seen_.emplace_back(0, 0);  // id 0: no property was seen (whatever the object)
   const Item first{program.rules[program.start].start, 0, 0, program.start};
   static_cast<void>(row({&first, 1}));
 }
@@ -98,8 +98,8 @@ void Chart::add(const Item& item) {
   ++work_;
 }
 
-// Makes the row `self` read `symbol`: notes the terminal for scan(), or adds the first item of the called rule. `then` is the item that
-// follows once the symbol has been read.
+// Lets the row `self` read `symbol`. If it is a terminal, keeps it for scan(). If it is a rule, adds the rule's first item. `then` is the
+// item that follows when the symbol has been read.
 void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
   ++work_;
   if (!symbol.call) {
@@ -107,7 +107,7 @@ void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
     return;
   }
   const ProgramRule& rule = program_.rules[symbol.id];
-  if (program_.ends(then.node)) {  // in last position: the callee completes the caller
+  if (program_.ends(then.node)) {  // a call at the end of a rule: when the callee is completed, the caller is too
     add({rule.start, 0, then.origin, then.rule});
   } else {
     new_calls_.push_back({symbol.id, then});
@@ -118,7 +118,7 @@ void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
 
 void Chart::complete(const Item& item, std::uint32_t self) {
   if (item.rule == program_.start && item.origin == first_row()) new_accepts_ = true;
-  if (item.origin == self) return;  // the empty text: read() has already added the item behind it
+  if (item.origin == self) return;  // the rule read the empty text, for which read() has added the following item already
   const Row& origin = rows_[item.origin];
   const auto [begin, end] = range_of(calls_, origin.calls, origin.calls_size, item.rule);
   for (auto at = begin; at != end; ++at) add(Item(at->item));
@@ -170,8 +170,9 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const std::uint64_t members = seen.back();
   const auto has = [&](std::size_t i) { return (seen[i / 64] >> (i % 64) & 1) != 0; };
 
-  // Count what is left: required properties, and all properties. In the stated order, all up to the last one seen count as seen.
-  std::uint32_t required = 0, ordered = 0, left = 0;  // ordered: required properties that have a place
+  // Count the required properties, and all properties, that have not occurred. If the order is fixed, every property before the last one
+  // seen counts as seen.
+  std::uint32_t required = 0, ordered = 0, left = 0;  // `ordered`: required properties that have a fixed place
   for (std::size_t i = 0; i < size; ++i) {
     if (has(i)) continue;
     ++left;
@@ -182,12 +183,13 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const bool more = members < object.max && (left > 0 || !object.others.empty());
   if (node.kind != ProgramNode::Kind::object_key && required == 0 && members >= object.min) complete(item, self);
   if (!more) return;
-  const std::uint64_t room = object.max == kUnlimited ? kUnlimited : object.max - members;  // members that still fit
+  const std::uint64_t room = object.max == kUnlimited ? kUnlimited : object.max - members;  // how many further members the object may have
   const std::uint64_t lacking = object.min > members ? object.min - members : 0;
 
   const bool others_fit = !object.others.empty() && required < room &&
                           (object.order == ObjectForm::Order::any || ordered == 0);
-  const auto fits = [&](std::size_t i, std::uint32_t skipped) {  // returns whether the object can still be completed
+  // Returns whether, if property i comes next, the object can still be completed.
+  const auto fits = [&](std::size_t i, std::uint32_t skipped) {
     if (has(i)) return false;
     const bool is_required = object.properties[i].required;
     if (!is_required && required >= room) return false;

@@ -1,9 +1,9 @@
-// Earley's parser (1970) over terminals, with shared rows. A row consists of the items that its last terminals completed, and refers to
-// other rows by id. Two places of a text with the same items have the same row. So a row is a state, the row behind a terminal is worked
-// out once, and going back means remembering an id.
-//
-// An item is a node of a rule, a number that lists and objects count with, the row where the rule was called, and the rule that is
-// completed at the item's end. A call in last position hands on its caller's origin, so right recursion is as flat as left recursion.
+// Earley's parser (1970), which reads terminals. A row is the set of items after the terminals that were read so far, and refers to
+// earlier rows by id. If two positions of a text have the same items, they have the same row. So a row is the state of the parser: what
+// follows it is computed only once, and going back in the text means going back to an earlier row's id.
+// An item has four parts: a position in a rule (a node), a number with which lists and objects count, the row where the rule was called,
+// and the rule that is completed at the end. If the last symbol of a rule is a call, the called rule's items get the caller's origin, so
+// that right recursion does not nest.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace tessera::grammar {
 
 struct Item {
   std::uint32_t node;
-  std::uint32_t count;   // number of list items; for objects the id of the properties seen
-  std::uint32_t origin;  // row where the rule was called
-  std::uint32_t rule;    // rule that is completed at the end
+  std::uint32_t count;   // for lists: number of items so far; for objects: id of the set of properties seen
+  std::uint32_t origin;  // row in which the rule was called
+  std::uint32_t rule;    // rule that is completed when the items reach its end
   auto operator<=>(const Item&) const noexcept = default;
 };
 
@@ -29,27 +29,27 @@ class Chart {
 
   static constexpr std::size_t kMostRows = 400'000, kMostItems = 20'000;
 
-  // Returns the row of these items; makes it if it is new. Precondition: `kernel` is sorted, without doubles.
+  // Returns the row with these items, which is made if it is new. Precondition: `kernel` is sorted and has no item twice.
   [[nodiscard]] std::uint32_t row(std::span<const Item> kernel);
   [[nodiscard]] static constexpr std::uint32_t first_row() noexcept { return 0; }
 
   [[nodiscard]] bool accepts(std::uint32_t row) const noexcept { return rows_[row].accepts; }
   [[nodiscard]] std::uint32_t lexer_state(std::uint32_t row) const noexcept { return rows_[row].lexer; }
-  // Appends to `out` the items that follow once `terminal` has been read in `row`.
+  // Appends to `out` the items that follow when `terminal` is read in `row`.
   void scan(std::uint32_t row, std::uint32_t terminal, std::vector<Item>& out) const;
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
 
  private:
-  struct Waiting {  // an item that goes on when its symbol is read
+  struct Waiting {  // an item, and the symbol that must be read before it
     std::uint32_t symbol;
     Item item;
   };
   struct Row {
     std::uint32_t kernel, kernel_size;
-    std::uint32_t scans, scans_size;  // place and number in scans_, ordered by terminal
-    std::uint32_t calls, calls_size;  // place and number in calls_, ordered by rule
+    std::uint32_t scans, scans_size;  // range of scans_, sorted by terminal: first index and number
+    std::uint32_t calls, calls_size;  // range of calls_, sorted by rule: first index and number
     std::uint32_t lexer;
     bool accepts;
   };
@@ -61,7 +61,8 @@ class Chart {
   void expand_list(const Item& item, const ProgramNode& node, std::uint32_t self);
   void expand_object(const Item& item, const ProgramNode& node, std::uint32_t self);
 
-  // For objects: returns the id of a set of seen properties. `words`: one bit for each property, then the number of members.
+  // For objects: returns the id of a set of properties that have occurred. `words` has one bit for each property, then the number of
+  // members.
   [[nodiscard]] std::uint32_t seen_id(std::span<const std::uint64_t> words);
 
   const Program& program_;
@@ -71,10 +72,10 @@ class Chart {
   std::vector<Waiting> scans_, calls_;
   Interner index_;
   std::vector<std::uint64_t> seen_words_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> seen_;  // place in seen_words_, number of words
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> seen_;  // [id of a set]: first index in seen_words_, and number of words
   Interner seen_index_;
 
-  // Working lists, used while a row is made.
+  // Working lists for the row that is being made.
   std::vector<Item> items_;
   Interner item_index_;
   std::vector<Waiting> new_scans_, new_calls_;

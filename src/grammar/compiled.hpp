@@ -1,4 +1,4 @@
-// The state behind the handles of include/tessera/grammar.
+// The states behind the public handles of grammars and vocabularies (include/tessera/grammar).
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@
 namespace tessera {
 
 struct [[gnu::visibility("hidden")]] GrammarVocabulary::State {
-  std::vector<std::string> bytes;  // [tokens]
+  std::vector<std::string> bytes;  // [tokens]: the bytes of each token
   grammar::TokenTrie trie;
-  Hash128 tokenizer;  // fingerprint; zero: not known
+  Hash128 tokenizer;  // the tokenizer's fingerprint; zero: not known
 };
 
 namespace grammar {
 
-// The states and masks that the matchers of a grammar have found, shared by all of them. When a cache has grown to half of its limit, the
-// next matcher begins a new cache; the matchers at work keep theirs.
+// The automaton's states and the token masks that matchers of one grammar have computed. All matchers of the grammar share them. When the
+// cache has half of the allowed size, the next matcher begins a new one; matchers that are at work keep the old one.
 struct [[gnu::visibility("hidden")]] MaskCache {
   MaskCache(const Program& program, const MachineLimits& limits) : machine(program, limits) {}
 
   std::mutex lock;
   Machine machine;
-  SmallMap mask_ids;             // state -> index in masks
-  std::vector<MaskWords> masks;  // at most kMostMasks
-  SmallMap slices;               // state << 8 | slice -> 1: the state allows every token of the slice; 0: it may not
+  SmallMap mask_ids;             // key: state of the machine; value: index in masks
+  std::vector<MaskWords> masks;  // at most kMostMasks masks
+  SmallMap slices;               // key: state << 8 | slice; value: 1, the state allows every token of the slice; 0, perhaps not
 
   static constexpr std::size_t kMostMasks = 512;
 
-  // Writes the mask of a state to `out` [words].
+  // Computes the mask of a state: one bit for each token, 1 if the token may come next. Writes it to `out`  [words].
   void mask(std::uint32_t state, const TokenTrie& tokens, MaskWords& out);
 
  private:

@@ -15,7 +15,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// The right side of a rule, before it is known which rules are recursive.
+// The parsed right side of a rule. It is kept until all rules are parsed, because only then is it known which of them are recursive.
 struct Term {
   enum class Kind : std::uint8_t { regex, name, sequence, alternative, repeat };
   Kind kind;
@@ -50,7 +50,7 @@ class Parser {
     bool defined = false;
     std::size_t first_use = 0;
     enum class State : std::uint8_t { untouched, open, done } state = State::untouched;
-    std::uint32_t id = kNone;  // set if the rule is recursive
+    std::uint32_t id = kNone;  // only for a recursive rule: its id in the Ir
     Form form = kNone;
   };
 
@@ -79,7 +79,7 @@ class Parser {
     }
   }
 
-  // Returns whether "name ::=" or "name:" stands here.
+  // Returns whether a rule begins here, with "name ::=" or "name:".
   [[nodiscard]] bool at_rule() const noexcept {
     std::size_t i = at_;
     if (i < text_.size() && (text_[i] == '?' || text_[i] == '!')) ++i;
@@ -110,7 +110,7 @@ class Parser {
       error(at_, fmt::format("the directive '{}' is not supported", text_.substr(at_, end - at_)));
     }
     if (!at_rule()) error(at_, "a rule was expected: name ::= what it is");
-    if (!take("?")) take("!");  // Lark's marks for the building of its tree
+    if (!take("?")) take("!");  // in Lark these marks only affect the parse tree, so they are skipped
     const std::uint32_t id = rule_of(name(), start);
     if (rules_[id].defined) error(start, fmt::format("the rule '{}' is defined twice", rules_[id].name));
     space(false);
@@ -132,7 +132,8 @@ class Parser {
     return out;
   }
 
-  // An alternative may stand on a line of its own, with its bar in front or behind.
+  // Skips white space before an alternative. An alternative may be on a line of its own, with its bar at the beginning or at the end of
+  // the line.
   void next_alternative(bool inside) noexcept {
     space(inside);
     const std::size_t back = at_;
@@ -144,7 +145,7 @@ class Parser {
     Term out{.kind = Term::Kind::sequence, .parts = {}};
     for (bool first = true;; first = false) {
       space(inside || first);
-      if (at_ < text_.size() && text_[at_] == '\n') {  // it may go on in an indented line
+      if (at_ < text_.size() && text_[at_] == '\n') {  // the rule may continue on the next line, if that is indented
         const std::size_t back = at_;
         space(true);
         if (at_ >= text_.size() || at_rule() || peek("%") || peek("|")) {
@@ -164,7 +165,7 @@ class Parser {
     Term term = atom(depth);
     for (unsigned quantifiers = 0;;) {
       const std::size_t back = at_;
-      space(inside);  // "a" * is "a"*
+      space(inside);  // white space is allowed: "a" * means "a"*
       std::uint32_t min = 0, max = kUnlimited;
       if (take("*")) {
       } else if (take("+")) {
@@ -304,7 +305,8 @@ class Parser {
     }
   }
 
-  // Returns the rule as a form: in place if it is not recursive, so that a regular rule becomes one terminal.
+  // Returns the rule as a form. If the rule is not recursive, its content is inserted where it is used, so that a regular rule becomes
+  // one terminal.
   Form form(std::uint32_t rule) {
     Rule& r = rules_[rule];
     switch (r.state) {

@@ -1,5 +1,5 @@
-// Bounds the work of compiling and matching. Running out is an exception inside src/grammar, which the public functions turn into an error
-// (guard_fuel() below): the code between need not pass a Status through every recursion.
+// Bounds the work of compiling and matching. If the fuel is used up, an exception is thrown inside src/grammar, so that deep recursions
+// need not pass a Status. The public functions turn the exception into an error (guard_fuel() below).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tessera::grammar {
 
-// An error inside the grammar code, on its way to the public function.
+// The exception that carries an error from the grammar code to the public function.
 struct Failure {
   Error error;
 };
@@ -26,7 +26,7 @@ struct Failure {
        std::string("the grammar is too large or too ambiguous: ") + what + "; simplify it or raise its limits");
 }
 
-// The number of elementary steps that may still be done.
+// Counts down the elementary steps that may still be done.
 class Fuel {
  public:
   explicit Fuel(std::uint64_t steps) noexcept : left_(steps) {}
@@ -40,7 +40,7 @@ class Fuel {
   std::uint64_t left_;
 };
 
-// Does the same as detail::guard(), for code that may throw a Failure.
+// Does the same as detail::guard(), which turns exceptions into an error, and handles Failure too.
 template <class Fn>
 auto guard_fuel(Fn&& fn) noexcept -> std::invoke_result_t<Fn> {
   return detail::guard([&]() -> std::invoke_result_t<Fn> {

@@ -34,7 +34,7 @@ void check_text(std::string_view text, const char* what) {
   }
 }
 
-// Returns all texts, as UTF-8, in which none of the triggers occurs.
+// Returns the expression of all UTF-8 texts in which none of the triggers occurs.
 Regex without_triggers(RegexStore& r, std::span<const std::string> triggers) {
   std::vector<Regex> found;
   for (const std::string& trigger : triggers) {
@@ -141,7 +141,7 @@ Result<Grammar> Grammar::until(std::span<const std::string> triggers) noexcept {
     check_triggers(triggers);
     if (triggers.empty()) fail(ErrorCode::invalid_argument, "no trigger: give at least one");
     RegexStore& r = ir.regexes;
-    // The text ends with a trigger, and no trigger ends before.
+    // Matches texts that end with a trigger and have none before it.
     std::vector<Regex> ends, before;
     const Regex byte = r.bytes(ByteSet::all());
     for (const std::string& trigger : triggers) {

@@ -1,5 +1,5 @@
-// A hash table from keys that live elsewhere to their ids. Functions compare the keys, so a key of any shape (a list in a pool, a struct)
-// is stored once, where its owner keeps it.
+// A hash table of ids. The keys are not stored in the table but where their owner keeps them, and the caller passes functions that
+// compare them. So a key of any shape (a struct, a range of a pool) is stored only once.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
 class Interner {
  public:
-  // Returns the id whose key has this hash and for which same(id) holds; kNone if there is none.
+  // Returns the id with this hash for which same(id) is true; kNone if there is none.
   template <class Same>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, Same&& same) const {
     if (slots_.empty()) return kNone;
@@ -27,7 +27,7 @@ class Interner {
     }
   }
 
-  // Adds a key that find() did not find.
+  // Adds an id. Precondition: find() has not found its key.
   void add(std::uint64_t hash, std::uint32_t id) {
     if ((size_ + 1) * 3 > slots_.size() * 2) grow();
     put(hash, id);
@@ -58,11 +58,11 @@ class Interner {
     }
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most two thirds full
+  std::vector<Slot> slots_;  // their number is a power of two; at most two thirds are used
   std::size_t size_ = 0;
 };
 
-// A map from 64-bit keys to 32-bit values; the key ~0 is not used.
+// A hash map from 64-bit keys to 32-bit values. The key ~0 must not be used.
 class SmallMap {
  public:
   [[nodiscard]] std::uint32_t find(std::uint64_t key) const noexcept {

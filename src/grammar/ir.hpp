@@ -1,5 +1,6 @@
-// A grammar while it is built: forms that refer to regular expressions, to rules, and to each other. A regular part stays one regular
-// expression (one lexeme of the parser), whatever it was composed of; only the rest becomes rules.
+// A grammar while it is built, before it becomes a Program. It consists of forms, which refer to regular expressions, to rules, and to
+// each other. Anything regular stays one regular expression (one terminal of the parser), whatever parts it was made of. Only the rest
+// becomes rules.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,23 @@ namespace tessera::grammar {
 
 using Form = std::uint32_t;
 
-// A list: `prefix` in its order, then any number of `rest`; between min and max items in all, with a separator between them.
+// A list: the items of `prefix`, in order, then any number of `rest`. In all it has at least `min` and at most `max` items, with a
+// separator between them.
 struct ListForm {
   std::vector<Form> prefix;
-  Form rest = kNone;  // kNone: the list ends behind the prefix
+  Form rest = kNone;  // kNone: no items may follow the prefix
   std::uint32_t min = 0, max = kUnlimited;
   Regex separator = RegexStore::kEpsilon;
 };
 
-// An object: members with separators between them. A property occurs at most once. Exception: if the key of a property matches names that
-// `others` match too, members of these names may come beside the property.
+// An object: members with a separator between them. A property occurs at most once. Exception: if the key of a property also matches
+// `others`, further members with such names may occur beside the property.
 struct ObjectForm {
   enum class Order : std::uint8_t { any, stated };
-  enum class Place : std::uint8_t { ordered, anywhere };  // anywhere: also in the stated order; these properties are the last
+  // anywhere: the property may occur at any place even if the order is fixed; these properties come last in the list.
+  enum class Place : std::uint8_t { ordered, anywhere };
   struct Property {
-    Regex key;  // everything between the member's beginning and its value
+    Regex key;  // everything from the member's beginning to its value
     Form value;
     bool required = false;
     Place place = Place::ordered;
@@ -39,16 +42,16 @@ struct ObjectForm {
   };
   std::vector<Property> properties;
   std::vector<Other> others;
-  std::uint32_t min = 0, max = kUnlimited;  // number of members
+  std::uint32_t min = 0, max = kUnlimited;  // least and largest number of members
   Order order = Order::any;
   Regex separator = RegexStore::kEpsilon;
 };
 
 class [[gnu::visibility("hidden")]] Ir {
  public:
-  // Make forms.
+  // Make forms, and return their ids.
   Form regex(Regex r);
-  Form rule(std::uint32_t id);  // a reference
+  Form rule(std::uint32_t id);  // a reference to a rule
   Form sequence(std::span<const Form> parts);
   Form sequence(std::initializer_list<Form> parts) { return sequence({parts.begin(), parts.size()}); }
   Form alternative(std::span<const Form> parts);
@@ -56,16 +59,16 @@ class [[gnu::visibility("hidden")]] Ir {
   Form list(ListForm list);
   Form object(ObjectForm object);
 
-  std::uint32_t add_rule();  // has no body yet
+  std::uint32_t add_rule();  // the rule has no body until define()
   void define(std::uint32_t rule, Form body) { rules[rule] = body; }
 
-  // Adds everything of another grammar, and returns its start.
+  // Copies all forms of another grammar into this one. Returns the copy of its start.
   Form import(const Ir& other);
 
   struct Expr {
     enum class Kind : std::uint8_t { regex, rule, sequence, alternative, list, object };
     Kind kind;
-    std::uint32_t index = 0;  // index of the expression, rule, list or object
+    std::uint32_t index = 0;  // index of the expression, rule, list or object, as the kind says
     std::vector<Form> parts;
   };
 
@@ -75,7 +78,7 @@ class [[gnu::visibility("hidden")]] Ir {
   std::vector<ListForm> lists;
   std::vector<ObjectForm> objects;
   Form start = kNone;
-  std::vector<std::string> ignored;  // paths and keywords that a lenient schema left out
+  std::vector<std::string> ignored;  // paths of schema keywords that were ignored, because the options allow it
 
   static constexpr std::size_t kMostForms = 500'000;
 

@@ -29,7 +29,7 @@ std::uint32_t Lexer::intern(std::span<const Pair> pairs) {
   pairs_.insert(pairs_.end(), pairs.begin(), pairs.end());
   const auto id = static_cast<std::uint32_t>(states_.size());
   transitions_.add_state();
-  states_.push_back(state);  // last: if there is no memory, nothing refers to what was added to the other lists
+  states_.push_back(state);  // comes last, so that nothing refers to what was added above if there is no memory
   index_.add(h, id);
   return id;
 }
@@ -41,7 +41,7 @@ std::uint32_t Lexer::start(std::span<const std::uint32_t> terminals) {
   return intern(scratch_);
 }
 
-// Computes next() for all bytes of the byte's class at once.
+// Computes next() for this byte, and stores it for all bytes that lead to the same state.
 std::uint32_t Lexer::compute(std::uint32_t state, unsigned byte) {
   if (!firsts_[states_[state].first].has(byte)) {
     transitions_.set(state, byte, kDead);

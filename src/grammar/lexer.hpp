@@ -1,5 +1,5 @@
-// Reads several terminals (regular expressions) at once. A state is a set of pairs: a terminal, and the rest of it that is still to be
-// read. States are made when they are first met. State 0 is dead: no terminal is left.
+// Reads several terminals (regular expressions) at the same time. A state is a set of pairs: a terminal, and the expression of what may
+// still follow of it. States are made when they are first reached. In state 0, the dead one, no terminal is left.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class Lexer {
 
   explicit Lexer(const Program& program);
 
-  // Returns the state before any byte. Precondition: `terminals` are sorted, without doubles.
+  // Returns the state in which these terminals begin. Precondition: `terminals` is sorted, and none is there twice.
   [[nodiscard]] std::uint32_t start(std::span<const std::uint32_t> terminals);
   [[nodiscard]] std::uint32_t next(std::uint32_t state, unsigned byte) {
     const std::uint32_t known = transitions_.get(state, byte);
     return known != Transitions::kUnknown ? known : compute(state, byte);
   }
-  // Returns next() if it has been worked out; else Transitions::kUnknown.
+  // Returns next() if it was computed before; otherwise Transitions::kUnknown.
   [[nodiscard]] std::uint32_t known(std::uint32_t state, unsigned byte) const noexcept { return transitions_.get(state, byte); }
-  // Returns the terminals that end here.
+  // Returns the terminals that may end in this state.
   [[nodiscard]] std::span<const std::uint32_t> accepted(std::uint32_t state) const noexcept {
     return {ids_.data() + states_[state].accepted, states_[state].accepted_size};
   }
@@ -52,7 +52,7 @@ class Lexer {
     std::uint32_t pairs, pairs_size;
     std::uint32_t accepted, accepted_size;
     std::uint32_t first;    // index in firsts_
-    bool goes_on;           // true: some text may follow
+    bool goes_on;           // true: some terminal may continue with another byte
   };
 
   std::uint32_t compute(std::uint32_t state, unsigned byte);
@@ -68,7 +68,7 @@ class Lexer {
   Transitions transitions_;
   std::vector<Pair> scratch_;
   std::vector<Regex> rests_;
-  std::uint64_t work_ = 0;  // number of derivatives taken
+  std::uint64_t work_ = 0;  // number of derivatives computed
 };
 
 }  // namespace tessera::grammar

@@ -7,7 +7,7 @@ namespace tessera::grammar {
 Machine::Machine(const Program& program, const MachineLimits& limits)
     : program_(program), limits_(limits), lexer_(program), chart_(program_, lexer_) {
   begin_operation();
-  intern(false);  // dead
+  intern(false);  // makes the dead state
   const std::uint32_t row = Chart::first_row();
   if (chart_.lexer_state(row) != Lexer::kDead) new_lives_.push_back({row, chart_.lexer_state(row)});
   intern(chart_.accepts(row));
@@ -25,7 +25,7 @@ std::uint32_t Machine::intern(bool accepts) {
   check_limits();
   const auto id = static_cast<std::uint32_t>(states_.size());
   const State state{static_cast<std::uint32_t>(lives_.size()), static_cast<std::uint32_t>(new_lives_.size()), accepts};
-  // The state comes last: if there is no memory, nothing refers to what was added to the other lists.
+  // The state is added last, so that nothing refers to what was added to the other lists if there is no memory.
   lives_.insert(lives_.end(), new_lives_.begin(), new_lives_.end());
   transitions_.add_state();
   states_.push_back(state);
@@ -61,7 +61,7 @@ std::uint32_t Machine::compute(std::uint32_t state, unsigned byte) {
   std::sort(new_lives_.begin(), new_lives_.end());
   const std::uint32_t target = new_lives_.empty() && !accepts ? kDead : intern(accepts);
   transitions_.set(state, byte, target);
-  if (from.size == 1) {  // the same for all bytes with which the lexer does the same
+  if (from.size == 1) {  // the result is stored for all bytes that the lexer treats alike
     const std::uint32_t lexer = lives_[from.lives].lexer, next = lexer_.known(lexer, byte);
     for (unsigned b = 0; b < 256; ++b) {
       if (b != byte && lexer_.known(lexer, b) == next) transitions_.set(state, b, target);

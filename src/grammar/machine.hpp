@@ -1,5 +1,5 @@
-// A grammar as one automaton over bytes. A state is the set of lexemes that are being read, each with the parser's row at its beginning.
-// States are found when they are first met; after that a step is a look-up.
+// A grammar as one automaton over bytes. A state is a set of terminals that are being read, each with the row of the parser at which it
+// began. States are made when they are first reached; from then on a step is a table look-up.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tessera::grammar {
 
 struct MachineLimits {
   std::size_t memory_bytes = std::size_t{48} << 20;
-  std::uint64_t step_work = 500'000;  // derivatives and items of one operation (each takes some 100 ns at most)
+  std::uint64_t step_work = 500'000;  // limit for one operation: derivatives and items together; each takes at most about 100 ns
 };
 
 class Machine {
@@ -33,12 +33,12 @@ class Machine {
     return known != Transitions::kUnknown ? known : compute(state, byte);
   }
   [[nodiscard]] bool accepts(std::uint32_t state) const noexcept { return states_[state].accepts; }
-  // Returns the bytes with which the text may go on.
+  // Returns the set of bytes that may come next.
   [[nodiscard]] ByteSet following(std::uint32_t state);
-  // Returns the bytes that must follow, at most `limit`.
+  // Returns the text that must come next, because at each of its bytes nothing else may follow; at most `limit` bytes.
   [[nodiscard]] std::string forced(std::uint32_t state, std::size_t limit);
 
-  // Returns whether any n characters of the set may come next; false if that is not obvious.
+  // Returns true if any n characters of the set may certainly come next. False means only that this is not easy to see.
   [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) {
     for (std::uint32_t i = 0; i < states_[state].size; ++i) {
       if (lexer_.absorbs(lives_[states_[state].lives + i].lexer, set, n)) return true;
@@ -46,7 +46,7 @@ class Machine {
     return false;
   }
 
-  // Begins an operation, which has fuel of its own.
+  // Begins an operation. Each operation may do step_work steps.
   void begin_operation() { work_limit_ = work() + limits_.step_work; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
   [[nodiscard]] std::size_t states() const noexcept { return states_.size(); }
@@ -64,7 +64,7 @@ class Machine {
   static constexpr std::size_t kMostLives = 10'000;
 
   std::uint32_t compute(std::uint32_t state, unsigned byte);
-  std::uint32_t intern(bool accepts);  // returns the state of new_lives_
+  std::uint32_t intern(bool accepts);  // returns the state that has new_lives_; makes it if it is new
   void check_limits();
 
   const Program& program_;

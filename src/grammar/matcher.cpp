@@ -12,13 +12,13 @@ using namespace grammar;
 
 namespace {
 
-constexpr std::uint32_t kEnded = kNone;  // stands for a state: a token has ended the generation
+constexpr std::uint32_t kEnded = kNone;  // used as a state: an end token was accepted, so nothing may follow
 
 bool is_end(const TokenTrie& tokens, Token token) {
   return token >= 0 && std::find(tokens.ends.begin(), tokens.ends.end(), static_cast<std::uint32_t>(token)) != tokens.ends.end();
 }
 
-// Returns the state behind a token; kDead if the token may not come.
+// Returns the state after the token; kDead if the token is not allowed.
 std::uint32_t state_after(grammar::Machine& machine, std::uint32_t state, Token token, const GrammarVocabulary& vocabulary) {
   if (is_end(vocabulary.state()->trie, token)) {
     return state == kEnded || machine.accepts(state) ? kEnded : grammar::Machine::kDead;

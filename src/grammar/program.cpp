@@ -69,7 +69,7 @@ class Lowering {
     return id;
   }
 
-  // Returns the form as one symbol. A terminal that may match nothing becomes a rule, because a rule can be nullable.
+  // Returns the form as a symbol. A terminal that may match the empty text becomes a rule, because only rules can be nullable.
   Symbol symbol(Form form, Wrap how) {
     const Ir::Expr& expr = ir_.exprs[form];
     if (expr.kind == Ir::Expr::Kind::rule) return {expr.index, true};
@@ -155,8 +155,8 @@ class Lowering {
     return id;
   }
 
-  // Removes the jumps, which lead from a node to another one without reading anything: gives each node the edges of all nodes that it can
-  // jump to.
+  // Removes jumps, which lead from one node to another without reading anything. Each node gets the edges of all nodes that it can reach
+  // by jumps.
   void close() {
     std::vector<std::uint32_t> seen, mark(out_.nodes.size(), kNone);
     std::vector<std::vector<ProgramNode::Edge>> edges(out_.nodes.size());
@@ -188,9 +188,9 @@ class Lowering {
 
   const Ir& ir_;
   Program out_;
-  std::vector<std::vector<std::uint32_t>> jumps_;  // [nodes]: the nodes that are reached without reading anything
+  std::vector<std::vector<std::uint32_t>> jumps_;  // [node]: the nodes to which it jumps, which is to say goes without reading anything
   SmallMap terminals_;
-  std::vector<std::uint32_t> symbols_;  // [forms]: the rule made of the form
+  std::vector<std::uint32_t> symbols_;  // [form]: the rule that was made of it
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A grammar that is ready to match. Rules are small automata whose edges read a terminal (a regular expression) or call a rule. Every part
-// of it can be completed: parts that lead nowhere have been taken out, so matching never meets a dead end.
+// A grammar in the form that is used for matching. Each rule is a small automaton, whose edges read a terminal (a regular expression) or
+// call a rule. Parts that cannot be completed to a text were removed, so a matcher never runs into a dead end.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tessera::grammar {
 
-// A terminal, or a rule to call.
+// The symbol that an edge reads: a terminal (call is false) or a rule.
 struct Symbol {
   std::uint32_t id;
   bool call;
@@ -19,11 +19,12 @@ struct Symbol {
 struct ProgramList {
   std::vector<Symbol> prefix;
   Symbol rest{kNone, false};
-  std::uint32_t min = 0, max = kUnlimited, cap = 0;  // cap: counts above it are equal
-  std::uint32_t separator = kNone;                   // a terminal
-  std::uint32_t item = kNone, after = kNone;         // nodes: before an item, and behind one
+  std::uint32_t min = 0, max = kUnlimited, cap = 0;  // cap: all counts of items above it lead to the same state
+  std::uint32_t separator = kNone;                   // id of a terminal
+  std::uint32_t item = kNone, after = kNone;         // ids of nodes: before an item, and after an item
 
-  [[nodiscard]] const Symbol* at(std::uint32_t count) const noexcept {  // the item that may follow `count` other items
+  // Returns the item with this index; nullptr: the list cannot have one.
+  [[nodiscard]] const Symbol* at(std::uint32_t count) const noexcept {
     if (count >= max) return nullptr;
     if (count < prefix.size()) return &prefix[count];
     return rest.id == kNone ? nullptr : &rest;
@@ -32,17 +33,17 @@ struct ProgramList {
 
 struct ProgramObject {
   struct Member {
-    std::uint32_t key;    // a terminal
-    std::uint32_t value;  // the node that reads the value
+    std::uint32_t key;    // id of a terminal
+    std::uint32_t value;  // id of the node that reads the value
     bool required = false;
     ObjectForm::Place place = ObjectForm::Place::ordered;
     [[nodiscard]] bool anywhere() const noexcept { return place == ObjectForm::Place::anywhere; }
   };
   std::vector<Member> properties, others;
-  std::uint32_t min = 0, max = kUnlimited, cap = 0, required = 0;  // required: number of required properties
+  std::uint32_t min = 0, max = kUnlimited, cap = 0, required = 0;  // cap: as in ProgramList; required: number of required properties
   std::uint32_t separator = kNone;
   ObjectForm::Order order = ObjectForm::Order::any;
-  std::uint32_t key = kNone, after = kNone;  // nodes: before a member, and behind one
+  std::uint32_t key = kNone, after = kNone;  // ids of nodes: before a member, and after a member
 };
 
 struct ProgramNode {
@@ -52,13 +53,13 @@ struct ProgramNode {
     std::uint32_t target;
   };
   Kind kind = Kind::plain;
-  bool final = false;              // for plain nodes: the rule may end here
-  std::uint32_t index = 0;         // index of the list or object
-  std::vector<Edge> edges;         // edges of plain and object_value nodes
+  bool final = false;              // only for plain nodes: the rule may end here
+  std::uint32_t index = 0;         // only for nodes of a list or object: its index
+  std::vector<Edge> edges;         // only for plain and object_value nodes
 };
 
 struct ProgramRule {
-  std::uint32_t start = kNone;  // a node
+  std::uint32_t start = kNone;  // id of a node
   bool nullable = false;
 };
 
@@ -69,11 +70,11 @@ struct Program {
   std::vector<ProgramRule> rules;
   std::vector<ProgramList> lists;
   std::vector<ProgramObject> objects;
-  std::uint32_t start = 0;  // a rule
+  std::uint32_t start = 0;  // id of a rule
 
-  // Fails if the grammar allows no text at all.
+  // Makes the program. Fails if the grammar does not allow any text.
   [[nodiscard]] static Program make(const Ir& ir);
-  [[nodiscard]] bool ends(std::uint32_t node) const noexcept {  // true: nothing but the rule's end may follow
+  [[nodiscard]] bool ends(std::uint32_t node) const noexcept {  // returns whether the rule must end at this node
     return nodes[node].kind == ProgramNode::Kind::plain && nodes[node].final && nodes[node].edges.empty();
   }
 };

@@ -1,5 +1,5 @@
-// The transitions of an automaton that is built while it is used: from a state and a byte to a state. A page has a state's transitions for
-// 64 bytes. It exists once one of these bytes was asked for.
+// The transition table of an automaton that is built while it is used: state and byte lead to a state. A state's transitions are divided
+// into four pages of 64 bytes each. A page is made when one of its transitions is first set.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ class Transitions {
  public:
   static constexpr std::uint32_t kUnknown = kNone;
 
-  // Adds a row. A row too many is harmless: the next state gets it.
+  // Adds a state without transitions. If the caller then fails to add its state, the entry serves for the next one.
   void add_state() { states_.push_back({0, 0, 0, 0}); }
 
   [[nodiscard]] std::uint32_t get(std::uint32_t state, unsigned byte) const noexcept {
@@ -39,7 +39,7 @@ class Transitions {
     page.fill(kUnknown);
     return page;
   }
-  std::vector<Page> pages_{unknown()};  // page 0 stays unknown
+  std::vector<Page> pages_{unknown()};  // all transitions of page 0 stay unknown
   std::vector<std::array<std::uint32_t, 4>> states_;
 };
 

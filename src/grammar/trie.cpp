@@ -11,7 +11,7 @@ namespace {
 
 using Entry = std::pair<std::string_view, std::uint32_t>;
 
-// Returns the automaton of any number of characters of the set.
+// Returns the automaton that reads any number of characters of the set.
 std::vector<std::array<std::uint8_t, 256>> class_automaton(const CharSet& set) {
   RegexStore store;
   std::vector<Regex> states{RegexStore::kEmpty, store.star(store.character(set, Spelling::utf8))};
@@ -22,7 +22,7 @@ std::vector<std::array<std::uint8_t, 256>> class_automaton(const CharSet& set) {
       const Regex next = store.derivative(states[i], byte);
       const auto at = std::find(states.begin(), states.end(), next);
       table[i][byte] = static_cast<std::uint8_t>(at - states.begin());
-      if (at == states.end()) states.push_back(next);  // a handful: the parts of UTF-8 characters
+      if (at == states.end()) states.push_back(next);  // there are only a few states: how much of a UTF-8 character was read
     }
   }
   return table;
@@ -53,7 +53,7 @@ Slice make_slice(const CharSet& set, std::uint32_t longest, const std::vector<En
 
 Trie Trie::make(const std::vector<Entry>& tokens) {
   Trie trie;
-  std::vector<std::uint32_t> path;  // open nodes
+  std::vector<std::uint32_t> path;  // the nodes from the root to the last token
   std::string_view before;
   const auto close = [&](std::size_t level) {
     for (; path.size() > level; path.pop_back()) trie.nodes[path.back()].skip = static_cast<std::uint32_t>(trie.nodes.size());
@@ -92,7 +92,8 @@ TokenTrie TokenTrie::make(const std::vector<std::string_view>& tokens, std::vect
     }
   }
   out.all = Trie::make(unique);
-  // Characters that a JSON string may hold as they are; words and numbers of patterns; from the widest class to the narrowest.
+  // The classes of the slices, from the widest to the narrowest: characters that need no escape in a JSON string; words and numbers of
+  // patterns.
   const CharSet text = intersect(any_char(), complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}}));
   const CharSet ascii{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}};
   const CharSet word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};

@@ -1,6 +1,7 @@
-// The tokens of a vocabulary as a tree over their bytes, in the order of a walk: a node's children follow it, and the walk goes on at
-// `skip` if it does not enter the node. A slice has the tokens that consist of characters of a frequent class. If a grammar allows every
-// text of the class, the slice's tokens are allowed at once, and the walk is over the rest.
+// The tokens of a vocabulary as a tree over their bytes, stored in the order of a walk: a node is followed by its children, and `skip` is
+// the index at which a walk continues if it does not enter the node. A slice is all tokens that consist of characters of one frequent
+// class. If a grammar allows every text of that class, all tokens of the slice are allowed at once, and the walk is only over the
+// remaining tokens.
 #pragma once
 
 #include <array>
@@ -13,38 +14,38 @@
 
 namespace tessera::grammar {
 
-using MaskWords = std::vector<std::uint64_t>;  // [tokens / 64], bit t % 64 of word t / 64
+using MaskWords = std::vector<std::uint64_t>;  // [tokens / 64]: token t is bit t % 64 of word t / 64
 
 struct TrieNode {
   std::uint32_t skip;
-  std::uint32_t token;  // token that ends here; kNone: none
-  std::uint16_t depth;  // index of the node's byte in a token
+  std::uint32_t token;  // the token that ends at this node; kNone: none
+  std::uint16_t depth;  // index of this node's byte within its tokens
   std::uint8_t byte;
 };
 
 struct Trie {
   std::vector<TrieNode> nodes;
-  std::size_t depth = 0;  // bytes of the longest token
+  std::size_t depth = 0;  // length of the longest token, in bytes
 
-  // Makes a tree. Preconditions: `tokens` are sorted by their bytes; none is empty; all differ.
+  // Makes the tree of the tokens. Preconditions: `tokens` are sorted by their bytes, and no token is empty or there twice.
   [[nodiscard]] static Trie make(const std::vector<std::pair<std::string_view, std::uint32_t>>& tokens);
 };
 
 struct Slice {
   CharSet characters;
   MaskWords tokens;
-  Trie rest;  // tokens outside of the slice
-  // The class as an automaton over bytes: [states][256], 0 is dead, 1 where a character begins.
+  Trie rest;  // the tokens that do not belong to the slice
+  // [states][256]: an automaton over bytes that reads characters of the class. State 0 is dead; in state 1 a character begins.
   std::vector<std::array<std::uint8_t, 256>> automaton;
-  std::uint32_t longest = 0;  // characters of the longest token
+  std::uint32_t longest = 0;  // length of the slice's longest token, in characters
 };
 
 struct [[gnu::visibility("hidden")]] TokenTrie {
-  std::size_t size = 0;  // number of tokens in the vocabulary
+  std::size_t size = 0;  // number of tokens in the whole vocabulary
   Trie all;
   std::vector<Slice> slices;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> twins;  // a token of the tree, and another with the same bytes
-  std::vector<std::uint32_t> ends;  // end-of-generation tokens
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> twins;  // a token of the tree, and another token with the same bytes
+  std::vector<std::uint32_t> ends;  // tokens that end a generation
 
   [[nodiscard]] static TokenTrie make(const std::vector<std::string_view>& tokens, std::vector<std::uint32_t> ends);
   [[nodiscard]] std::size_t words() const noexcept { return (size + 63) / 64; }

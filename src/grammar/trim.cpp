@@ -8,7 +8,7 @@ namespace {
 
 using Kind = ProgramNode::Kind;
 
-// Finds the rules that have a text at all, or that have the empty text: the least solution, by rounds.
+// Finds the rules that have any text, or those that have the empty text. It repeats rounds over all rules until nothing changes.
 class Solver {
  public:
   enum class Question : std::uint8_t { any_text, empty_text };
@@ -21,7 +21,8 @@ class Solver {
     }
     for (bool changed = true; changed;) {
       changed = false;
-      for (auto r = static_cast<std::uint32_t>(p_.rules.size()); r-- > 0;) {  // callees mostly have higher ids
+      // Backwards, because called rules mostly have higher ids than their callers.
+      for (auto r = static_cast<std::uint32_t>(p_.rules.size()); r-- > 0;) {
         if (yes_[r] || p_.rules[r].start == kNone || !solve(p_.rules[r].start)) continue;
         yes_[r] = true;
         changed = true;
@@ -62,7 +63,7 @@ class Solver {
       for (const auto& m : object.others) others = others || member(m);
       return required <= object.max && object.min <= object.max && (others || possible >= object.min);
     }
-    // For a plain node: looks for an end that is reached through symbols that have a text.
+    // For a plain node: searches for a node where the rule may end, along edges whose symbols have a text.
     std::vector<std::uint32_t> stack{start};
     mark(start);
     bool found = false;
@@ -100,7 +101,7 @@ class Solver {
 void trim_list(ProgramList& list, const Solver& texts, const Solver& empties) {
   for (std::size_t i = 0; i < list.prefix.size(); ++i) {
     if (texts.has(list.prefix[i])) continue;
-    list.prefix.resize(i);  // nothing comes behind an item that cannot be
+    list.prefix.resize(i);  // item i cannot occur, so no later item can
     list.max = std::min(list.max, static_cast<std::uint32_t>(i));
     list.rest.id = kNone;
   }
@@ -125,7 +126,7 @@ void trim_object(Program& p, ProgramObject& object, const Solver& texts) {
   object.cap = object.max != kUnlimited ? object.max : object.min;
 }
 
-// Keeps the edges that lead to their rule's end, found backwards from the ends.
+// Keeps only edges from which the end of the rule can be reached. Searches backwards from the ends.
 void trim_nodes(Program& p, const Solver& texts) {
   std::vector<std::vector<std::uint32_t>> before(p.nodes.size());
   std::vector<std::uint32_t> stack;
@@ -161,7 +162,7 @@ void trim(Program& p) {
   Solver empties(p, Solver::Question::empty_text);
   for (std::uint32_t r = 0; r < p.rules.size(); ++r) p.rules[r].nullable = empties.has({r, true});
   const Solver texts(p, Solver::Question::any_text);
-  // Nullability was computed before terminals that match nothing were taken out, and does not depend on them.
+  // Which rules are nullable was computed before terminals without texts were removed. The removal does not change it.
   if (!texts.has({p.start, true})) {
     fail(ErrorCode::invalid_argument, "the grammar allows no text at all: what it asks for contradicts itself");
   }

@@ -1,5 +1,5 @@
-// Removes from a program the edges, list items and object properties that no complete text can contain, and marks the rules that may be
-// empty.
+// Removes from a program all edges, list items and object properties that cannot occur in any complete text, and marks the rules that may
+// match the empty text.
 #pragma once
 
 #include "grammar/program.hpp"

@@ -15,7 +15,7 @@ namespace {
 
 using namespace detail;
 
-constexpr int kDeepest = 1000;  // the limit of JsonParseOptions::deepest, because each level takes stack
+constexpr int kDeepest = 1000;  // the largest JsonParseOptions::deepest, because each level of nesting takes stack
 
 class JsonParser {
  public:
@@ -123,11 +123,11 @@ class JsonParser {
   }
 
   struct Key {
-    std::size_t member;  // index of the member
+    std::size_t member;  // index among the object's members
     std::size_t at;      // offset of the key in the text
   };
 
-  // Refuses repeated keys, or keeps the first place and the last value of each.
+  // Handles keys that an object has more than once. Either returns an error, or keeps the first one's position and the last one's value.
   Status single_keys(Json::Object& members, std::vector<Key>& keys) {
     const auto name = [&](const Key& key) -> const std::string& { return members[key.member].first; };
     const auto same = [&](const Key& a, const Key& b) { return name(a) == name(b); };
@@ -191,7 +191,7 @@ class JsonParser {
       return {};
     }
     double value = 0;
-    if (std::from_chars(from, to, value).ec != std::errc()) {  // out of a double's range: infinite or 0
+    if (std::from_chars(from, to, value).ec != std::errc()) {  // too large or too small for a double: infinity or 0
       const bool small = written.find("e-") != written.npos || written.find("E-") != written.npos;
       value = std::copysign(small ? 0.0 : HUGE_VAL, *from == '-' ? -1.0 : 1.0);
     }
@@ -250,7 +250,7 @@ class JsonParser {
     }
     const bool half = value >= 0xD800 && value < 0xE000;
     if (half && options_.refuse_half_pairs) return error("half of a surrogate pair");
-    append_utf8(out, value);  // half a pair becomes U+FFFD
+    append_utf8(out, value);  // append_utf8() writes U+FFFD for a surrogate without its partner
     return {};
   }
 

@@ -1,4 +1,4 @@
-// Prints numbers as Python does, which chat templates expect of JSON texts.
+// Prints numbers as Python does. Chat templates were written for Python and expect JSON texts with numbers in this form.
 #pragma once
 
 #include <string>

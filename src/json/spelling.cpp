@@ -18,7 +18,7 @@ std::string json_escape(std::uint32_t character, JsonCharacters characters) {
   }
   if (characters == JsonCharacters::any) return {};
   if (character < 0x10000) return fmt::format("\\u{:04x}", character);
-  const std::uint32_t offset = character - 0x10000;  // split into a pair of surrogates
+  const std::uint32_t offset = character - 0x10000;  // characters beyond U+FFFF are escaped as two surrogates
   return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF));
 }
 

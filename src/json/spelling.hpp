@@ -1,4 +1,4 @@
-// Spells strings and numbers in JSON texts as Python's json.dumps does, which the templates of models expect.
+// Writes strings and numbers for JSON texts as Python's json.dumps does, because the templates of models expect that.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace tessera::detail {
 
-enum class JsonCharacters : std::uint8_t { any, ascii };  // ascii: all other characters are escaped, as by ensure_ascii
+enum class JsonCharacters : std::uint8_t { any, ascii };  // ascii: all other characters are escaped, as with ensure_ascii in Python
 
-// Returns the escape for a character in a string; empty if the character needs none.
+// Returns the escape for a character within a JSON string; an empty text if the character is written as it is.
 [[nodiscard]] std::string json_escape(std::uint32_t character, JsonCharacters characters = JsonCharacters::any);
 
-// Write a string with its quotes. Bytes that are not UTF-8 become U+FFFD.
+// Write a JSON string, quotes included. Bytes that are not valid UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view content);
 [[nodiscard]] std::string json_string(std::string_view content);
 

@@ -1,10 +1,11 @@
-// A block has the keys, or the values, of one layer and KV head for the page_tokens tokens of a page. Elements that a kernel multiplies as
-// a pair lie side by side: n = Codec::pair, which is 2 for elements of 16 or 8 bits, 1 for f32.
-//   K  [held / n pairs][page_tokens tokens][n elements of the pair]     a score kernel has tokens in its lanes
-//   V  [page_tokens / n pairs of tokens][held elements][n tokens]       the kernel of the weighted sum has dimensions in its lanes
-// In K an odd last dimension pairs with a zero. `held` is the number of a head's dimensions, or of the elements of its runs. Behind the
-// elements a codec with scales has one f32 for each of the page_tokens tokens.
-// A record is one token's elements, then its scale. Records do not depend on pages; files, checksums and moves use them.
+// A block has the keys, or the values, of one layer and one KV head for all tokens of a page. Kernels multiply elements of 16 or 8 bits
+// in pairs, so the two elements of a pair are neighbours in memory. A pair is two dimensions of one token's key, or one dimension of the
+// values of two tokens. n = Codec::pair is 2 for these types, and 1 (no pairs) for f32. The layouts, as C arrays:
+//   K  [held / n][page_tokens][n]      index: pair of dimensions, token, dimension in the pair. A score kernel has tokens in its lanes
+//   V  [page_tokens / n][held][n]      index: pair of tokens, element, token in the pair. The weighted sum has dimensions in its lanes
+// `held` is how many elements are stored for each token: a head's dimensions or, if the codec encodes runs, the elements of its runs. In
+// K an odd last element is paired with a zero. If the codec has scales, one f32 for each token of the page follows the elements.
+// A record is one token's elements, then its scale. Records are the same whatever the page size; files, checksums and moves use them.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@
 
 namespace tessera::kv {
 
-// Returns the elements of a block, without scales.
+// Returns the number of elements in a block, scales not counted.
 template <class Codec>
 [[nodiscard]] constexpr std::uint64_t block_elements(KeyOrValue part, std::uint64_t page_tokens, std::uint64_t dim) noexcept {
   const std::uint64_t held = held_elements<Codec>(dim);
@@ -37,7 +38,7 @@ template <class Codec>
   return bytes;
 }
 
-// One token's place in a block. Byte is const std::byte for a block that is only read.
+// One token's slot in a block: encodes, decodes and copies its numbers. Byte is const std::byte if the block is only read.
 template <class Codec, KeyOrValue part, class Byte = std::byte>
 class Slot {
  public:
@@ -77,7 +78,7 @@ class Slot {
     }
     if constexpr (Codec::rotates) rotate(values, dim_, Turn::out);
   }
-  // Copy the token's record out and in. Records need no alignment.
+  // Copy the token's record out of the block (read) and into it (write). `record` need not be aligned.
   void read(std::byte* record) const noexcept {
     for (std::size_t i = 0; i < held_; ++i) std::memcpy(record + i * sizeof(Element), at(i), sizeof(Element));
     if constexpr (Codec::has_scale) std::memcpy(record + held_ * sizeof(Element), scale_, sizeof(float));
@@ -92,7 +93,7 @@ class Slot {
   using HeldElement = std::conditional_t<std::is_const_v<Byte>, const Element, Element>;
 
   static constexpr std::size_t kPair = Codec::pair;
-  static constexpr std::size_t kRun = 64;  // numbers converted at a time, side by side: compilers vectorise the loop
+  static constexpr std::size_t kRun = 64;  // how many numbers one loop converts, so that compilers vectorise it
 
   void put(const float* values) const noexcept {
     float scale = 1.0f;
@@ -119,7 +120,7 @@ class Slot {
     fill_pair();
   }
 
-  // Calls fn(d, n, first) for each run: its n dimensions begin at d, its elements at `first`.
+  // Calls fn(d, n, first) for each run of numbers. The run has dimensions [d, d + n); its encoded elements begin with element `first`.
   template <class Fn>
   void each_run(Fn fn) const noexcept {
     for (std::size_t d = 0, first = 0; d < dim_; d += Codec::run, first += Codec::run_elements) {
@@ -127,12 +128,12 @@ class Slot {
     }
   }
 
-  // Returns the address of element i (the layout stands at the top of the file). Key: elements i and i + 1 of a pair are neighbours.
-  // Value: two tokens are paired, so this token's elements are kPair apart, with the other token's between them (F32: none).
+  // Returns the address of the token's element i (layouts: top of the file). In K the two elements of a pair are neighbours. In V a pair
+  // is two tokens, so the token's own elements are kPair apart, with the other token's elements between them. (For f32 kPair is 1.)
   [[nodiscard]] HeldElement* at(std::size_t i) const noexcept {
     return elements_ + i / kPair * pair_stride_ + i % kPair * (part == KeyOrValue::key ? 1 : kPair);
   }
-  // Writes the zero that a key's odd last element is paired with.
+  // If a key has an odd number of elements, writes the zero that completes the last pair.
   void fill_pair() const noexcept {
     if (part == KeyOrValue::key && held_ % kPair != 0) *at(held_) = Element{};
   }
@@ -145,10 +146,10 @@ class Slot {
   std::size_t dim_, held_;
   HeldElement* elements_;
   Byte* scale_;
-  std::size_t pair_stride_;  // elements
+  std::size_t pair_stride_;  // elements from one pair to the next
 };
 
-// Decodes the keys of n tokens, from the block's token `slot` on, to out [dim][stride]: a column for each token.
+// Decodes the keys of n tokens of the block, beginning with token `slot`, to out  [dim][stride]: column i is token slot + i.
 template <class Codec, std::size_t n>
 void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out,
                  std::size_t stride) noexcept {
@@ -174,8 +175,8 @@ void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t di
   }
 }
 
-// Decodes the last `dim` dimensions of one token's key, for a codec without a scale. The first of these dimensions, which has an even
-// index, is at `block`.
+// Decodes only the last `dim` dimensions of one token's key, for a codec without a scale. `block` is the address of the first of these
+// dimensions in the block; it must be a dimension with an even index, because dimensions lie in pairs.
 template <class Codec>
 void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out) noexcept {
   if constexpr (!Codec::has_scale) {
@@ -185,7 +186,7 @@ void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::si
   }
 }
 
-// Decodes the values of `n` tokens, from the block's token `slot` on, to out [n][dim].
+// Decodes the values of `n` tokens of the block, beginning with token `slot`, to out  [n][dim].
 template <class Codec>
 void decode_values(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, std::size_t n,
                    float* out) noexcept {

@@ -1,4 +1,4 @@
-// KvCache::checksum(): over records, so that it does not depend on the layout of pages.
+// KvCache::checksum(). It is computed over records, so that caches with different page sizes have the same checksum.
 #include <algorithm>
 #include <array>
 

@@ -1,14 +1,16 @@
-// The list of KV types, with the codec of each for keys and for values. A codec is a type with
-//   Element, has_scale
-//   rotates              numbers are rotated before they are encoded, and rotated back when they are decoded (kv/rotation.hpp)
-//   pair                 elements that lie side by side in a page for its kernels: kv/block.hpp
-//   scale_of(values, n)      only if has_scale: one f32 for each token and head
+// The list of KV types, with the codec of each type for keys and for values. A codec is a type with these members:
+//   Element              the type of a stored element
+//   has_scale            true: each token and head has one f32 scale
+//   rotates              true: numbers are rotated before they are encoded, and rotated back when decoded (kv/rotation.hpp)
+//   pair                 number of elements that kernels multiply together, which lie side by side in a page (kv/block.hpp)
+//   scale_of(values, n)  only if has_scale: the scale for these numbers
+// and one of these two sets. A codec that encodes number by number has
 //   encode(value, scale), decode(element, scale)
-// or, if `run` numbers are encoded together as run_elements elements,
-//   run, run_elements    both even
+// A codec that encodes `run` numbers together, as `run_elements` elements (both even), has
+//   run, run_elements
 //   encode_run(values, scale, elements), decode_run(elements, scale, values)
-// All members are constexpr, so that kernels of nvcc can call them.
-// To add a codec: write its header and put a type that uses it into `All`.
+// All members are constexpr, because CUDA kernels call them too.
+// To add a codec: write its header, and add a type that uses it to `All`.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +47,11 @@ using All = List<Type<DType::f32, Codecs<F32>>, Type<DType::f16, Codecs<F16>>, T
                  Type<DType::int8, Codecs<Int8>>, Type<DType::fp8, Codecs<Fp8>>, Type<DType::int4, Codecs<Int4>>,
                  Type<DType::k8v4, Codecs<Int8, Int4>>>;
 
-// true: the codec encodes numbers in runs.
+// true: the codec encodes numbers in runs (Codec::run).
 template <class Codec>
 inline constexpr bool kInRuns = requires { Codec::run; };
 
-// Returns the elements of one token's key (or value) of one head.
+// Returns how many elements the codec stores for one token's key (or value) of one head with `dim` dimensions.
 template <class Codec>
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t held_elements(std::uint64_t dim) noexcept {
   if constexpr (kInRuns<Codec>) return (dim + Codec::run - 1) / Codec::run * Codec::run_elements;
@@ -68,7 +70,7 @@ constexpr bool visit(DType type, KeyOrValue part, Fn&& fn, List<Types...>) {
 }
 }  // namespace detail
 
-// Calls fn(std::type_identity<Codec>{}) with the codec of keys or values of `type`. Returns false if a KV cache cannot hold the type.
+// Calls fn(std::type_identity<Codec>{}) with the codec for keys (or values) of `type`. Returns false if `type` is not a KV type.
 template <class Fn>
 constexpr bool visit(DType type, KeyOrValue part, Fn&& fn) {
   return detail::visit(type, part, fn, All{});
@@ -85,7 +87,7 @@ constexpr bool visit(DType type, KeyOrValue part, Fn&& fn) {
   return found;
 }
 
-// Returns the bytes of one token's key (or value) of one head, its scale included; 0 if `type` is not a KV type.
+// Returns the bytes of a record: one token's key (or value) of one head, with its scale. Returns 0 if `type` is not a KV type.
 [[nodiscard]] constexpr std::uint64_t record_bytes(DType type, KeyOrValue part, std::uint64_t dim) noexcept {
   std::uint64_t bytes = 0;
   visit(type, part, [&]<class C>(std::type_identity<C>) {

@@ -1,4 +1,5 @@
-// The storage of contiguous caches: each group has address space for all its pages, which are committed when they are needed.
+// The storage of contiguous caches. Each group reserves address space for the pages of a full sequence, and commits memory to pages as
+// they are needed.
 #include <algorithm>
 
 #include "core/checked.hpp"
@@ -8,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-// The address space of one group's pages.
+// The reserved address space of one group, as an array of pages. Memory is committed and decommitted in granules, the units of Memory.
 class PageRange {
  public:
   PageRange() noexcept = default;
@@ -28,13 +29,13 @@ class PageRange {
   [[nodiscard]] std::byte* address(std::uint64_t page) const noexcept { return base_ + page * page_bytes_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return committed_ - dropped_; }
 
-  // Returns the bytes to commit for the first `n` pages.
+  // Returns how many more bytes must be committed so that the first `n` pages have memory.
   [[nodiscard]] std::uint64_t missing(std::uint64_t n) const noexcept {
     if (base_ == nullptr) return 0;
     const std::uint64_t need = granules(n);
     return need > committed_ ? need - committed_ : 0;
   }
-  // Commits memory for the first `n` pages. Returns false if there is none.
+  // Commits memory for the first `n` pages. Returns false if Memory has none.
   [[nodiscard]] bool commit(std::uint64_t n) noexcept {
     before_ = committed_;
     const std::uint64_t bytes = missing(n);
@@ -55,7 +56,7 @@ class PageRange {
     committed_ = std::min(committed_, keep);
     if (n == 0) committed_ = dropped_ = 0;
   }
-  // Gives back the first `n` pages, in whole granules: a granule that a later page needs stays until that page is dropped.
+  // Decommits the first `n` pages. A granule that also has a part of page `n` keeps its memory until that page is dropped too.
   void drop_front(std::uint64_t n) noexcept {
     if (base_ == nullptr) return;
     const std::uint64_t end = std::min(whole_granules(n), committed_);
@@ -63,7 +64,7 @@ class PageRange {
     decommit(dropped_, end);
     dropped_ = end;
   }
-  // Commits memory again for dropped pages from `n` on. Returns false if there is none.
+  // Commits memory again for those dropped pages whose index is `n` or more. Returns false if Memory has none.
   [[nodiscard]] bool take_again(std::uint64_t n) noexcept {
     const std::uint64_t begin = whole_granules(n);
     if (base_ == nullptr || begin >= dropped_) return true;
@@ -85,12 +86,12 @@ class PageRange {
     std::swap(dropped_, other.dropped_);
     std::swap(before_, other.before_);
   }
-  // Returns the bytes of the granules that the first `n` pages need.
+  // Returns the size of the first `n` pages, rounded up to granules.
   [[nodiscard]] std::uint64_t granules(std::uint64_t n) const noexcept {
     const std::uint64_t unit = memory_->granularity();
     return std::min((n * page_bytes_ + unit - 1) / unit * unit, reserved_);
   }
-  // Returns the bytes of the granules that the first `n` pages fill whole.
+  // Returns the size of the first `n` pages, rounded down to granules.
   [[nodiscard]] std::uint64_t whole_granules(std::uint64_t n) const noexcept {
     return n * page_bytes_ / memory_->granularity() * memory_->granularity();
   }
@@ -102,9 +103,9 @@ class PageRange {
   std::uint64_t page_bytes_ = 0;
   std::byte* base_ = nullptr;
   std::uint64_t reserved_ = 0;
-  std::uint64_t committed_ = 0;  // bytes [dropped_, committed_) have memory
+  std::uint64_t committed_ = 0;  // bytes [dropped_, committed_) of the address space have memory
   std::uint64_t dropped_ = 0;
-  std::uint64_t before_ = 0;     // committed_ before the last commit()
+  std::uint64_t before_ = 0;     // committed_ before the last commit(), for undo()
 };
 
 class ContiguousStorage final : public KvStorage {
@@ -182,7 +183,7 @@ class ContiguousStorage final : public KvStorage {
   }
 
  protected:
-  // Each state gets memory of its own, because only a few of a sequence's pages have one.
+  // Each state gets memory of its own instead of a place in a range of pages, because only a few pages of a sequence have a state.
   Status take_slots(std::span<StateSlot> slots) override {
     const std::uint64_t bytes = state_slot_bytes();
     for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -216,7 +217,7 @@ class ContiguousStorage final : public KvStorage {
     return (layout_.state_bytes() + unit - 1) / unit * unit;
   }
 
-  // Commits memory for the first `n` pages of every group. Returns false, and has changed nothing, if there is not enough.
+  // Commits memory for the first `n` pages of every group. If there is not enough, returns false and changes nothing.
   [[nodiscard]] bool commit(std::uint64_t n) noexcept {
     for (std::size_t group = 0; group < ranges_.size(); ++group) {
       if (ranges_[group].commit(n)) continue;
@@ -226,8 +227,8 @@ class ContiguousStorage final : public KvStorage {
     return true;
   }
 
-  std::vector<PageRange> ranges_;  // [group]; the recurrent layers' is empty
-  std::uint64_t states_ = 0;       // states that have memory
+  std::vector<PageRange> ranges_;  // [group]; empty for the recurrent layers' group
+  std::uint64_t states_ = 0;       // number of states that have memory
 };
 
 }  // namespace

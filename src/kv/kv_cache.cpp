@@ -112,8 +112,8 @@ Status KvCache::reserve_branch(std::uint64_t first, std::uint64_t tokens) noexce
 void KvCache::commit(std::uint64_t tokens, const KvInputs& sequence, Reserved beyond) noexcept {
   if (state_ == nullptr) return;
   State& s = *state_;
-  if (s.storage->suspended()) return;  // nothing was reserved
-  // The caller's number is limited to the pages that exist.
+  if (s.storage->suspended()) return;  // a suspended cache has no reserved pages
+  // A caller may pass any number of tokens, so it is limited to the tokens for which there are pages.
   s.length = s.storage->commit_states(std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()}), beyond);
   if (beyond == Reserved::give_back) s.storage->shrink(s.layout().pages(s.length));
   if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
@@ -125,7 +125,8 @@ void KvCache::truncate(std::uint64_t tokens) noexcept {
   if (state_ == nullptr) return;
   State& s = *state_;
   if (tokens >= s.length) return;
-  if (!s.storage->suspended()) (void)s.storage->commit_states(s.length, Reserved::give_back);  // drops the states of an uncommitted step
+  // Drops states of a step that was not committed.
+  if (!s.storage->suspended()) (void)s.storage->commit_states(s.length, Reserved::give_back);
   s.length = s.last_beginning(tokens);
   s.limit_published(s.length / s.page_tokens());
   s.storage->shrink(s.layout().pages(s.length));
@@ -179,7 +180,7 @@ Status KvCache::resume() noexcept {
   State& s = *state_;
   if (!s.storage->suspended()) return {};
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
-  // The pages are new ones, which the index does not know: the next commit offers them again.
+  // The pages that resume() has read are new ones, which the prefix index does not know. The next commit offers them.
   s.published = 0;
   s.can_publish = !s.edited && s.holds_whole_pages();
   return {};
@@ -205,7 +206,8 @@ Status KvCache::install(const KvExtent& extent) noexcept {
                         "positions {} to {} cannot be put into a KV cache that has a window of {}", first[group], length,
                         s.windows[group]);
     }
-    // With another page size, some of the states are not at a page border of this cache: they are dropped below.
+    // A state can be kept only at the end of a page or of the sequence. If the saved cache had another page size, some states are
+    // elsewhere: they are dropped below.
     std::vector<std::uint64_t> states = extent.states;
     const bool fits = s.has_state ? length == 0 || (!states.empty() && states.back() == length) : states.empty();
     if (!fits || !std::ranges::is_sorted(states) || (!states.empty() && states.front() == 0)) {
@@ -214,9 +216,9 @@ Status KvCache::install(const KvExtent& extent) noexcept {
     }
     std::erase_if(states, [&](std::uint64_t tokens) { return tokens % s.page_tokens() != 0 && tokens != length; });
     states.erase(std::unique(states.begin(), states.end()), states.end());  // clang 14 cannot make a ranges::unique
-    if (length > s.options.capacity) return reserve(length);  // fails with the error for it
+    if (length > s.options.capacity) return reserve(length);  // reserve() returns the error that says so
     s.storage->shrink(0);
-    std::vector<std::uint64_t> front = first;  // [group]: pages before the first held position
+    std::vector<std::uint64_t> front = first;  // [group]: number of pages before the first position that is held
     for (std::uint64_t& n : front) n /= s.page_tokens();
     Status status = guard([&]() -> Status {
       s.storage->skip_front(front);

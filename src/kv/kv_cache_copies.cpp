@@ -1,4 +1,4 @@
-// KvCache: forks, clones and conversions.
+// KvCache: fork(), clone() and conversions to another KV type or page size.
 #include <array>
 #include <cstring>
 
@@ -18,17 +18,17 @@ Status check_present(const KvCache& cache) {
   return detail::suspended_error();
 }
 
-// Copies whole pages. Preconditions: both caches have the same layout; `to` is installed; at least one of two different memories is
-// addressable.
+// Copies whole pages. Preconditions: both caches have the same layout, and `to` has its pages (install()). If the two are in different
+// memories, the host can address at least one of them.
 Status copy_pages(const KvCache& from, const KvCache& to) {
   const KvLayout& layout = from.layout();
   std::vector<Transfer> parts;
-  // Pages that are only reserved are not copied: `to` has none for them.
+  // Reserved pages behind the sequence's length are not copied, and `to` has no pages for them.
   const std::size_t last = layout.pages(from.length());
   parts.reserve(last * layout.groups.size());
   for (std::size_t group = 0; group < layout.groups.size(); ++group) {
     for (std::size_t page = from.first_of_group(group) / layout.page_tokens; page < last; ++page) {
-      if (from.view().pages[group][page] == nullptr) continue;  // a page without a checkpoint
+      if (from.view().pages[group][page] == nullptr) continue;  // a recurrent layers' page without a checkpoint
       parts.push_back({.to = to.view().pages[group][page],
                        .from = from.view().pages[group][page],
                        .bytes = layout.groups[group].page_bytes});
@@ -78,7 +78,7 @@ Status copy_states(const KvCache& from, const KvCache& to, std::size_t layer) {
   return {};
 }
 
-// Copies record by record, layer by layer.
+// Copies the caches layer by layer and token by token, as records, which do not depend on the page size.
 Status copy_records(const KvCache& from, const KvCache& to) {
   for (std::size_t layer = 0; layer < from.layout().layers.size(); ++layer) {
     if (!from.layout().is_first_at_its_place(layer)) continue;
@@ -87,7 +87,7 @@ Status copy_records(const KvCache& from, const KvCache& to) {
   return {};
 }
 
-// Returns whether two layouts differ only in types and page size.
+// Returns whether two layouts belong to the same model: they may differ in KV types and in page size, but in nothing else.
 bool same_model(const KvLayout& a, const KvLayout& b) noexcept {
   if (a.layers != b.layers || a.groups.size() != b.groups.size()) return false;
   for (std::size_t group = 0; group < a.groups.size(); ++group) {
@@ -125,7 +125,8 @@ Result<KvCache> KvCache::clone() const noexcept {
     auto copy = std::make_unique<State>(std::move(storage), s.options);
     KvCache clone(std::move(copy));
     TESSERA_TRY_STATUS(convert_to(clone));
-    if (s.length > 0) clone.state_->can_publish = false;  // publish() would replace its pages by those that they were copied from
+    // Publish() would replace the clone's pages by the pages they were copied from, which the index has.
+    if (s.length > 0) clone.state_->can_publish = false;
     return clone;
   });
 }

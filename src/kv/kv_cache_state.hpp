@@ -1,5 +1,5 @@
-// The state of a KvCache: lengths, what windows and checkpoints have given back, and what the prefix index may have. A group is the layers
-// with the same window; the recurrent layers are a group too.
+// The state of a KvCache: how long the sequence is, which pages and checkpoints were given back, and which pages were offered to the
+// prefix index. A group is all layers with the same window. The recurrent layers are one more group.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct KvCache::State {
   [[nodiscard]] const KvLayout& layout() const noexcept { return storage->layout(); }
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return layout().page_tokens; }
 
-  // Offers the full pages that have not been offered yet.
+  // Offers to the prefix index the full pages that were not offered before.
   void publish(const KvInputs& sequence) noexcept {
     const std::uint64_t size = page_tokens();
     const std::uint64_t full = std::min<std::uint64_t>(length, sequence.size()) / size;
@@ -42,7 +42,7 @@ struct KvCache::State {
       if (!page.are_known() || !storage->publish(options.prefix_identity, published, page)) break;
       rest = rest.behind(page);
     }
-    if (published < full) can_publish = false;  // later pages would have no parent in the index
+    if (published < full) can_publish = false;  // a page can only be offered behind its predecessor, so no later page can be
   }
   void limit_published(std::uint64_t pages) noexcept {
     if (pages >= published) return;
@@ -50,12 +50,12 @@ struct KvCache::State {
     storage->limit_published(pages);
   }
 
-  // Returns the first position of a group that the row at `position` sees; later rows see no earlier one.
+  // Returns the first position that the row at `position` sees in the group's layers. No later row sees an earlier position.
   [[nodiscard]] std::uint64_t first_visible(std::size_t group, std::uint64_t position) const noexcept {
     const std::uint64_t window = windows[group];
     return window != 0 && position >= window ? position - window + 1 : 0;
   }
-  // Returns whether every group holds all positions that the row at `position` and later rows see.
+  // Returns whether the sequence could go on at `position`: every group still holds all positions that the row at `position` sees.
   [[nodiscard]] bool can_go_on_from(std::uint64_t position) const noexcept {
     for (std::size_t group = 0; group < first.size(); ++group) {
       if (first_visible(group, position) < first[group]) return false;
@@ -63,8 +63,8 @@ struct KvCache::State {
     return true;
   }
 
-  // Returns whether a removal of tokens before `end` can do without the group's pages before `end`: its window does not see them any more,
-  // even after a roll-back by a page.
+  // Returns whether the group does not need its pages before `end` when tokens before `end` are removed. That is so if the window ends
+  // behind `end`, even after a roll-back by one page.
   [[nodiscard]] bool sees_nothing_before(std::size_t group, std::uint64_t end) const noexcept {
     return options.passed == PassedPages::give_back_edited && windows[group] != 0 && length - end >= windows[group] + page_tokens();
   }
@@ -74,20 +74,22 @@ struct KvCache::State {
                       "edited",
                       first[group], layout().groups[group].window);
   }
-  // Marks the cache as edited: records from `position` on are about to change.
+  // Marks the cache as edited, because records from `position` on are about to change. The pages that have them no longer count as
+  // offered.
   void mark_edited(std::uint64_t position) noexcept {
     edited = true;
     can_publish = false;
     limit_published(position / page_tokens());
   }
 
-  // Returns whether every page has all its tokens. In a cache that was filled from a cache with smaller pages, a group's first page may
-  // lack its beginning; other sequences must not find such a page.
+  // Returns whether every held page has all its tokens. If this cache was filled from a cache with smaller pages, the first page of a
+  // group may lack its first tokens. Other sequences must not find such a page.
   [[nodiscard]] bool holds_whole_pages() const noexcept {
     return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
   }
 
-  // Gives back pages that windows have passed. One page more than the window needs is kept for a short roll-back.
+  // Gives back pages that lie before the windows. One page more than a window needs is kept, so that the sequence can be shortened a
+  // little.
   void drop_behind_windows() noexcept {
     if (edited && options.passed != PassedPages::give_back_edited) return;
     for (std::size_t group = 0; group < first.size(); ++group) {
@@ -98,7 +100,7 @@ struct KvCache::State {
     }
   }
 
-  // Gives back all checkpoints but the newest ones (options.checkpoints). The live state stays.
+  // Gives back old checkpoints, so that the newest options.checkpoints of them remain. The live state is not a checkpoint and stays.
   void drop_old_states() noexcept {
     const std::uint64_t full = length / page_tokens();
     if (!has_state || full <= options.checkpoints) return;
@@ -107,7 +109,7 @@ struct KvCache::State {
     first_state = std::max(first_state, first_kept);
   }
 
-  // Returns the length of the longest beginning of the sequence, at most `tokens`, from which the sequence can go on.
+  // Returns the largest length, at most `tokens`, to which the sequence can be truncated and then go on.
   [[nodiscard]] std::uint64_t last_beginning(std::uint64_t tokens) const noexcept {
     if (!has_state) return can_go_on_from(tokens) ? tokens : 0;
     const std::uint64_t size = page_tokens();
@@ -116,7 +118,7 @@ struct KvCache::State {
     return page * size;
   }
 
-  // Makes the cache like a new one.
+  // Empties the cache, so that it is like a new one.
   void reset() noexcept {
     length = 0;
     first_state = 0;
@@ -127,14 +129,14 @@ struct KvCache::State {
     edited = false;
   }
 
-  KvCacheOptions options;  // declared before the storage, whose Memory it may own
+  KvCacheOptions options;  // declared before the storage, because it may own the storage's Memory
   std::unique_ptr<KvStorage> storage;
-  std::vector<std::uint64_t> windows;  // [group]: window that gives pages back; 0: no page is given back
-  std::vector<std::uint64_t> first;    // [group]: first position that is held; 0 for recurrent layers
-  bool has_state;                      // there are recurrent layers
-  std::uint64_t first_state = 0;       // pages before it have no checkpoint
-  std::uint64_t length = 0;            // tokens
-  std::uint64_t published = 0;         // number of first pages that the index knows, or knew
+  std::vector<std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
+  std::vector<std::uint64_t> first;    // [group]: the first position whose page is held; 0 for recurrent layers
+  bool has_state;                      // true: there are recurrent layers
+  std::uint64_t first_state = 0;       // index of a page; pages before it have no checkpoint
+  std::uint64_t length = 0;            // tokens in the cache
+  std::uint64_t published = 0;         // how many of the first pages were offered to the prefix index or taken from it
   bool can_publish = true;
   bool edited = false;
 };

@@ -54,8 +54,9 @@ Status check_type(DType dtype) {
                     to_string(dtype));
 }
 
-// Checks that the type fits the shape. Error: unsupported, a type with a scale for values that are a part of their keys: the values would
-// share one scale with the rest of the key, whose numbers are of another size, and both would lose too much precision.
+// Checks that the KV type suits the layer. Error: unsupported, the values are a part of the keys (latent attention) and the type has a
+// scale. One scale would have to serve the whole key, but the part that is the values and the rest have numbers of different size, so
+// both would lose too much precision.
 Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
   kv::visit(dtype, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
@@ -64,7 +65,7 @@ Status check_fits(const KvLayerShape& shape, DType dtype) {
                     to_string(dtype));
 }
 
-// Appends a layer's state to the group's pages.
+// Adds a recurrent layer to the group: its state is placed behind the other layers' states in the page.
 Status add_state(KvGroup& group, const KvLayerShape& shape) {
   const auto bytes = checked_align(shape.state_bytes, kBlockAlignment);
   const auto end = bytes ? checked_add(group.page_bytes, *bytes) : std::nullopt;
@@ -74,19 +75,19 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
   return {};
 }
 
-// Appends a layer's blocks to the group's pages.
+// Adds an attention layer to the group: its blocks are placed behind the other layers' blocks in the page.
 Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const KvLayout& layout) {
-  // The bytes of one block cannot overflow, because dimensions are at most kMaxHeadDim.
+  // This cannot overflow, because dimensions are at most kMaxHeadDim.
   const std::uint64_t k = kv_block_bytes(dtype, kv::KeyOrValue::key, shape.key_dim, layout.page_tokens);
   const bool in_keys = shape.values == kv::Values::in_keys;
   const std::uint64_t v = in_keys ? 0 : kv_block_bytes(dtype, kv::KeyOrValue::value, shape.value_dim, layout.page_tokens);
   const auto heads = checked_multiply(k + v, shape.kv_heads);
   const auto end = heads ? checked_add(group.page_bytes, *heads) : std::nullopt;
-  // The pages of all groups together must be addressable too.
+  // One page of each group together must be addressable too.
   if (!end || !checked_add(layout.page_bytes(), *heads)) {
     return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
   }
-  // Values that are a part of their keys begin behind the block's rows of the key's other dimensions.
+  // If the values are a part of the keys, they are the key's last dimensions: in the key block they begin behind all other dimensions.
   const std::uint64_t before = kv::block_bytes(dtype, kv::KeyOrValue::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
   group.layers.push_back({.shape = shape,
                           .dtype = dtype,

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{1} << 16;  // events kept at most; beyond that take() returns the whole content
+constexpr std::size_t kMostKept = std::size_t{1} << 16;  // more events are not kept: then take() returns the whole content of the index
 
 KvEvent stored_event(const PrefixNode& node) {
   return {.kind = KvEvent::Kind::stored, .page = node.hash, .before = node.parent->hash, .tokens = node.tokens, .contents = node.contents};
@@ -34,7 +34,7 @@ void KvWatch::note(Make&& make) noexcept {
       events_.push_back(make());
       return;
     }
-  } catch (const std::bad_alloc&) {  // take() returns the whole content instead
+  } catch (const std::bad_alloc&) {  // the event is lost, so take() will return the whole content of the index
   }
   is_behind_ = true;
   events_ = {};

@@ -1,4 +1,4 @@
-// Keeps the events of a prefix index until they are taken.
+// Collects the events of a prefix index (pages stored, pages removed) until a caller takes them.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,16 @@ namespace tessera::detail {
 
 class KvWatch final : private PrefixIndex::Listener {
  public:
-  // Watches the prefix index of the pools. May throw bad_alloc.
+  // Begins to watch the prefix index of the pools. May throw bad_alloc.
   explicit KvWatch(const KvPools& pools);
   KvWatch(const KvWatch&) = delete;
   KvWatch& operator=(const KvWatch&) = delete;
   ~KvWatch() override;
 
-  // Returns the events since the last call, in order. Thread-safe. May throw bad_alloc; the next call then returns the whole content.
+  // Returns the events since the last call, in order. If events were lost, returns instead the event `cleared` and one event for each node
+  // that the index has now. Thread-safe. May throw bad_alloc: then the next call returns the whole content.
   [[nodiscard]] std::vector<KvEvent> take();
-  // Returns whether events were noted since the last take().
+  // Returns whether events have happened since the last take().
   [[nodiscard]] bool has_events() const noexcept;
 
  private:
@@ -32,7 +33,7 @@ class KvWatch final : private PrefixIndex::Listener {
 
   std::shared_ptr<KvPools::State> pools_;
   std::vector<KvEvent> events_;
-  bool is_behind_ = true;  // events were lost or never noted: the next take() begins with the whole content
+  bool is_behind_ = true;  // true: events were lost or not collected yet, so the next take() returns the whole content
 };
 
 }  // namespace tessera::detail

@@ -12,7 +12,8 @@ using tessera::detail::guard;
 
 namespace {
 
-// Returns the layout of pages with this layer alone. A layer's blocks lie together in every page, so such a page is a copy of a range.
+// Returns the layout of pages that have only this layer. The blocks of a layer are contiguous in every page, so such a page can be made
+// by copying one range of bytes.
 KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
   KvLayerLayout alone = layer;
   alone.k_offset = 0;

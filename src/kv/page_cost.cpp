@@ -5,12 +5,13 @@
 namespace tessera {
 namespace {
 
-// Returns how many states a sequence of `pages` pages without drafts may hold at once: the live state and the checkpoints; during a step
-// also the next live state, the next checkpoints and `offered` states for other sequences. Each draft holds one more state until it is
-// accepted or rejected.
+// Returns how many states a sequence of `pages` pages without drafts may hold at once. Between steps it holds the live state and the
+// checkpoints. During a step it also holds the next live state, the next checkpoints, and up to `offered` states that are kept for other
+// sequences. (Each draft adds one state until it is accepted or rejected, which is not counted here.)
 std::uint64_t most_states(std::uint64_t pages, std::uint64_t checkpoints, std::uint64_t offered) noexcept {
   const std::uint64_t own = std::min(pages, checkpoints + 1);
-  return std::min(own + std::min(pages, own + offered), pages + 1);  // at most one for each page, and the live state that the step replaces
+  // There cannot be more than one state for each page, and the live state that the step replaces.
+  return std::min(own + std::min(pages, own + offered), pages + 1);
 }
 
 }  // namespace
@@ -30,7 +31,7 @@ std::uint64_t PageCost::pages(const Group& group, std::uint64_t tokens) const no
 std::uint64_t PageCost::pages_at_once(const Group& group, std::uint64_t tokens) const noexcept {
   const std::uint64_t all = pages(tokens);
   if (group.kind != KvGroupKind::recurrent) return all;
-  // Pages that keep no checkpoint, neither before the step nor after it.
+  // The number of pages that keep no checkpoint for the sequence itself, neither before nor after the step.
   const std::uint64_t between = all - std::min(all, 2 * std::uint64_t{checkpoints});
   const std::uint64_t offered = state_pages != 0 ? std::min<std::uint64_t>(kMostOffered, (between + state_pages - 1) / state_pages) : 0;
   return most_states(all, checkpoints, offered);

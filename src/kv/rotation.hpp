@@ -1,11 +1,12 @@
-// Keys and values of few bits are stored in another basis: H x, with a Hadamard matrix H (Sylvester's), which spreads an outlier in one
-// dimension over all dimensions. A score does not change if the query is rotated too, and a weighted sum of values is rotated back once,
-// after it has been summed.
+// Keys and values of few bits are rotated before they are stored: multiplied by a Hadamard matrix H (Sylvester's), which spreads an
+// outlier in one dimension over all dimensions. Scores do not change if the query is rotated too. Values are not rotated back one by one:
+// their weighted sum is rotated back once.
 //
-// Groups of n neighbouring dimensions are rotated together; n is the largest power of two that divides the head's dimension (128: all
-// together; 80: five groups of 16; 96: three of 32). If n is below 8, nothing is rotated. H H = n, so the factors of a rotation and of its
-// inverse multiply to 1 / n; both are powers of two, and exact. Each number is the same tree of sums and differences on every machine:
-// neighbours 1 apart first, then 2, 4, ...
+// Groups of n neighbouring dimensions are rotated together. n is the largest power of two that divides the head's dimension (128: one
+// group of 128; 80: five groups of 16; 96: three of 32). If n is below 8, nothing is rotated. H times H is n times the identity, so a
+// rotation and its inverse differ only in the factor by which the sums are multiplied. The two factors multiply to 1 / n; both are powers
+// of two, so they round nothing. The order of additions is the same on every machine: first numbers 1 apart are added and subtracted,
+// then 2, 4, ... apart.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +15,27 @@
 namespace tessera::kv {
 
 enum class Turn : std::uint8_t {
-  in = 0,   // for numbers to be stored
-  out = 1,  // for numbers that are read back, and for queries, which meet stored numbers
+  in = 0,   // rotates numbers that are going to be stored
+  out = 1,  // rotates back numbers that were stored, and rotates queries, which are multiplied by stored keys
 };
 
 inline constexpr std::size_t kLeastRotated = 8;
 
-// Returns the number of dimensions that are rotated together; 1: none are.
+// Returns how many neighbouring dimensions are rotated together; 1 if nothing is rotated.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t rotated_together(std::size_t dim) noexcept {
   const std::size_t n = dim & (~dim + 1);
   return n < kLeastRotated ? 1 : n;
 }
 
-// Returns the factor by which a rotation multiplies its sums. With n = 2^(2k): 2^-k for both turns. With n = 2^(2k + 1): 2^-k for Turn::in,
-// 2^-(k + 1) for Turn::out.
+// Returns the factor by which a rotation of n dimensions multiplies its sums. If n = 2^(2k), it is 2^-k in both directions. If n = 2^(2k
+// + 1), it is 2^-k for Turn::in and 2^-(k + 1) for Turn::out.
 [[nodiscard, gnu::always_inline]] constexpr float rotation_factor(std::size_t n, Turn turn) noexcept {
   float factor = 1.0f;
   for (; n >= 4; n /= 4) factor *= 0.5f;
   return n == 2 && turn == Turn::out ? factor * 0.5f : factor;
 }
 
-// Rotates the first `lanes` columns of x [dim][stride]. Each column is one token's or head's numbers.
+// Rotates the first `lanes` columns of x  [dim][stride]. Each column has the numbers of one token or head.
 [[gnu::always_inline]] constexpr void rotate_lanes(float* x, std::size_t dim, std::size_t stride, std::size_t lanes,
                                                    Turn turn) noexcept {
   const std::size_t n = rotated_together(dim);
@@ -55,11 +56,11 @@ inline constexpr std::size_t kLeastRotated = 8;
   }
 }
 
-// Rotates one head's numbers  [dim].
+// Rotates the numbers of one token and head  [dim].
 [[gnu::always_inline]] constexpr void rotate(float* x, std::size_t dim, Turn turn) noexcept {
   const std::size_t n = rotated_together(dim);
   if (n == 1) return;
-  for (std::size_t d = 0; d < dim; d += 8) {  // numbers that are 1, 2 and 4 apart
+  for (std::size_t d = 0; d < dim; d += 8) {  // adds and subtracts numbers 1, 2 and 4 apart
     float* v = x + d;
     const float a = v[0] + v[1], b = v[0] - v[1], c = v[2] + v[3], e = v[2] - v[3];
     const float f = v[4] + v[5], g = v[4] - v[5], h = v[6] + v[7], i = v[6] - v[7];

@@ -1,5 +1,6 @@
-// An architecture is a table: its tensors, the wiring of its block, and its differences from Llama in the settings. The one forward pass
-// follows the table. To add an architecture: write its table and put it into architectures.hpp.
+// An architecture is described by a table: the tensors that its files have, how norm, attention and FFN are connected in a layer, and
+// what differs from Llama. All architectures share one forward pass, which follows the table. To add an architecture: write its table,
+// and add it to architectures.hpp.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@ namespace tessera {
 
 enum class Presence : std::uint8_t { absent, optional, required };
 
-// For each role: whether a model's file lacks, may have, or must have a tensor with this role. Begin with an empty table, and add the
+// Says for each role whether a model's file must have, may have or lacks the tensor. To make one, begin with an empty table and add the
 // tensors that a file has.
 struct TensorTable {
   std::array<Presence, kRoles> presence{};
@@ -43,7 +44,7 @@ struct TensorTable {
   }
 };
 
-// The factors of embeddings, branches of the residual stream and logits.
+// The factors by which embeddings, branches of the residual stream and logits are multiplied.
 enum class Scales : std::uint8_t {
   none,
   root_of_width,  // embeddings times sqrt(d_model)
@@ -51,44 +52,44 @@ enum class Scales : std::uint8_t {
   logits,         // logits times logit_scale
 };
 
-// The rotation of layers with a sliding window, in models in which other layers see everything.
+// The rope of layers with a sliding window, in a model whose other layers see everything.
 enum class WindowedRope : std::uint8_t {
-  shared,    // as in the other layers
-  unscaled,  // with a base of their own, or the other layers' base; positions are never scaled
-  alone,     // the other layers do not rotate
+  shared,    // the same rope as in the other layers
+  unscaled,  // may have another base, and its positions are never scaled (linear, YaRN, ...)
+  alone,     // only the windowed layers rotate
 };
 
-// The windows of models that mix layers with a sliding window and layers that see everything.
+// Windows of models in which some layers have a sliding window, and the others see everything.
 struct MixedWindows {
   std::uint32_t period = 0;  // N: every N-th layer sees everything; 0: all layers are alike
   WindowedRope rope = WindowedRope::shared;
-  double theta = 0;          // base of WindowedRope::unscaled if the file does not say; 0: the other layers' base
-  std::uint32_t length = 0;  // tokens of the windows if the file does not say; 0: then there are no windows
+  double theta = 0;          // default for files that do not give a base for WindowedRope::unscaled; 0: the other layers' base
+  std::uint32_t length = 0;  // default number of tokens in a window, for files that do not give one; 0: such files have no windows
 };
 
-// Softcaps if the file does not say; 0: none.
+// Softcaps of models whose file gives none; 0: no softcap.
 struct Softcaps {
   double scores = 0, logits = 0;
 };
 
-// The pairs with which YaRN's ramp begins and ends: as computed, or rounded outwards to whole pairs.
+// YaRN slows pairs down gradually, from a first pair to a last one (the ramp). whole_pairs: the ends of the ramp are rounded outwards.
 enum class YarnRamp : std::uint8_t { whole_pairs, exact };
 
-// The experts of files that have a number of experts.
+// Mixtures of experts. A model has experts if its file states a number of them.
 struct Experts {
-  bool some = false;  // files may have experts
-  RoutingKind routing = RoutingKind::softmax;     // if the file does not say
-  Renormalise renormalise = Renormalise::yes;     // if the file does not say
-  Ffn ffn = Ffn::experts;                         // the FFN of layers with experts
-  GroupScore softmax_groups = GroupScore::two_best;  // score of groups if the experts' scores are a softmax
+  bool some = false;  // true: files of this architecture may have experts
+  RoutingKind routing = RoutingKind::softmax;     // default, for files that do not say
+  Renormalise renormalise = Renormalise::yes;     // default, for files that do not say
+  Ffn ffn = Ffn::experts;                         // the kind of FFN in layers with experts
+  GroupScore softmax_groups = GroupScore::two_best;  // how groups of experts are scored if the experts' scores are a softmax
 };
 
-// The way in which a file marks its recurrent layers.
+// The way in which a file says which layers are recurrent.
 enum class RecurrentLayers : std::uint8_t {
   none,
-  interval,          // all but every full_attention_interval-th layer; or a list of booleans (recurrent_layers)
-  no_kv_heads,       // layers without KV heads
-  neither_kv_heads_nor_feed,  // layers with neither KV heads nor an FFN; a layer with an FFN is that FFN alone
+  interval,          // each full_attention_interval-th layer is attention, all others are recurrent; or a list of booleans
+  no_kv_heads,       // the layers for which the file gives 0 KV heads
+  neither_kv_heads_nor_feed,  // the layers for which it gives 0 KV heads and no FFN; a layer with an FFN is nothing but that FFN
 };
 
 struct RecurrentMixers {
@@ -98,7 +99,7 @@ struct RecurrentMixers {
 };
 
 struct Architecture {
-  std::string_view name;  // general.architecture, and the prefix of its keys
+  std::string_view name;  // the value of general.architecture, which is also the prefix of the file's keys
   NormKind norm;
   Wiring wiring;
   Ffn ffn;
@@ -108,36 +109,37 @@ struct Architecture {
   TensorTable tensors;
   Scales scales = Scales::none;
   MixedWindows windows = {};
-  // The model with this number of layers scales scores by 1 / sqrt(d_model / n_heads), whatever its heads' size. 0: no model does.
+  // A model with this number of layers scales scores by 1 / sqrt(d_model / n_heads) instead of 1 / sqrt(key_dim). 0: no model does.
   std::uint32_t layers_scaled_by_width = 0;
-  std::uint32_t unrotated_period = 0;  // N: every N-th layer does not rotate; 0: all rotate
+  std::uint32_t unrotated_period = 0;  // N: every N-th layer has no rope; 0: all layers have
   HeadNorms head_norms = HeadNorms::each;
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   Experts experts = {};
-  bool has_temperature = false;                // queries may grow with their position
-  double temperature = 0;                      // their rate of growth if the file does not say; 0: they do not grow
+  bool has_temperature = false;                // queries may be multiplied by a factor that grows with their position
+  double temperature = 0;                      // rate of that growth if the file gives none; 0: no growth
   Softcaps softcaps = {};
   Sinks sinks = Sinks::none;
   YarnRamp yarn_ramp = YarnRamp::whole_pairs;
   RecurrentMixers recurrent = {};
   OutputGate output_gate = OutputGate::none;
-  bool rotates_if_said = false;                // heads rotate only if the file says rope.scaling.finetuned
-  bool is_latent = false;                      // attention keeps a latent of each token
-  double score_scale = 0;                      // if the file does not say; 0: 1 / sqrt(key_dim)
+  bool rotates_if_said = false;                // rope is used only if the file sets rope.scaling.finetuned
+  bool is_latent = false;                      // latent attention: a token's keys and values are one latent vector
+  double score_scale = 0;                      // factor of scores if the file gives none; 0: 1 / sqrt(key_dim)
   ValueNorm value_norm = ValueNorm::none;
-  bool shares_keys = false;                    // some files have layers that read an earlier layer's keys and values
-  bool has_per_layer_inputs = false;           // some files have an embedding of each token for each layer
-  bool guesses_further = false;                // some files have MTP heads behind the last layer: with_mtp_heads()
+  bool shares_keys = false;                    // layers of some files read an earlier layer's keys and values
+  bool has_per_layer_inputs = false;           // some files have an embedding table for each layer
+  bool guesses_further = false;                // some files have MTP heads after the last layer: with_mtp_heads()
 };
 
-// The tensors of a Llama-like model: RMSNorm, separate Q, K and V, gated FFN, no biases.
+// The tensors of a model like Llama: RMSNorm, separate matrices for Q, K and V, a gated FFN, no biases.
 inline constexpr TensorTable kLlamaTensors =
     TensorTable{}
         .required(Role::token_embd, Role::output_norm, Role::attn_norm, Role::attn_q, Role::attn_k, Role::attn_v,
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
-        .optional(Role::output, Role::rope_freqs);  // without `output`, token_embd serves for both
+        .optional(Role::output, Role::rope_freqs);  // if there is no `output`, token_embd serves as the output matrix too
 
-// Adds the tensors of layers with experts, and of the shared expert, which a file has if it says so. Converters may fuse gates and ups.
+// Returns the table with the tensors of experts added, and those of a shared expert, which a file has only if it says so. Some converters
+// fuse the experts' gate and up matrices.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
   return table
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
@@ -145,13 +147,14 @@ inline constexpr TensorTable with_experts(TensorTable table) noexcept {
       .optional(Role::experts_gate_up, Role::shared_weight);
 }
 
-// Adds the tensors that MTP heads have beside a layer's. A head without an embedding, output or norm of its own takes the model's.
+// Returns the table with the tensors that MTP heads have beside those of a layer added. A head without its own embedding, output matrix
+// or final norm uses the model's.
 inline constexpr TensorTable with_mtp_heads(TensorTable table) noexcept {
   return table.required(Role::mtp_token_norm, Role::mtp_hidden_norm, Role::mtp_in)
       .optional(Role::mtp_token_embd, Role::mtp_output_norm, Role::mtp_output);
 }
 
-// The tensors of a Llama-like model with norms behind attention and FFN instead of before them.
+// The tensors of a model like Llama whose norms come after attention and FFN instead of before them.
 inline constexpr TensorTable kPostNormTensors =
     kLlamaTensors.without(Role::attn_norm, Role::ffn_norm).required(Role::attn_post_norm, Role::ffn_post_norm);
 

@@ -1,4 +1,4 @@
-// The list of architectures.
+// The list of all architectures. To add one, include its table and name it in the list.
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@ namespace {
 
 using backend::Capability;
 
-// A capability that some backends lack, the models that need it, and its name in an error. To add one: a line here.
+// A capability that some backends lack, a test whether a model needs it, and its name for errors. To add a capability, add a line below.
 struct Need {
   Capability capability;
   bool (*is_in)(const ModelSpec& spec);

@@ -1,4 +1,4 @@
-// Checks that a backend, or a range of layers, can compute a model.
+// Checks that a backend can compute a model, and that a range of its layers can be computed by itself.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace tessera::detail {
 
-// Returns an error (unsupported) if the model needs a capability or an activation that the backend does not have.
+// Returns an error (unsupported) if the model needs a capability or an activation function that the backend does not have.
 [[nodiscard]] Status check_capabilities(const ModelSpec& spec, const backend::Backend& backend);
 
-// Returns an error (unsupported) if layers [first, last) need something of earlier layers beside the residual stream.
+// Returns an error (unsupported) if the layers [first, last) cannot be computed from the residual stream alone, because they need
+// something else of earlier layers.
 [[nodiscard]] Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last);
 
 }  // namespace tessera::detail

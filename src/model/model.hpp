@@ -1,4 +1,4 @@
-// A loaded model: its spec, and the weights, which the backend holds.
+// A loaded model: its spec, and pointers to its weights, which the backend holds.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,18 @@
 
 namespace tessera::detail {
 
-// The weights of a model or of one of its layers, by role; nullptr: it has none of that role.
+// The weights of a model, or of one of its layers, by role. nullptr: there is no weight of that role.
 struct Weights {
   std::array<const backend::Matrix*, kRoles> matrices{};
   std::array<const backend::Vector*, kRoles> vectors{};
-  const backend::Vector* value_norm = nullptr;  // ones [value_dim], in layers whose values are normed
-  float output_scale = 1.0f;                    // factor of the residual stream behind the layer
+  const backend::Vector* value_norm = nullptr;  // [value_dim] ones, in layers that norm their values
+  float output_scale = 1.0f;                    // the residual stream is multiplied by this after the layer
 
   [[nodiscard]] const backend::Matrix* matrix(Role role) const noexcept { return matrices[static_cast<std::size_t>(role)]; }
   [[nodiscard]] const backend::Vector* vector(Role role) const noexcept { return vectors[static_cast<std::size_t>(role)]; }
 };
 
-// One layer of a model, with its description and its weights.
+// One layer of a model: its index, its description and its weights.
 struct Layer {
   std::uint32_t index;
   const LayerSpec& spec;
@@ -38,33 +38,33 @@ struct Layer {
 
 struct Model {
   ModelSpec spec;
-  Weights weights;                     // tensors that a model has once
+  Weights weights;                     // weights that the model has once
   std::vector<Weights> layer_weights;  // [n_layers_with_heads()]
-  // [2, d_model], for draft heads that read all rows: the convolution that shows a row the hidden state of the row before it
+  // [2, d_model], for draft heads that read all rows: weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
-  Hash128 weights_hash;                // over the file's bytes of all weights
+  Hash128 weights_hash;                // hash of the file's bytes of all weights
 
-  std::vector<std::vector<double>> rope_frequencies;  // [spec.ropes][pairs]; `ropes` refer to them
+  std::vector<std::vector<double>> rope_frequencies;  // [spec.ropes][pairs], to which `ropes` refer
   std::vector<backend::RopeTable> ropes;              // [spec.ropes]
-  std::vector<backend::RopeTable> layer_ropes;        // [n_layers], each layer's
+  std::vector<backend::RopeTable> layer_ropes;        // [n_layers], the rope of each layer
 
   [[nodiscard]] Layer layer(std::uint32_t index) const noexcept { return {index, spec.layer(index), layer_weights[index]}; }
 };
 
-// Returns whether keys are normed behind their rotation: they cannot be rotated to another position then.
+// Returns whether some layer norms its keys after rope. Then a key cannot be rotated to another position later.
 [[nodiscard]] inline bool norms_rotated_keys(const ModelSpec& spec) noexcept {
   return std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
     return layer.rope != kNoRope && layer.head_norm_place == HeadNormPlace::behind_rope;
   });
 }
 
-// Returns the bytes of the host's memory that a Model takes, apart from weights.
+// Returns how much host memory a Model takes, weights not counted.
 [[nodiscard]] std::uint64_t model_bytes(const ModelSpec& spec) noexcept;
 
 struct WeightBytes {
-  std::uint64_t packed = 0;     // bytes in the backend's memory
-  std::uint64_t staging = 0;    // bytes for loading alone
-  std::uint64_t file = 0;       // bytes in the file
+  std::uint64_t packed = 0;     // bytes that packed weights take in the backend's memory
+  std::uint64_t staging = 0;    // bytes that only loading needs
+  std::uint64_t file = 0;       // bytes of all weights in the file
   std::uint64_t streamed = 0;   // bytes in the file that are read for every token. Not counted: draft heads, tables of which a token
                                 // reads one row (the embeddings, unless they are the output too), experts that it does not take
   bool all_f32 = true;          // every matrix is F32
@@ -73,11 +73,11 @@ struct WeightBytes {
 [[nodiscard]] WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& source, const ModelSpec& spec,
                                        const backend::Backend& backend);
 
-// Called with the bytes read so far and in all; false cancels.
+// Called with the number of bytes read so far and in all. If it returns false, loading is cancelled.
 using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
-// Reads and packs all weights. Preconditions: `model.spec` is set; the backend has reserved weight_bytes(). Errors: cancelled; those of
-// reading.
+// Reads all weights and lets the backend pack them. Preconditions: `model.spec` is set; the backend has reserved weight_bytes(). Errors:
+// cancelled, or an error of reading.
 Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings, backend::Backend& backend,
                     const LoadProgress& progress, const std::stop_token& stop);
 

@@ -1,5 +1,6 @@
-// The MTP head: a layer behind the last one, which guesses the token after the next (DeepSeek-AI 2024). Its input is
-// x = W [norm(the token's embedding), norm(the hidden state before the token)]; hidden states are those behind the final norm.
+// The MTP head: one more layer after the last one, which guesses the token after the next (DeepSeek-AI 2024). Its input is x = W
+// [norm(e), norm(h)], where e is the token's embedding and h the hidden state of the token before it. Hidden states are taken after the
+// final norm.
 #include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
 #include "model/draft_heads.hpp"
@@ -17,8 +18,8 @@ const backend::Matrix& embeddings_of(const Pass& pass, const Layer& head) {
   return own != nullptr ? *own : *pass.model.weights.matrix(Role::token_embd);
 }
 
-// Computes x = W [norm(h2), norm(h)]: h2 has the tokens' embeddings, h the hidden states. Two products, because h2 and h do not lie side by
-// side.
+// Computes x = W [norm(h2), norm(h)], where Act::h2 has the tokens' embeddings and Act::h the hidden states. W is two matrices here,
+// because Act::h2 and Act::h are not columns of one activation.
 Status join(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Weights& w = head.weights;
@@ -28,20 +29,21 @@ Status join(const Pass& pass, const Layer& head) {
   return b.linear_residual(*w.matrix(Role::mtp_token_in), nullptr, Act::h2, Act::linear, Act::x);
 }
 
-// Makes the head's inputs from the step's residual streams. A row takes the hidden state of the row before it in its sequence; a sequence's
-// first row takes 0. The last row's hidden state goes to the sequence's hidden_layer().
+// Computes the head's input x from the residual streams of a step. A row uses the hidden state of the row before it in its sequence; the
+// first row of a sequence uses 0. Each sequence's last hidden state is kept in its hidden_layer().
 Status inputs_of_step(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Step& step = pass.step;
-  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));  // all rows again, behind the outputs
+  // Step::selected lists the rows with outputs, and behind them all rows. Here all rows are taken.
+  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   TESSERA_TRY_STATUS(b.convolve({.layer = hidden_layer(model.spec), .weight = model.hidden_shift}, Act::h));
   TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), model.spec.embedding_scale, Act::h2));
   return join(pass, head);
 }
 
-// Makes the head's input of a guess, whose row has the hidden state as its own embedding.
+// Computes the head's input x for a guess. The hidden state comes as the row's "embedding" (RowTable::embedding).
 Status input_of_guess(const Pass& pass, const Layer& head) {
   const backend::Matrix& embeddings = embeddings_of(pass, head);
   TESSERA_TRY_STATUS(pass.backend.embed(embeddings, 1.0f, Act::h));
@@ -49,7 +51,7 @@ Status input_of_guess(const Pass& pass, const Layer& head) {
   return join(pass, head);
 }
 
-// A row's keys and values are made of its token and of the hidden state before it.
+// Computes and keeps the head's keys and values of each row, from the row's token and from the hidden state of the row before it.
 Status remember(const Pass& pass) {
   const Layer head = pass.model.layer(pass.model.spec.n_layers());
   TESSERA_TRY_STATUS(inputs_of_step(pass, head));
@@ -61,7 +63,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Layer stored = model.layer(model.spec.n_layers());
-  // Position 0 has no hidden state before it: a window that ends at position 1 hides it.
+  // The head must not attend to position 0, because there is no hidden state before it. So the window is limited to end at position 1.
   LayerSpec spec = stored.spec;
   if (spec.window == 0 || spec.window > row.position) spec.window = static_cast<std::uint32_t>(row.position);
   const Layer head{stored.index, spec, stored.weights};

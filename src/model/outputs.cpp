@@ -1,4 +1,5 @@
-// Makes outputs of the residual stream behind the last layer: hidden states, embeddings, logits and tokens.
+// Computes the outputs that a step's rows want from the residual stream after the last layer: hidden states, embeddings, logits or
+// tokens.
 #include <algorithm>
 #include <array>
 
@@ -11,10 +12,10 @@ using backend::Act;
 
 namespace {
 
-// Draws the tokens of the selected rows that want one, from Act::logits.
+// Draws tokens for the selected rows that want one. Their logits are in Act::logits.
 Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
   std::array<backend::SampleRow, kOutputRows> draws;
-  std::array<std::uint32_t, kOutputRows> rows;  // indices in the step
+  std::array<std::uint32_t, kOutputRows> rows;  // index of each drawn row in the step
   std::array<Token, kOutputRows> tokens;
   std::size_t n = 0;
   for (std::uint32_t i = 0; i < selected.size(); ++i) {
@@ -27,14 +28,15 @@ Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::u
   if (n == 0) return {};
   const Status together = b.sample(Act::logits, {draws.data(), n}, {tokens.data(), n});
   for (std::size_t i = 0; i < n; ++i) {
-    // A row that cannot be drawn from (with a NaN) must not make the other rows fail: each draws alone.
+    // If one row cannot be drawn from (its logits have a NaN), the joint draw fails. So each row is drawn alone, and only that row gets
+    // the error.
     const Status alone = together || n == 1 ? together : b.sample(Act::logits, {&draws[i], 1}, {&tokens[i], 1});
     sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
   }
   return {};
 }
 
-// Hands out the final norm of the selected rows, which are in Act::h.
+// Gives the sink the embeddings of the selected rows: the final norm of Act::h.
 Status embeddings(backend::Backend& b, const backend::Norm& norm, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
   TESSERA_TRY_STATUS(b.norm(norm, Act::h, Act::h2));
   for (std::uint32_t i = 0; i < selected.size(); ++i) {
@@ -69,8 +71,8 @@ std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const s
   return n_outputs;
 }
 
-// Hands out all outputs. Hidden states are read as they are. Rows with another output get the final norm, at most kOutputRows rows at a
-// time, and then logits or a token, or (embeddings) nothing more.
+// Gives all outputs to the sink. Hidden states are copied as they are. Rows with another output are treated in groups of at most
+// kOutputRows: they get the final norm, which gives embeddings, and then logits or tokens if these are wanted.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;

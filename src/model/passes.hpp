@@ -1,4 +1,4 @@
-// Functions that the passes over a model share: the model's own pass (forward.cpp) and its draft heads' (mtp.cpp).
+// Functions that the passes over a model share: the model's own forward pass (forward.cpp) and that of its draft heads (mtp.cpp).
 #pragma once
 
 #include <span>
@@ -8,27 +8,27 @@
 
 namespace tessera::detail {
 
-// The inputs of a layer's two halves.
+// The inputs of a layer's two halves, mixer and feed.
 struct Inputs {
   Input mixer, feed;
 };
 
 // forward.cpp
-// Returns the inputs of the layer's halves; computes the norm that parallel halves share.
+// Returns the inputs of the layer's halves. If the halves run in parallel, computes the norm that they share.
 [[nodiscard]] Result<Inputs> inputs_of(const Pass& pass, const Layer& layer);
-// Computes the layer: x -> mixer -> feed -> x.
+// Computes one layer: adds its mixer and its feed to the residual stream x.
 Status run_layer(const Pass& pass, const Layer& layer);
 
 // outputs.cpp
-// Returns the matrix that leads to the logits.
+// Returns the matrix that computes logits: the output matrix, or else the embedding table.
 [[nodiscard]] const backend::Matrix* output_of(const Model& model);
-// Scales and caps Act::logits, if the model does.
+// Applies the model's scale and softcap, if it has them, to Act::logits.
 Status finish_logits(const Pass& pass);
-// Hands the wanted rows' outputs to `sink`. Precondition: x has only the wanted rows.
+// Gives the outputs of the wanted rows to `sink`. Precondition: Act::x has only the wanted rows.
 Status outputs(const Pass& pass, OutputSink& sink);
 
-// Calls begin(), `compute` and end(). end() is called after an error too: work that a device still runs would write to pages that are
-// given back.
+// Calls the backend's begin(), then `compute`, then end(). end() is called even after an error. Otherwise work that the device has not
+// finished could write to pages that are freed meanwhile.
 template <class Compute>
 Status between(const Model& model, backend::Backend& b, const Step& step, Compute compute) {
   struct Ended {

@@ -1,4 +1,4 @@
-// The sizes of the activations that a model and each of its layers' blocks need.
+// Computes how large the workspace must be: the widths of the activations that the blocks of all layers need.
 #include <algorithm>
 
 #include "model/blocks/blocks.hpp"

@@ -1,4 +1,4 @@
-// A thread that drives a scheduler.
+// Driver: a thread that calls a scheduler's step() whenever there is something to do.
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -20,11 +20,11 @@ struct [[gnu::visibility("hidden")]] Driver::State {
 
   const std::shared_ptr<Scheduler::State> scheduler;
   std::atomic<bool> is_stopping = false;
-  std::mutex mutex;               // guards the next three; the inbox's mutex may be taken while it is held
+  std::mutex mutex;               // guards `rest`, `rests` and `id`; the inbox's mutex may be taken while it is held
   std::condition_variable rest;
-  bool rests = false;             // the last step had nothing to do, and only news can bring more
+  bool rests = false;             // true: the last step had nothing to do, and nothing changes before the inbox has news
   std::thread::id id;
-  std::mutex ending;              // guards `thread`
+  std::mutex ending;              // guards `thread` while it is joined
   std::thread thread;
 
   void work() noexcept {
@@ -39,7 +39,8 @@ struct [[gnu::visibility("hidden")]] Driver::State {
       const Result<bool> more = detail::guard([&] { return scheduler->step(); });
       if (is_stopping) return;
       if ((more && *more) || inbox.has_news()) continue;
-      // wake_time is in the host's clock, which may be no real time: look again soon. A step that failed is tried again.
+      // If a step has something to do at a later time, look again soon instead of sleeping until then, because wake_time is in the host's
+      // clock, which may not be real time. If the step failed, it is tried again.
       const bool is_over = (more && std::isinf(inbox.outlook().wake_time)) || inbox.left() == 0;
       if (is_over) {
         const Lock lock(mutex);
@@ -77,7 +78,7 @@ struct [[gnu::visibility("hidden")]] Driver::State {
     rest.notify_all();
     Lock lock(ending, std::defer_lock);
     if (!is_own_thread) lock.lock();
-    else if (!lock.try_lock()) return;  // another thread joins this one
+    else if (!lock.try_lock()) return;  // another thread is already joining it
     if (!thread.joinable()) return;
     if (is_own_thread) thread.detach();
     else thread.join();

@@ -37,7 +37,7 @@ double Histogram::percentile(double p) const noexcept {
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < kBuckets; ++i) {
     before += counts_[i];
-    // The middle of the bucket, on the logarithmic scale.
+    // Return the middle of the bucket on the logarithmic scale.
     if (counts_[i] > 0 && static_cast<double>(before) >= wanted) {
       return std::min(border(i) * std::exp2(-0.5 / kPerOctave), max_);
     }

@@ -1,5 +1,5 @@
-// The host's clock, and calls of the host's callbacks, from any thread. The first exception that a callback throws is kept until a
-// step reports it.
+// Calls the host's clock and the host's callbacks, from any thread. If callbacks throw, the first exception is kept until a step reports
+// it.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,21 @@ namespace tessera::detail {
 
 class HostCalls {
  public:
-  // `clock` may be empty, and must outlive this object.
+  // `clock` must outlive this object. If it is empty, the steady clock is used.
   explicit HostCalls(const std::function<double()>& clock) : clock_(clock) {}
 
-  // Returns the scheduler's time in seconds. If the host's clock throws: the last time that the clock gave.
+  // Returns the scheduler's time in seconds. If the host's clock throws, returns the last time that it gave.
   [[nodiscard]] double now() noexcept;
   [[nodiscard]] static double steady_seconds() noexcept;
 
-  // Runs a callback of the host. The caller must hold no lock that the callback may take. Exception: now() calls the host's clock while a
-  // step holds its locks, so the clock must not call the scheduler.
+  // Runs a callback of the host. The caller must hold no lock, because the callback may call the scheduler. Exception: now() calls the
+  // host's clock while a step holds its locks, so the clock must not call the scheduler.
   template <class Fn>
   void call(std::string_view name, Fn&& fn) noexcept {
     const Status called = guard([&]() -> Status { return call_host(name, std::forward<Fn>(fn)), Status(); });
     if (!called) note(called.error());
   }
-  // Returns the first error of a callback since the last call of take_error().
+  // Returns the first error of a callback since the last call of this function.
   [[nodiscard]] std::optional<Error> take_error() noexcept;
 
  private:
@@ -41,13 +41,13 @@ class HostCalls {
   Guarded<std::optional<Error>> failed_;
 };
 
-// Adds up the seconds of a step that sessions, the model and texts take. The rest of the step's time is the scheduler's own. Used by one
+// Measures how many seconds of a step sessions, the model and texts take. The rest of the step's time is the scheduler's own. Used by one
 // thread at a time.
 class EngineTime {
  public:
   void clear() noexcept { seconds_ = 0.0; }
   [[nodiscard]] double seconds() const noexcept { return seconds_; }
-  // Runs fn() and adds its time. Time within another measure() counts once.
+  // Runs fn() and adds its time. If measure() is called within fn(), that time is not added twice.
   template <class Fn>
   void measure(Fn&& fn) {
     if (is_running_) return std::forward<Fn>(fn)();

@@ -1,4 +1,4 @@
-// Scheduler: the functions that any thread may call.
+// Scheduler: the member functions, which any thread may call.
 #include <tessera/scheduler/scheduler.hpp>
 
 #include <algorithm>

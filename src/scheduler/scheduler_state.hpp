@@ -1,9 +1,10 @@
-// The state of a scheduler: owns the objects that each do one part of a step. Access:
+// The state of a scheduler. It owns the objects that each do one part of a step. Access to them:
 //
-//   any thread       setup (never changes); host, inbox, accounts and turns (each has locks of its own)
-//   driving thread   the members behind `step_mutex_`. It is the thread that holds this mutex, in step() or close()
+//   any thread       `setup`, which never changes; `host`, `inbox`, `accounts` and `turns`, which have locks of their own
+//   driving thread   the members after `step_mutex_`. The driving thread is the thread that holds this mutex, in step() or close()
 //
-// Order of locks: a turn (of `turns`), then step_mutex_, then one of: a request's mutex, the locks of host, inbox and accounts.
+// Locks are taken in this order: a turn (of `turns`); step_mutex_; then one of a request's mutex and the locks of host, inbox and
+// accounts.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   State(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how);
 
-  // --- Any thread.
+  // --- For any thread.
   const detail::Setup setup;
   detail::HostCalls host{setup.options.clock};
   detail::Inbox inbox;
@@ -32,7 +33,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   static Session::State& session_state(const Session& session) noexcept { return *session.state_; }
 
  private:
-  // --- The driving thread.
+  // --- For the driving thread.
   Result<bool> step_alone();
   void take_inbox();
   void apply_wishes();
@@ -50,7 +51,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   detail::Admission admission_;
   detail::Planning planning_;
   detail::Computation computation_;
-  std::vector<std::uint64_t> cancelling_;  // ids that a step has taken from the inbox
+  std::vector<std::uint64_t> cancelling_;  // ids of cancelled requests that the step has taken from the inbox
 };
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// The engine and options of a scheduler. They never change, so any thread reads them without a lock.
+// The engine and the options of a scheduler. They never change, so any thread may read them without a lock.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ struct Setup {
 
   const Engine engine;
   const std::shared_ptr<const Engine::State> shared;  // the engine's state
-  const EngineView inside;                            // the members of `shared`
+  const EngineView inside;                            // a view of `shared`
   const SchedulerOptions options;
-  const PageCost page_cost;  // cost of sessions with the engine's own KV options
+  const PageCost page_cost;  // bytes of pages for sessions with the engine's own KV options
 
   [[nodiscard]] bool has_kv_file() const noexcept { return !inside.options.kv_file.empty(); }
   // Returns whether the engine has a budget of KV bytes. Without a budget no request ever has to give its pages up.
   [[nodiscard]] bool is_bounded() const noexcept { return inside.options.kv_budget != 0; }
-  // Returns the bytes of KV pages that can be taken now.
+  // Returns the bytes that KV pages may still take: what is free, and what can be evicted.
   [[nodiscard]] std::uint64_t free_bytes() const noexcept;
-  // Returns the context of the request's session, in tokens.
+  // Returns how many tokens the request's session can hold.
   [[nodiscard]] std::uint64_t context_of(const Request& request) const noexcept;
-  // Returns the KV options of the request's session, with all defaults filled in.
+  // Returns the KV options that the request's session has or will have, without automatic values.
   [[nodiscard]] KvOptions kv_options_of(const Request& request) const;
   [[nodiscard]] StreamOptions stream_of(const Request& request) const noexcept;
 };
 
-// Returns the state behind a session's handle.
+// Returns the state behind a Session handle.
 [[nodiscard]] Session::State& state_of(const Session& session) noexcept;
 
 }  // namespace tessera::detail

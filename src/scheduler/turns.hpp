@@ -1,4 +1,4 @@
-// Steps of a scheduler, and the work that a host does between steps, run one at a time, in the order in which they were called.
+// Makes the steps of a scheduler, and the work that a host does between steps, run one at a time, in the order in which they were called.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ namespace tessera::detail {
 
 class Turns {
  public:
-  // Waits for this thread's turn, and calls fn() while no other thread has a turn. Returns the result of fn(). Error: invalid_state, the
-  // thread has a turn already, and would wait for itself.
+  // Waits until it is this thread's turn, and calls fn() while no other thread has a turn. Returns the result of fn(). Error:
+  // invalid_state, the thread already has a turn and would wait for itself for ever.
   template <class Fn>
   std::invoke_result_t<Fn> take(std::string_view caller, Fn&& fn) {
     if (owner_ == std::this_thread::get_id()) {
@@ -35,7 +35,7 @@ class Turns {
   };
 
   FairQueue queue_;
-  std::atomic<std::thread::id> owner_ = std::thread::id();  // the thread that has the turn
+  std::atomic<std::thread::id> owner_ = std::thread::id();  // id of the thread whose turn it is
 };
 
 }  // namespace tessera::detail

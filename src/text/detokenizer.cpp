@@ -26,7 +26,8 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
     const bool control = tokenizer_.is_control(token);
     if (control && options_.control == ControlText::omit) return std::string();
     std::string_view piece = control ? tokenizer_.text(token) : tokenizer_.piece(token);
-    // Encoding may put a space in front of a text. In the tokens the space can only be a part of a token that merges make.
+    // Encoding may put a space in front of a text. In the tokens that space is always a part of a token made by merges, so only such a
+    // token loses it.
     const bool merged = !control && type != TokenType::user_defined && type != TokenType::byte;
     if (at_start_ && merged && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) piece.remove_prefix(1);
 
@@ -42,7 +43,7 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
       text.append(step.kind == Utf8Kind::valid ? rest.substr(0, step.size) : kReplacement);
       rest.remove_prefix(step.size);
     }
-    // Nothing can fail any more.
+    // From here on nothing can fail.
     held_size_ = static_cast<std::uint8_t>(rest.size());
     std::copy(rest.begin(), rest.end(), held_.begin());
     if (!control) at_start_ = false;
@@ -54,7 +55,7 @@ std::string Detokenizer::finish() noexcept {
   const bool incomplete = held_size_ > 0;
   held_size_ = 0;
   at_start_ = options_.start == TextStart::sequence;
-  return incomplete ? std::string(kReplacement) : std::string();  // three bytes: no allocation
+  return incomplete ? std::string(kReplacement) : std::string();  // U+FFFD is three bytes, so the string does not allocate
 }
 
 }  // namespace tessera

@@ -6,8 +6,8 @@ namespace tessera::detail {
 namespace {
 
 enum class When : std::uint8_t {
-  always,     // nobody writes this by chance
-  if_special  // could be ordinary text ("</s>" is HTML): only if the vocabulary gives it a special type
+  always,     // a text that nobody writes by chance
+  if_special  // a text that may be ordinary ("</s>" is HTML): it ends a generation only if the vocabulary gives it a special type
 };
 struct Ending {
   std::string_view text;
@@ -16,7 +16,7 @@ struct Ending {
 
 constexpr std::string_view kToolResponse = "<|tool_response>";
 
-// The list of llama.cpp (llama-vocab.cpp), which grew by bug reports.
+// The list is llama.cpp's (llama-vocab.cpp), where it grew with reports of models that did not stop.
 constexpr Ending kEndings[] = {
     {"<|eot_id|>", When::always},         // Llama 3
     {"<|eom_id|>", When::always},         //
@@ -29,7 +29,7 @@ constexpr Ending kEndings[] = {
     {"<|calls|>", When::always},          // Solar
     {"<|flush|>", When::always},          //
     {"<end_of_turn>", When::always},      // Gemma
-    {"<turn|>", When::always},            // Gemma 4, which also ends where a tool is to answer
+    {"<turn|>", When::always},            // Gemma 4; it also ends where a tool's result is to follow
     {kToolResponse, When::always},        //
     {"<end_of_utterance>", When::always}, // SmolVLM
     {"<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>", When::always},  // DeepSeek
@@ -42,7 +42,8 @@ constexpr Ending kEndings[] = {
     {"[EOS]", When::if_special},
     {"<eos>", When::if_special},
     {"</s>", When::if_special},
-    // The prompt asked for the middle of a file; now the model begins to pad, or to write the next file.
+    // Tokens for filling in the middle of a file. If the model writes one of these, the middle is done, and it goes on with padding or
+    // the next file.
     {"<|fim_pad|>", When::always},
     {"<fim-pad>", When::always},
     {"<fim_pad>", When::always},
@@ -68,14 +69,15 @@ void mark_end_of_generation(Vocabulary& vocabulary) noexcept {
   for (const auto& [text, when] : kEndings) {
     const std::uint32_t id = vocabulary.find(text);
     if (id == kNoToken) continue;
-    if (text == "</s>" && vocabulary.find(kToolResponse) != kNoToken) continue;  // Gemma 4 has HTML's tags as tokens
+    // Gemma 4's vocabulary has the tags of HTML as ordinary tokens.
+    if (text == "</s>" && vocabulary.find(kToolResponse) != kNoToken) continue;
     const TokenType type = vocabulary.type(id);
     const bool special = type == TokenType::control || type == TokenType::user_defined || type == TokenType::unknown;
     if (when == When::if_special && !special) continue;
     vocabulary.set_ends_generation(id, true);
     vocabulary.set_type(id, TokenType::control);
   }
-  // gpt-oss and Solar close a part of a message with <|end|>, and go on.
+  // In gpt-oss and Solar <|end|> only closes a part of a message, and the model goes on. So it must not end the generation there.
   const auto has = [&](std::string_view text) { return vocabulary.find(text) != kNoToken; };
   const std::uint32_t end = vocabulary.find("<|end|>");
   const bool call = has("<|call|>") || has("<|calls|>");

@@ -1,17 +1,19 @@
-// Tokens that end a generation. Metadata names one to three; many models end turns with further tokens, known by their texts.
+// Tokens that end a generation. A model's metadata names one to three of them. Many models end their turns with others too, which are
+// recognised by their texts.
 #pragma once
 
 #include "text/vocabulary.hpp"
 
 namespace tessera::detail {
 
-// The number of tokens that are known by their texts, and the bytes of these texts.
+// The number of tokens that are recognised by their texts, and the number of bytes in these texts.
 struct NamedEndings {
   std::uint64_t count, bytes;
 };
 [[nodiscard]] NamedEndings named_endings() noexcept;
 
-// Marks the end tokens. One that a converter gave another type becomes a control token, because it must not appear in text.
+// Marks the tokens that end a generation. If a converter gave one of them another type, it becomes a control token, because it must not
+// appear in text.
 void mark_end_of_generation(Vocabulary& vocabulary) noexcept;
 
 }  // namespace tessera::detail

@@ -10,14 +10,14 @@
 namespace tessera::detail {
 namespace {
 
-constexpr int kLongestDecomposition = 4;  // code points of one character (U+1F82 and others)
-constexpr int kClassShift = 21;           // code points have 21 bits
+constexpr int kLongestDecomposition = 4;  // the largest number of code points that one character becomes (U+1F82 and others)
+constexpr int kClassShift = 21;           // code points take 21 bits; the combining class is stored above them
 constexpr std::int32_t kPointMask = (1 << kClassShift) - 1;
-constexpr unsigned char kFirstJoining = 0xCC;  // the first byte of U+0300; all characters before are normal, and join nothing
+constexpr unsigned char kFirstJoining = 0xCC;  // first byte of U+0300 in UTF-8; every character before it is normal and joins nothing
 
-constexpr std::size_t kLargeSegment = std::size_t{1} << 16;  // bytes; the memory of a larger segment is given back
+constexpr std::size_t kLargeSegment = std::size_t{1} << 16;  // in bytes; after a larger segment its memory is freed
 
-// Returns the code point at `at` of valid UTF-8, and moves `at` behind it.
+// Returns the code point at offset `at` of valid UTF-8, and moves `at` to the next character.
 std::int32_t next_point(std::string_view text, std::size_t& at) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned lead = byte(0);
@@ -33,9 +33,9 @@ bool is_mark(const utf8proc_property_t& property) noexcept {
          property.category == UTF8PROC_CATEGORY_MC || property.category == UTF8PROC_CATEGORY_ME;
 }
 
-// Returns whether a letter becomes one with the letter in front: vowels and final consonants of Hangul, and, since Unicode 16, vowels of
-// Kirat Rai. A test looks for more in the installed version. U+11A7, a vowel that joins nothing, must begin a segment: utf8proc 2.8 takes
-// it for "no final consonant" and drops it.
+// Returns whether the letter can be composed with the letter before it. These are vowels and final consonants of Hangul and, since
+// Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) U+11A7 is a vowel that composes with
+// nothing. It must begin a segment, because utf8proc 2.8 takes it for "no final consonant" and drops it.
 bool is_joining_letter(std::int32_t c) noexcept {
   return (c >= 0x1160 && c <= 0x11FF && c != 0x11A7) || (c >= 0x16D40 && c <= 0x16D7F);
 }
@@ -56,7 +56,7 @@ std::size_t compose_points(std::int32_t* points, std::size_t count) noexcept {
 }  // namespace
 
 Joining joining_of(std::int32_t c) noexcept {
-  const bool ideograph = c >= 0x3400 && c <= 0x9FFF, hangul = c >= 0xAC00 && c <= 0xD7A3;  // most texts need no look-up
+  const bool ideograph = c >= 0x3400 && c <= 0x9FFF, hangul = c >= 0xAC00 && c <= 0xD7A3;  // avoids the look-up for most texts
   if (c < 0x300 || ideograph || hangul) return Joining::normal;
   const auto joins = [](std::int32_t point) {
     return is_joining_letter(point) || is_mark(*utf8proc_get_property(point));
@@ -70,11 +70,12 @@ Joining joining_of(std::int32_t c) noexcept {
   return back ? Joining::normal : Joining::changes;
 }
 
-// Normalises segment by segment. A segment begins with a character that joins nothing in front, so segments are independent.
+// Normalises one segment after another. A segment begins with a character that does not join the one before it, so segments do not affect
+// each other.
 std::string_view Nfc::normalize(std::string_view text) {
   normal_.clear();
   bool differs = false, to_do = false;
-  std::size_t begin = 0, copied = 0;  // begin: of the segment; copied: bytes of the text that normal_ has
+  std::size_t begin = 0, copied = 0;  // where the segment begins; how many bytes of the text are in normal_ already
   const auto end_segment = [&](std::size_t end) {
     if (!to_do) return;
     to_do = false;
@@ -116,7 +117,7 @@ std::string_view Nfc::normalize(std::string_view text) {
 void Nfc::decompose(std::string_view segment) {
   points_.clear();
   Decomposition points{};
-  if (segment.size() + kLongestDecomposition > points_.capacity()) {  // each byte gives at most one code point, except the first character
+  if (segment.size() + kLongestDecomposition > points_.capacity()) {  // a byte gives at most one code point, except in the first character
     std::size_t count = 0;
     for (std::size_t at = 0; at < segment.size();) count += static_cast<std::size_t>(decompose_point(next_point(segment, at), points));
     points_.reserve(std::max<std::size_t>(count, 64));
@@ -130,7 +131,7 @@ void Nfc::decompose(std::string_view segment) {
   }
 }
 
-// Sorts marks in a row by their classes; marks of one class keep their order.
+// Sorts consecutive combining marks by their classes. Marks of the same class keep their order.
 void Nfc::order_marks() {
   const auto by_class = [](std::int32_t a, std::int32_t b) { return a >> kClassShift < b >> kClassShift; };
   for (auto at = points_.begin(); at != points_.end();) {
@@ -151,7 +152,7 @@ void Nfc::compose() {
     }
   };
   composed_.clear();
-  if (count > kLargeSegment) {  // counts the bytes first: a string that grows by doubling takes three times its bytes
+  if (count > kLargeSegment) {  // counts the bytes first, because a string that grows by doubling takes up to three times its size
     std::size_t bytes = 0;
     each([&](std::string_view character) { bytes += character.size(); });
     composed_.reserve(bytes);

@@ -1,6 +1,6 @@
-// Unicode's normal form C (UAX 15): characters that are written in parts are put together, and marks stand in one order. The tokenizers of
-// some models bring a text into this form first. Decomposition and composition are utf8proc's. The rest is done here, because utf8proc
-// orders marks in quadratic time.
+// Unicode's normal form C (UAX 15): letters and marks that are written separately are composed, and marks are put into one order. The
+// tokenizers of some models bring texts into this form first. Decomposition and composition are done by utf8proc. Ordering is done here,
+// because utf8proc takes quadratic time for it.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace tessera::detail {
 
-// The effect of a character on the character in front of it.
+// The change that a character can undergo when a text is normalised.
 enum class Joining : std::uint8_t {
-  normal,   // none; and by itself it is normal
-  changes,  // none; and by itself it becomes another character, or several
-  joins     // it may become one with the character in front, or change places with it
+  normal,   // it stays as it is, and does not join the character before it
+  changes,  // it becomes another character or several, but does not join the character before it
+  joins     // it may be composed with the character before it, or change places with it
 };
 [[nodiscard]] Joining joining_of(std::int32_t code_point) noexcept;
 
-// Working memory of one encode() call.
+// Normalises texts, with working memory that lasts for one encode() call of the tokenizer.
 class Nfc {
  public:
-  // Returns the normal form of `text`, which must be valid UTF-8: `text` itself if that is normal, else a view into this object that lasts
-  // until the next call. Time: n log n (in the marks of a row), and n for all texts that people write. A normal form has at most three
-  // times the bytes of its text.
+  // Returns the normal form of `text`, which must be valid UTF-8. If `text` is normal already, returns it. Otherwise returns a view into
+  // this object, valid until the next call. It takes linear time, apart from sorting: n log n for n consecutive marks, of which real
+  // texts have few. The normal form has at most three times the bytes of the text.
   [[nodiscard]] std::string_view normalize(std::string_view text);
 
   static constexpr std::size_t kMostGrowth = 3;
@@ -33,9 +33,9 @@ class Nfc {
   void order_marks();
   void compose();
 
-  std::string normal_;                // the normal form so far, if it differs from the text
-  std::vector<std::int32_t> points_;  // a segment's code points, while they are decomposed with their class above bit 21
-  std::string composed_;              // a segment's normal form
+  std::string normal_;                // the normal form so far; used only if it differs from the text
+  std::vector<std::int32_t> points_;  // code points of a segment; until they are ordered, each with its combining class above bit 21
+  std::string composed_;              // normal form of a segment
 };
 
 }  // namespace tessera::detail

@@ -1,5 +1,5 @@
-// A set of positions of a text, as bits: an eighth of the text's size. A second level says which words have bits set, so that a gap of a
-// million positions is crossed in some 250 steps.
+// A set of positions in a text, stored as one bit for each position. A second level has one bit for each word of 64 positions and says
+// whether the word is not empty. So next() crosses a gap of a million positions in about 250 steps.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace tessera::detail {
 
 class PositionSet {
  public:
-  // Make the set empty, or full. Positions are below `size`.
+  // Make the set empty (clear) or full (fill). All positions are below `size`.
   void clear(std::uint32_t size) { reset(size, 0); }
   void fill(std::uint32_t size) { reset(size, ~std::uint64_t{0}); }
 
@@ -23,7 +23,7 @@ class PositionSet {
     if ((words_[at / 64] &= ~bit(at)) == 0) any_[at / 4096] &= ~bit(at / 64);
   }
 
-  // Returns the first position of the set that is at least `at`; the size if there is none.
+  // Returns the first position in the set that is not before `at`; `size` if there is none.
   [[nodiscard]] std::uint32_t next(std::uint32_t at) const noexcept {
     if (at >= size_) return size_;
     if (const std::uint64_t rest = words_[at / 64] >> (at % 64); rest != 0) return at + lowest(rest);
@@ -41,7 +41,7 @@ class PositionSet {
     return size_;
   }
 
-  // Returns the last position of the set that is at most `at`; kNone if there is none.
+  // Returns the last position in the set that is not after `at`; kNone if there is none.
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
   [[nodiscard]] std::uint32_t previous(std::uint32_t at) const noexcept {
     if (const std::uint64_t rest = words_[at / 64] << (63 - at % 64); rest != 0) return at - highest_gap(rest);
@@ -65,7 +65,7 @@ class PositionSet {
  private:
   static std::uint64_t bit(std::uint32_t at) noexcept { return std::uint64_t{1} << (at % 64); }
   static std::uint32_t lowest(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(std::countr_zero(word)); }
-  // Returns how far below bit 63 the highest set bit is.
+  // Returns the number of zero bits above the highest set bit.
   static std::uint32_t highest_gap(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(std::countl_zero(word)); }
   [[nodiscard]] std::uint32_t last_of(std::uint32_t word) const noexcept { return word * 64 + 63 - highest_gap(words_[word]); }
 
@@ -76,13 +76,13 @@ class PositionSet {
   }
   static void assign(std::vector<std::uint64_t>& words, std::size_t count, std::uint64_t value, std::size_t in_last) {
     words.clear();
-    words.reserve(count);  // if it must allocate, exactly this size
+    words.reserve(count);  // allocates exactly this size, if at all
     words.resize(count, value);
     if (in_last != 0) words.back() &= (std::uint64_t{1} << in_last) - 1;
   }
 
   std::vector<std::uint64_t> words_;
-  std::vector<std::uint64_t> any_;  // one bit for each word: the word is not 0
+  std::vector<std::uint64_t> any_;  // [word / 64], one bit for each word of the first level: the word is not 0
   std::uint32_t size_ = 0;
 };
 

@@ -7,15 +7,15 @@
 namespace tessera::detail {
 namespace {
 
-// A token on its way down from the root while the nodes are made.
+// While the nodes are made: a token, and the node that its text has reached so far.
 struct Descent {
   std::uint32_t id, node;
 };
 
 }  // namespace
 
-// Makes the nodes level by level. The tokens are in the order of their texts: tokens that share a node are neighbours, and nodes are made
-// in the order of their numbers.
+// Makes the nodes level by level (by length of text). The tokens are sorted by their texts, so tokens that share a node are neighbours,
+// and nodes come in the order of their numbers.
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
   std::vector<Descent> tokens;
   std::size_t count = 0, bytes = 0;
@@ -44,7 +44,7 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
     return static_cast<std::uint32_t>(nodes_.size() - 1);
   };
   make_node(0, 0);
-  std::uint32_t parents = 0;  // nodes whose first child is known
+  std::uint32_t parents = 0;  // number of nodes whose first_child is set
   const auto begin_children = [&](std::uint32_t end) {
     for (; parents < end; ++parents) nodes_[parents].first_child = static_cast<std::uint32_t>(nodes_.size());
   };
@@ -55,7 +55,7 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
       const std::string_view text = vocabulary.text(token.id);
       if (text.size() == size) {
         std::uint32_t& id = nodes_[token.node].id;
-        id = std::min(id, token.id);  // the first of equal texts counts
+        id = std::min(id, token.id);  // of several tokens with the same text the lowest id counts
         continue;
       }
       const auto byte = static_cast<unsigned char>(text[size]);
@@ -75,7 +75,7 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
   for (std::uint32_t node = 0; node + 1 < nodes_.size(); ++node) link(node);
 }
 
-// Sets the fallbacks of a node's children. The fallbacks of shorter texts are known.
+// Sets the fallbacks of the node's children. Precondition: those of all nodes with shorter texts are set.
 void SpecialTokens::link(std::uint32_t parent) {
   for (std::uint32_t node = nodes_[parent].first_child; node < nodes_[parent + 1].first_child; ++node) {
     Node& made = nodes_[node];
@@ -108,7 +108,7 @@ std::uint32_t SpecialTokens::step(std::uint32_t node, unsigned char byte) const 
   }
 }
 
-// Returns the longest token that the text of `node` ends with, if it is looked for and has at most `longest` bytes.
+// Returns the node of the longest token that ends the text of `node`, is looked for, and has at most `longest` bytes; 0 if there is none.
 std::uint32_t SpecialTokens::Finder::token_at(std::uint32_t node, std::uint32_t longest) const noexcept {
   const auto& nodes = tokens_.nodes_;
   for (node = nodes[node].token; node != 0; node = nodes[nodes[node].fallback].token) {
@@ -131,8 +131,8 @@ bool SpecialTokens::Finder::next(SpecialMatch& match) {
   }
 }
 
-// Reads the next stretch into ends_: from read_ to where the automaton is back at its root after at least one token, or to the end
-// of the text. Returns false if no token was found.
+// Reads the next stretch of the text into ends_. A stretch begins at read_ and ends where the automaton is back at its root after at
+// least one token, or at the end of the text. Returns false if no token was found.
 bool SpecialTokens::Finder::next_stretch() {
   at_ = 0;
   ends_.clear();
@@ -141,7 +141,7 @@ bool SpecialTokens::Finder::next_stretch() {
   bool any = false;
   for (std::uint32_t node = 0; read_ < text_.size();) {
     node = tokens_.step(node, static_cast<unsigned char>(text_[read_++]));
-    if (ends_.size() == ends_.capacity() && node != 0) {  // never more than the text has bytes left
+    if (ends_.size() == ends_.capacity() && node != 0) {  // grows at most to what is left of the text
       ends_.reserve(std::min(2 * ends_.size() + 64, ends_.size() + text_.size() - read_ + 1));
     }
     const std::uint32_t token = node == 0 ? 0 : token_at(node, kNoToken);
@@ -166,7 +166,8 @@ bool SpecialTokens::Finder::overlap() const noexcept {
   return false;
 }
 
-// Places the best token of the stretch, then the next that still fits, and so on. Leaves the placed tokens in ends_.
+// Used if tokens of the stretch overlap. Keeps the best token (the longest), then the best of those that do not overlap it, and so on.
+// ends_ then has only the tokens that are kept.
 void SpecialTokens::Finder::settle() {
   const auto& nodes = tokens_.nodes_;
   const auto worse = [&](std::uint32_t a, std::uint32_t b) {
@@ -175,7 +176,7 @@ void SpecialTokens::Finder::settle() {
     return x.id != y.id ? x.id > y.id : a > b;
   };
   const auto size = static_cast<std::uint32_t>(ends_.size());
-  std::vector<std::uint32_t> heap;  // ends of tokens that may still be placed, the best on top
+  std::vector<std::uint32_t> heap;  // last bytes of the tokens that may still be kept, the best token on top
   heap.reserve(static_cast<std::size_t>(std::ranges::count_if(ends_, [](std::uint32_t node) { return node != 0; })));
   for (std::uint32_t i = 0; i < size; ++i) {
     if (ends_[i] != 0) heap.push_back(i);
@@ -190,7 +191,8 @@ void SpecialTokens::Finder::settle() {
     if (taken.contains(last)) {
       ends_[last] = 0;
     } else if (!taken.contains(begin)) {
-      // A token that was placed before is at least as long as this one: it would cover this token's first byte or its last.
+      // It is enough to look at the first and the last byte: a token that was kept before is at least as long, so if it overlaps this one
+      // it covers one of the two.
       for (std::uint32_t i = begin; i <= last; ++i) taken.insert(i);
     } else {
       ends_[last] = token_at(ends_[last], last - taken.previous(last));

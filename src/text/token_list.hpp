@@ -1,4 +1,5 @@
-// The tokens of an encoded text. A vector that doubles takes three times its bytes when it grows; here the text's size bounds the growth.
+// The tokens of an encoded text. A vector that doubles would take up to three times its size while it grows; this list is bounded by the
+// size of the text.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +14,19 @@ namespace tessera::detail {
 
 class TokenList {
  public:
-  // Most texts have about one token for four bytes; few have more than one for two.
+  // Most texts have about one token for four bytes. Few have more than one for two bytes.
   explicit TokenList(std::size_t text_bytes) : bound_(text_bytes + 4) { tokens_.reserve(text_bytes / 4 + 2); }
 
   void add(std::uint32_t id) {
     if (tokens_.size() == tokens_.capacity()) reserve(1);
     tokens_.push_back(static_cast<Token>(id));
   }
-  // Makes room for `more` tokens.
+  // Makes room for `more` further tokens.
   void reserve(std::size_t more) {
     const std::size_t needed = tokens_.size() + more;
     if (needed <= tokens_.capacity()) return;
-    // A text gets more tokens than it has bytes only if spaces are put in front, or are spelled in bytes.
+    // A text has more tokens than bytes only if spaces are added, or characters are spelled as byte tokens. Beyond that bound the list
+    // grows slowly.
     const std::size_t capacity = tokens_.capacity();
     const std::size_t grown = needed <= bound_ ? std::min(2 * capacity, bound_) : capacity + capacity / 4;
     tokens_.reserve(std::max(needed, grown));

@@ -29,7 +29,7 @@ using namespace detail;
 
 namespace {
 
-constexpr std::size_t kLongestInput = std::size_t{1} << 30;  // positions are 32 bits
+constexpr std::size_t kLongestInput = std::size_t{1} << 30;  // in bytes; positions in a text are 32-bit numbers
 
 std::optional<Token> token_or_none(std::uint32_t id) noexcept {
   if (id == kNoToken) return std::nullopt;
@@ -49,11 +49,11 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   TokenizerRules rules;
   Vocabulary vocabulary;
   SpecialTokens specials;
-  SpaceCuts cuts;                   // llama, gemma4
-  std::optional<PreTokenizer> pre;  // gpt2
-  MergeTable merges;                // gpt2, gemma4
+  SpaceCuts cuts;                   // set for the models llama and gemma4
+  std::optional<PreTokenizer> pre;  // set for the model gpt2
+  MergeTable merges;                // set for the models gpt2 and gemma4
   std::optional<UnigramModel> unigram;
-  std::vector<Token> suppressed;  // ascending
+  std::vector<Token> suppressed;  // token ids that are never drawn, ascending
   Hash128 fingerprint;
 
   [[nodiscard]] Status encode_text(std::string_view text, Special special, TokenList& out) const;
@@ -107,7 +107,7 @@ Result<TokenizerPlan> Tokenizer::plan(const Settings& settings, const std::stop_
   });
 }
 
-// Hashes everything that decides what encode() and decode() return.
+// Returns a hash of everything that decides the results of encode() and decode().
 Hash128 Tokenizer::State::make_fingerprint() const noexcept {
   Hasher128 hasher;
   const auto add = [&](const auto& values) { hasher.add(std::as_bytes(std::span(values))); };
@@ -133,9 +133,10 @@ Hash128 Tokenizer::fingerprint() const noexcept { return state_ == nullptr ? Has
 bool Tokenizer::operator==(const Tokenizer& other) const noexcept {
   if (state_ == other.state_) return true;
   if (state_ == nullptr || other.state_ == nullptr || state_->fingerprint != other.state_->fingerprint) return false;
-  // Files may be made so that their hashes agree, so the large parts are compared.
+  // A file can be made so that its hash equals another's. So the large parts are compared too.
   if (state_->vocabulary != other.state_->vocabulary || state_->merges != other.state_->merges) return false;
-  return !state_->unigram || state_->unigram->charsmap == other.state_->unigram->charsmap;  // both have one: the hash includes the model
+  // If one has a unigram model the other has one too, because the hash covers the model.
+  return !state_->unigram || state_->unigram->charsmap == other.state_->unigram->charsmap;
 }
 
 std::uint64_t Tokenizer::memory_bytes() const noexcept {
@@ -179,8 +180,8 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
   }
   std::string scratch;
 
-  // Encodes ordinary text between special tokens. The space prefix goes before text at the start or after a special token, never before
-  // nothing (llama.cpp's is_prev_special).
+  // Encodes the ordinary text between special tokens. A space is put in front of it (if the vocabulary does that) at the beginning and
+  // after each special token, but not before an empty text (as llama.cpp's is_prev_special).
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};
     if (search) return search->encode(part, out);
@@ -190,7 +191,8 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
     }
     if (splitter) return encode_gpt2(part, *splitter, bytes, nfc, scratch, out);
     if (rules.add_space_prefix) {
-      // Copies, with the space in front, the beginning that cannot be cut from the space.
+      // The added space may merge with the first word. So copy the text up to the first position where it can be cut, with the space in
+      // front.
       const std::size_t end = cuts.next(part, 0);
       scratch.assign(1, ' ');
       scratch.append(part.substr(0, end));
@@ -234,7 +236,7 @@ Status Tokenizer::State::encode_gpt2(std::string_view text, PreTokenizer::Splitt
     if (run.valid) {
       TESSERA_TRY_STATUS(splitter.split(rules.pre->nfc ? nfc.normalize(part) : part, word));
     } else {
-      bpe.encode(part, out);  // no pattern says what these bytes are: they are one word
+      bpe.encode(part, out);  // patterns cannot match bytes that are not UTF-8, so they are encoded as one word
     }
     text.remove_prefix(run.size);
   }

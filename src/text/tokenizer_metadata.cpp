@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint64_t kMostValues = std::numeric_limits<std::int32_t>::max() / 2;
 
-// The automaton that finds special tokens holds some 21 bytes for each byte of their texts. The largest known vocabularies have 100 KB of
-// these texts.
+// Limit for the texts of special tokens. The automaton that finds these tokens takes about 21 bytes for each byte of their texts. In the
+// largest known vocabularies these texts have 100 KB.
 constexpr std::uint64_t kMostSpecialBytes = std::uint64_t{2} << 20;
 
 constexpr int hex_digit(char c) noexcept {
@@ -26,8 +26,8 @@ constexpr int hex_digit(char c) noexcept {
   return -1;
 }
 
-// Returns whether white space behind a special token belongs to it, as in Phi-3's tokenizer (tokenizer.json, "rstrip"). No metadata says
-// so; llama.cpp goes by the name, and so do we.
+// Returns whether white space after a special token is dropped, as in Phi-3's tokenizer ("rstrip" in tokenizer.json). GGUF has no key for
+// it, so it is decided by the model's name, as in llama.cpp.
 Result<bool> strips_after_special(const Settings& settings) {
   TESSERA_TRY(const std::string_view name, settings.string_or(Setting::name, ""));
   std::string lower(name.substr(0, 256));
@@ -119,12 +119,12 @@ class Reader {
     return {};
   }
 
-  // Reads a token id. SentencePiece has defaults of its own, T5 has others, and a byte-level vocabulary has none.
+  // Reads a token id. If the file has none, the defaults are those of SentencePiece or T5; a byte-level vocabulary has no default.
   Result<std::uint32_t> read_id(Setting key, std::uint32_t llama_default = kNoToken, std::uint32_t t5_default = kNoToken) {
     const std::uint32_t absent = is_llama() ? llama_default : is_unigram() ? t5_default : kNoToken;
     if (!settings_.has(key)) return absent < m_.size() ? absent : kNoToken;
     TESSERA_TRY(const std::uint64_t id, settings_.unsigned_integer(key));
-    if (id == kNoToken) return kNoToken;  // -1 in 32 bits: some converters say so that there is none
+    if (id == kNoToken) return kNoToken;  // -1 as a 32-bit number: some converters write it to say that there is no such token
     if (id >= m_.size()) return corrupt(key, "token {} is not in a vocabulary of {}", id, m_.size());
     return static_cast<std::uint32_t>(id);
   }
@@ -144,7 +144,7 @@ class Reader {
     TESSERA_TRY(m_.rules.add_eos, settings_.boolean_or(Setting::add_eos, is_unigram()));
     TESSERA_TRY(const bool prefix, settings_.boolean_or(Setting::add_space_prefix, is_llama()));
     m_.rules.add_space_prefix = prefix && !has_merges();
-    // Some files say otherwise by mistake, and without BOS the model writes nonsense. llama.cpp does the same.
+    // Some files say by mistake that there is no BOS, and without BOS this model writes nonsense. llama.cpp does the same.
     if (m_.rules.model == TokenizerModel::gemma4) m_.rules.add_bos = true;
     if (is_unigram()) {
       TESSERA_TRY(m_.rules.remove_extra_spaces, settings_.boolean_or(Setting::remove_extra_spaces, false));
@@ -154,7 +154,7 @@ class Reader {
     return {};
   }
 
-  // Checks the types, and counts what SpecialTokens will hold.
+  // Checks the tokens' types, and counts the tokens and bytes that SpecialTokens will hold.
   Status check_tokens() {
     std::uint32_t id = 0;
     for (const std::string_view text : m_.tokens.strings()) {
@@ -176,7 +176,7 @@ class Reader {
                       "the texts of control and user-defined tokens have {} bytes; at most {} are read", m_.special_bytes,
                       kMostSpecialBytes);
     }
-    m_.special_count += named_endings().count;  // named endings become control tokens, whatever their type
+    m_.special_count += named_endings().count;  // these become control tokens, whatever type the file gives them
     m_.special_bytes += named_endings().bytes;
     return {};
   }
@@ -184,7 +184,7 @@ class Reader {
   Status read_suppressed() {
     if (!settings_.has(Setting::suppressed_tokens)) return {};
     TESSERA_TRY(m_.suppressed, settings_.list(Setting::suppressed_tokens));
-    if (m_.suppressed->size() == 0) return {};  // some converters write an empty list without a type
+    if (m_.suppressed->size() == 0) return {};  // some converters write an empty list, which has no element type
     if (!m_.suppressed->is_integer() || m_.suppressed->size() > m_.size()) {
       return corrupt(Setting::suppressed_tokens, "{} values of type {}: token ids of a vocabulary of {}", m_.suppressed->size(),
                      to_string(m_.suppressed->type()), m_.size());

@@ -1,5 +1,5 @@
-// The settings of a model's tokenizer, read and checked as a whole before anything is built. Values that come from here need no further
-// checks, and reading them takes no memory that grows with the file.
+// The settings of a model's tokenizer. All of them are read and checked before anything is built from them, so later code need not check
+// again. Reading them allocates no memory that grows with the file.
 #pragma once
 
 #include <cstdint>
@@ -15,47 +15,48 @@ namespace tessera::detail {
 
 inline constexpr std::uint32_t kNoToken = 0xFFFFFFFFu;
 
-inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, SentencePiece's space
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, which stands for a space in SentencePiece's vocabularies
 
-// The rules beside the vocabulary, which the tokenizer keeps.
+// The rules of encoding beside the vocabulary. The tokenizer keeps them.
 struct TokenizerRules {
   TokenizerModel model = TokenizerModel::none;
-  const PreTokenizerSpec* pre = nullptr;  // `gpt2`
-  bool pre_is_assumed = false;            // true: the file does not name it
+  const PreTokenizerSpec* pre = nullptr;  // only for `gpt2`
+  bool pre_is_assumed = false;            // true: the file names no pre-tokenizer, so one was assumed
   bool add_bos = false, add_eos = false, add_space_prefix = false, strip_after_special = false;
-  bool remove_extra_spaces = false;  // `unigram`
+  bool remove_extra_spaces = false;  // only for `unigram`
 };
 
-// The tokenizer's settings, as views into the source.
+// The tokenizer's settings, as views into the model source's memory.
 struct TokenizerMetadata {
   TokenizerRules rules;
   ValueList tokens{ValueType::string, 0, {}};
-  std::optional<ValueList> types;   // integers of 0 to 6, at least as many as tokens; old converters wrote none
-  std::optional<ValueList> scores;  // `llama` and `unigram`: numbers, none of them NaN, at least as many as tokens
-  std::optional<ValueList> merges;  // `gpt2` and `gemma4`: "left right"
-  std::optional<ValueList> suppressed;  // integers: token ids within the vocabulary
-  std::string_view charsmap;        // `unigram`: bytes that have passed Charsmap::check()
+  std::optional<ValueList> types;   // integers 0 to 6, one for each token or more; files of old converters have none
+  std::optional<ValueList> scores;  // for `llama` and `unigram`: numbers without NaN, one for each token or more
+  std::optional<ValueList> merges;  // for `gpt2` and `gemma4`: texts "left right"
+  std::optional<ValueList> suppressed;  // ids of tokens that are never drawn, all within the vocabulary
+  std::string_view charsmap;        // for `unigram`: a table that has passed Charsmap::check()
 
-  // Token ids within the vocabulary, or kNoToken.
+  // Ids of tokens; each is within the vocabulary, or kNoToken.
   std::uint32_t bos = kNoToken, eos = kNoToken, unknown = kNoToken, end_of_turn = kNoToken, end_of_message = kNoToken;
 
-  // Number of tokens that SpecialTokens looks for, at most, and the bytes of their texts.
+  // Upper bounds: how many tokens SpecialTokens looks for, and how many bytes their texts have.
   std::uint64_t special_count = 0, special_bytes = 0;
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(tokens.size()); }
   [[nodiscard]] std::uint64_t text_bytes() const noexcept { return tokens.text_bytes(); }
 };
 
-// Reads the settings. Compares the counts first, then looks at every value.
+// Reads and checks the settings: first that the lists have matching lengths, then each value.
 [[nodiscard]] Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, const std::stop_token& stop);
 
-// Looks at `stop` every 65,536 steps, for loops whose length a file decides.
+// Returns whether `stop` was requested. It looks only once in 65,536 steps, so loops over a file's lists can call it in each step.
 [[nodiscard]] inline bool is_stopped(const std::stop_token& stop, std::uint64_t step) noexcept {
   return (step & 0xFFFFu) == 0 && stop.stop_requested();
 }
 [[nodiscard]] Error loading_stopped() noexcept;
 
-// Returns the byte of "<0x0A>" (10), as `llama` vocabularies spell bytes.
+// Returns the byte that a text such as "<0x0A>" stands for (10). `llama` vocabularies write bytes so. nullopt: the text is not of this
+// form.
 [[nodiscard]] std::optional<unsigned char> byte_of(std::string_view text) noexcept;
 
 [[nodiscard]] constexpr bool is_special(TokenType type) noexcept {

@@ -17,7 +17,7 @@ std::uint64_t read_u64(const char* at, std::size_t size) noexcept {
   return word;
 }
 
-// Orders texts; mostly their lengths decide.
+// Compares two texts in some fixed order: by length first, which is cheap and mostly decides.
 std::strong_ordering order_of(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return a.size() <=> b.size();
   return std::memcmp(a.data(), b.data(), a.size()) <=> 0;
@@ -97,7 +97,7 @@ bool Vocabulary::load_types(const TokenizerMetadata& metadata, const std::stop_t
     }
   }
   if (metadata.types) return true;
-  // Old converters wrote no types. The texts and the special ids say enough.
+  // Files of old converters have no types. They are derived from the tokens' texts and from the special ids.
   for (const std::uint32_t id : {bos_, eos_}) {
     if (id != kNoToken) set_type(id, TokenType::control);
   }
@@ -109,7 +109,7 @@ bool Vocabulary::load_scores(const ValueList& scores, const std::stop_token& sto
   scores_.resize(size());
   for (std::uint32_t id = 0; id < size(); ++id) {
     if (is_stopped(stop, id)) return false;
-    scores_[id] = static_cast<float>(scores.number(id)) + 0.0f;  // -0 becomes 0: they rank alike
+    scores_[id] = static_cast<float>(scores.number(id)) + 0.0f;  // adding 0 makes -0 to 0, so that the two compare equal as integers too
   }
   return true;
 }
@@ -142,14 +142,15 @@ bool Vocabulary::make_pieces(TokenizerModel model, const std::stop_token& stop) 
     const std::string_view token = text(id);
     const TokenType kind = type(id);
     if (is_control(id)) {
-      // A token without text.
+      // a control token adds nothing to a text
     } else if (const auto byte = byte_of(token); byte && kind == TokenType::byte) {
       *at++ = static_cast<char>(*byte);
     } else if (kind == TokenType::user_defined) {
       at = std::copy(token.begin(), token.end(), at);
     } else if (model == TokenizerModel::gpt2) {
       const auto bytes = read_bytes(token, at);
-      at = bytes ? at + *bytes : std::copy(token.begin(), token.end(), at);  // not in the alphabet: the text is the piece
+      // If the text is not in the alphabet of bytes, the piece is the text itself.
+      at = bytes ? at + *bytes : std::copy(token.begin(), token.end(), at);
     } else {
       for (std::size_t i = 0; i < token.size();) {
         const bool space = token.substr(i).starts_with(kSpaceMark);

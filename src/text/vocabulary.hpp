@@ -1,4 +1,5 @@
-// The tokens of a vocabulary in flat arrays of exactly known size: a memory plan made from the metadata's counts is right to the byte.
+// The tokens of a vocabulary, in flat arrays whose sizes are known from the metadata's counts. So a memory plan made from these counts is
+// exact.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ namespace tessera::detail {
 
 class Vocabulary {
  public:
-  // Makes the vocabulary from the metadata. Error: cancelled, by `stop`.
+  // Makes the vocabulary from the metadata. Error: cancelled, `stop` was requested.
   [[nodiscard]] static Result<Vocabulary> load(const TokenizerMetadata& metadata, const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
@@ -33,7 +34,7 @@ class Vocabulary {
     return token >= 0 && static_cast<std::uint32_t>(token) < size();
   }
   [[nodiscard]] std::string_view text(std::uint32_t id) const noexcept { return view(texts_, text_offsets_, id); }
-  // Returns the bytes that a token adds to a text; none for control and unknown tokens.
+  // Returns the bytes that the token adds to a text: none for control and unknown tokens.
   [[nodiscard]] std::string_view piece(std::uint32_t id) const noexcept { return view(pieces_, piece_offsets_, id); }
   [[nodiscard]] TokenType type(std::uint32_t id) const noexcept { return static_cast<TokenType>(kinds_[id] & kType); }
   [[nodiscard]] bool is_control(std::uint32_t id) const noexcept {
@@ -43,10 +44,10 @@ class Vocabulary {
   [[nodiscard]] bool ends_generation(std::uint32_t id) const noexcept { return (kinds_[id] & kEndOfGeneration) != 0; }
   [[nodiscard]] std::size_t longest_text() const noexcept { return longest_text_; }
 
-  // Returns the token with this text, the lowest of several, or kNoToken.
+  // Returns the token with this text; if there are several, the one with the lowest id. kNoToken: there is none.
   [[nodiscard]] std::uint32_t find(std::string_view text) const noexcept;
-  // Does the same for tokens that ordinary text may become, as in SentencePiece: control, unknown and byte tokens are never the result of
-  // a merge.
+  // Does the same, but finds only tokens that ordinary text may become. As in SentencePiece, control, unknown and byte tokens are never
+  // the result of a merge.
   [[nodiscard]] std::uint32_t find_ordinary(std::string_view text) const noexcept;
   [[nodiscard]] bool is_ordinary(std::uint32_t id) const noexcept {
     return !is_control(id) && type(id) != TokenType::byte;
@@ -54,10 +55,11 @@ class Vocabulary {
 
   [[nodiscard]] std::uint32_t bos() const noexcept { return bos_; }
   [[nodiscard]] std::uint32_t eos() const noexcept { return eos_; }
-  // Returns the token of a single byte: <0x0A> (llama, unigram, gemma4), or the alphabet's letter (gpt2). kNoToken if there is none.
+  // Returns the token for a single byte; kNoToken if there is none. Its text is <0x0A> (llama, unigram, gemma4), or the byte's letter in
+  // GPT-2's alphabet (gpt2).
   [[nodiscard]] std::uint32_t byte_token(unsigned char byte) const noexcept { return byte_tokens_[byte]; }
-  // Returns the token for a character or byte that no token says: the unknown token, or kNoToken. Some vocabularies name an end of text as
-  // their unknown token; a text must not become that token.
+  // Returns the token for characters and bytes that no other token has: the unknown token, or kNoToken. It is kNoToken too if the
+  // vocabulary's unknown token is a control token, because some vocabularies name an end of text there, and no text may become that.
   [[nodiscard]] std::uint32_t stand_in() const noexcept {
     return unknown_ == kNoToken || type(unknown_) == TokenType::control ? kNoToken : unknown_;
   }
@@ -65,7 +67,7 @@ class Vocabulary {
   void set_type(std::uint32_t id, TokenType type) noexcept;
   void set_ends_generation(std::uint32_t id, bool ends) noexcept;
 
-  // Calls add(values) for each part of the vocabulary, for a hash over all of them.
+  // Calls add(values) for each array of the vocabulary, for a hash over all of them.
   template <class Add>
   void each_part(const Add& add) const {
     add(texts_), add(text_offsets_), add(kinds_), add(scores_);
@@ -87,11 +89,11 @@ class Vocabulary {
   void find_byte_tokens(TokenizerModel model) noexcept;
 
   std::vector<char> texts_;
-  std::vector<char> pieces_;  // as large as texts_, because a piece is never longer than its text
+  std::vector<char> pieces_;  // as many bytes as texts_, because no piece is longer than its text
   std::vector<std::uint32_t> text_offsets_, piece_offsets_;  // [size + 1]
   std::vector<std::uint8_t> kinds_;                          // [size]
-  std::vector<float> scores_;                                // [size], for `llama` and `unigram`
-  HashedOrder by_text_;                                      // tokens that have a text
+  std::vector<float> scores_;                                // [size]; only for `llama` and `unigram`
+  HashedOrder by_text_;                                      // finds tokens by their texts
   std::array<std::uint32_t, 256> byte_tokens_{};
   std::size_t longest_text_ = 0;
   std::uint32_t bos_ = kNoToken, eos_ = kNoToken, unknown_ = kNoToken;

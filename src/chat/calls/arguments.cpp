@@ -23,9 +23,10 @@ Grammar json_arguments(const Json& schema, const JsonSchemaOptions& options) {
 
 namespace {
 
-constexpr std::size_t kLongestSchemas = std::size_t{2} << 20;  // bytes of all properties' documents
+// Limit for the bytes of all properties' schemas together, since each gets a copy of the definitions.
+constexpr std::size_t kLongestSchemas = std::size_t{2} << 20;
 
-// Returns a property's schema as a document of its own, with the definitions that its references name.
+// Returns the schema of one property as a document of its own, together with the definitions to which its references point.
 Json with_definitions(const Json& property, const Json& root) {
   Json out = property;
   if (out.members() == nullptr || out.dump().find("\"$ref\"") == std::string::npos) return out;
@@ -36,7 +37,7 @@ Json with_definitions(const Json& property, const Json& root) {
   return out;
 }
 
-// Collects the values that one property may have: texts that stand as they are, and JSON.
+// Collects the ways in which one property's value may be written: as plain text without quotes, and as JSON.
 class Values {
  public:
   Values(const Json& root, std::vector<std::string> markers, const JsonSchemaOptions& options)
@@ -64,7 +65,7 @@ class Values {
     if (type == nullptr) refuse(path, "a string by this schema");
     if (type->elements() == nullptr) {
       add_text(schema, path);
-      if (types != SchemaTypes::kString) json_.push_back(must(Grammar::literal("null")));  // the value may also be null
+      if (types != SchemaTypes::kString) json_.push_back(must(Grammar::literal("null")));  // null is allowed beside the strings
       return;
     }
     for (const Json& one : *type->elements()) {
@@ -99,7 +100,7 @@ class Values {
     texts_.push_back(any_text_of(texts));
   }
 
-  // Adds a string that stands as it is, without markers.
+  // Adds the strings that the schema allows, written as plain text. None may contain a marker of the format.
   void add_text(const Json& schema, const std::string& path, std::initializer_list<std::string_view> others = {}) {
     const bool ignores = options_.unsupported == JsonUnsupported::ignore;
     Json rest = Json::object();
@@ -143,7 +144,7 @@ class Values {
   std::vector<Grammar> texts_, json_;
 };
 
-// Returns the grammar of one parameter.
+// Returns the grammar of one parameter: its key and its value, with the markers around them.
 Grammar parameter(const Grammar& key, const Values& values, const CallForm& form) {
   const auto with_value = [&](const std::vector<Grammar>& ways, const char* is_string) {
     Sequence one;
@@ -163,7 +164,7 @@ Grammar parameter(const Grammar& key, const Values& values, const CallForm& form
   return any_of(ways);
 }
 
-// Grammars for the elements of an object or a list.
+// Makes grammars for the elements (<KEY>VALUE</KEY>) of an object or a list.
 class Elements {
  public:
   Elements(const Json& root, const CallForm& form, const JsonSchemaOptions& options) : root_(root), form_(form), options_(options) {}

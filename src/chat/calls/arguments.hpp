@@ -1,4 +1,4 @@
-// The arguments of one call, in the ways that CallSyntax names.
+// Grammars of the arguments of one call, in each of the ways in which models write them (CallSyntax).
 #pragma once
 
 #include <string>
@@ -11,27 +11,29 @@
 
 namespace tessera::calls {
 
-// Returns the schema of a tool's arguments: an object's, without properties if the tool gives none.
+// Returns the JSON Schema of a tool's arguments. If the tool gives none, it is that of an object without properties.
 [[nodiscard]] Json parameters_of(const Json& function);
 
-// Returns the grammar of arguments as JSON that the schema accepts.
+// Returns the grammar of arguments that are written as JSON and satisfy the schema.
 [[nodiscard]] Grammar json_arguments(const Json& schema, const JsonSchemaOptions& options);
 
-// Returns the grammar of parameters: key_open KEY key_close value_open VALUE value_close for each, in the order of the properties. A value
-// that may be a string stands as it is, with its length, pattern and format. No value holds one of the markers.
+// Returns the grammar of arguments that are written as parameters: key_open KEY key_close value_open VALUE value_close for each, in the
+// order of the properties. A value that may be a string is written as plain text; the schema's length, pattern and format apply to that
+// text. No value may contain a marker.
 [[nodiscard]] Grammar parameter_arguments(const Json& schema, const CallForm& form, const std::vector<std::string>& markers,
                                           const JsonSchemaOptions& options);
 
-// Returns the grammar of elements: mark<KEY>VALUE mark</KEY> for each, in the order of the properties.
+// Returns the grammar of arguments that are written as elements: mark<KEY>VALUE mark</KEY> for each, in the order of the properties.
 [[nodiscard]] Grammar element_arguments(const Json& schema, const CallForm& form, const JsonSchemaOptions& options);
 
-// Returns a looser schema that every form can hold: the names of the properties, and whether their values may be strings.
+// Returns a looser schema, which every way of writing can express: only the properties' names, and whether their values may be strings.
 [[nodiscard]] Json loosened(const Json& schema);
 
-// Returns the grammar of Python's arguments: (key=value, ...).
+// Returns the grammar of arguments that are written as in Python: (key=value, ...).
 [[nodiscard]] Grammar python_arguments(const Json& schema, const JsonSchemaOptions& options);
 
-// Returns the grammar of {key:value,...} with strings between <|"|>. No string holds the region's end.
+// Returns the grammar of arguments that are written as {key:value,...}, with strings between <|"|>. No string may contain the region's
+// end marker.
 [[nodiscard]] Grammar brace_arguments(const Json& schema, std::string_view region_close, const JsonSchemaOptions& options);
 
 }  // namespace tessera::calls

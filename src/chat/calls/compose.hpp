@@ -1,4 +1,5 @@
-// Composes grammars without a test after each step: a failure is thrown, and caught where the composition ends.
+// Helpers that compose grammars. An error is thrown instead of returned, and caught where the composition ends, so that not every step
+// must be checked.
 #pragma once
 
 #include <initializer_list>
@@ -21,7 +22,7 @@ T must(Result<T> result) {
   return *std::move(result);
 }
 
-// Grammars one after the other.
+// Composes grammars one after the other.
 class Sequence {
  public:
   Sequence& text(std::string_view literal) {
@@ -46,6 +47,6 @@ inline Grammar any_of(const std::vector<Grammar>& grammars) {
 inline Grammar any_text_of(const std::vector<std::string>& texts) { return must(Grammar::choice(texts)); }
 inline Grammar optional(const Grammar& grammar) { return must(Grammar::repeat(grammar, 0, 1)); }
 
-inline constexpr std::string_view kSpace = "[ \\n]{0,2}";  // short, because a model may write white space for ever
+inline constexpr std::string_view kSpace = "[ \\n]{0,2}";  // limited, because a model might write white space without end
 
 }  // namespace tessera::calls

@@ -1,4 +1,4 @@
-// Arguments as Python's literals, and as Gemma writes them: the same values with other spellings of strings, names and constants.
+// Grammars of arguments as Python literals and as Gemma writes them. The two differ in how strings, names and constants are written.
 #include <algorithm>
 #include <cctype>
 
@@ -11,9 +11,9 @@ namespace tessera::calls {
 namespace {
 
 constexpr int kDeepest = 16;
-constexpr std::size_t kMostParts = 4000;  // parts in the grammar of one tool; references and optional properties multiply them
+constexpr std::size_t kMostParts = 4000;  // limit for the parts of one tool's grammar, which references and optional properties multiply
 constexpr std::string_view kMark = "<|\"|>";
-// A number about which the schema says nothing, as in JsonNumbers::plain.
+// A number that the schema does not limit, as JsonNumbers::plain has it.
 constexpr std::string_view kNumber = "number ::= /-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,16})?([eE][-+]?[0-9]{1,2})?/\n";
 
 class Literals {
@@ -21,7 +21,7 @@ class Literals {
   explicit Literals(const Json& root, const JsonSchemaOptions& options) : root_(root), options_(options) {}
   virtual ~Literals() = default;
 
-  // Returns the grammar of properties with separators; properties that are not required may be missing.
+  // Returns the grammar of an object's properties with separators between them. Properties that are not required may be left out.
   [[nodiscard]] Grammar properties(const Json& schema, const std::string& path, std::string_view equals, int depth) const {
     const std::vector<Property> list = properties_of(schema, options_, path);
     std::vector<Grammar> pairs;
@@ -34,7 +34,8 @@ class Literals {
       pair.part(value(property.schema, property.path, depth + 1));
       pairs.push_back(pair.done());
     }
-    // The list may begin with any property up to the first required one. Behind that, required properties must follow, and others may.
+    // The list may begin with any property up to the first required one. After each property, all further required ones must follow; the
+    // others may.
     std::vector<Grammar> beginnings;
     bool may_be_empty = true;
     for (std::size_t i = 0; i < list.size() && may_be_empty; ++i) {
@@ -92,8 +93,8 @@ class Literals {
   [[nodiscard]] virtual Grammar any() const = 0;   // any value
   [[nodiscard]] virtual Grammar object() const = 0;  // any object
   [[nodiscard]] virtual std::string quoted(const std::string& text, const std::string& path) const = 0;
-  [[nodiscard]] virtual std::vector<std::string> keys(const std::string& name) const = 0;  // the spellings of a name
-  [[nodiscard]] virtual std::string_view constant(const Json& value) const = 0;            // true, false, null
+  [[nodiscard]] virtual std::vector<std::string> keys(const std::string& name) const = 0;  // the ways in which a name may be written
+  [[nodiscard]] virtual std::string_view constant(const Json& value) const = 0;            // how true, false and null are written
 
  private:
   void spend(std::size_t parts, const std::string& path) const {
@@ -101,7 +102,7 @@ class Literals {
     if (spent_ > kMostParts) refuse(path, "a schema of so many parts");
   }
 
-  // Returns the grammar of an object that is empty, or about which the schema says nothing.
+  // Returns the grammar of an object for which the schema lists no properties: an empty object, or any object.
   [[nodiscard]] Grammar any_object(const Json& schema, const std::string& path) const {
     const Json* more = schema.find("additionalProperties");
     check_keys(schema, {"type", "additionalProperties"}, path, options_);
@@ -214,7 +215,7 @@ class Python final : public Literals {
   }
 };
 
-// Returns whether both syntaxes write a name without quotes.
+// Returns whether the name can be written without quotes in both syntaxes.
 bool is_plain(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
@@ -230,7 +231,7 @@ class Braces final : public Literals {
     const std::vector<std::string> none = {std::string(kMark), close_};
     return Sequence().text(kMark).part(must(Grammar::without(none))).text(kMark).done();
   }
-  // The strings in it have no "<" that could begin a marker.
+  // Strings in these grammars contain no "<", with which a marker could begin.
   Grammar any() const override { return rules("value"); }
   Grammar object() const override { return rules("dict"); }
   static Grammar rules(const std::string& root) {

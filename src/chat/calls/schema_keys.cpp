@@ -19,7 +19,7 @@ bool is_type(const Json& schema, std::string_view type) {
 }
 
 std::vector<Property> properties_of(const Json& schema, const JsonSchemaOptions& options, const std::string& path) {
-  // Only listed properties are ever written, so additionalProperties holds whatever it says.
+  // additionalProperties is accepted with any value, because the grammar only ever writes listed properties.
   check_keys(schema, {"type", "properties", "required", "additionalProperties", "$defs", "definitions"}, path, options);
   std::vector<Property> out;
   const Json* properties = schema.find("properties");

@@ -1,4 +1,4 @@
-// Keywords of a JSON Schema, for the call syntaxes that are not JSON.
+// Reads the keywords of a JSON Schema, for call syntaxes whose arguments are not written as JSON.
 #pragma once
 
 #include <initializer_list>
@@ -16,23 +16,23 @@ struct Property {
   std::string name;
   Json schema;
   bool required = false;
-  std::string path;  // "/properties/city"
+  std::string path;  // its place in the schema, such as "/properties/city"
 };
 
 [[noreturn]] void refuse(const std::string& path, std::string_view what);
 
-// Returns whether `type` is the schema's only type.
+// Returns whether the schema allows only values of `type`.
 [[nodiscard]] bool is_type(const Json& schema, std::string_view type);
 
-// Returns the properties of an object, in the order in which they stand. Other keywords are refused or left out, as the options say.
+// Returns the properties of an object, in the schema's order. Other keywords are an error or are ignored, as the options say.
 [[nodiscard]] std::vector<Property> properties_of(const Json& schema, const JsonSchemaOptions& options,
                                                   const std::string& path = {});
 
-// Returns the values of enum or const; nullopt if the schema has neither.
+// Returns the values that enum or const lists; nullopt if the schema has neither.
 [[nodiscard]] std::optional<Json::Array> fixed_values(const Json& schema);
 
-// Refuses a schema with keywords other than `known`, unless the options ignore them. Keywords that say nothing about a value (title, ...)
-// are allowed.
+// Fails if the schema has a keyword that is not in `known`, unless the options say to ignore it. Keywords that do not limit values
+// (title, ...) are always allowed.
 void check_keys(const Json& schema, std::initializer_list<std::string_view> known, const std::string& path,
                 const JsonSchemaOptions& options);
 

@@ -18,7 +18,7 @@ namespace {
 struct Tool {
   std::string name;
   Json schema;
-  std::optional<JsonUnsupported> unsupported{};  // nullopt: the options'
+  std::optional<JsonUnsupported> unsupported{};  // nullopt: as the options say
 };
 
 std::vector<Tool> callable(std::span<const Json> tools, const std::string& only) {
@@ -49,7 +49,8 @@ class Calls {
     }
   }
 
-  // Loosens each tool's schema as far as necessary. Returns a sentence for each tool whose schema is not held whole.
+  // If a tool's schema cannot be expressed, loosens it as far as necessary. Returns one warning for each tool whose schema is not
+  // followed completely.
   std::vector<std::string> loosen() {
     std::vector<std::string> warnings;
     std::vector<Tool> kept;
@@ -82,7 +83,7 @@ class Calls {
     switch (options_.use) {
       case ToolUse::required:
       case ToolUse::at_once:
-        if (format_.recipients) return all(Opening::read);  // the prompt ended with the opening
+        if (format_.recipients) return all(Opening::read);  // the prompt has ended with a call's opening marker
         return Sequence().part(reasoning()).part(all(Opening::written)).done();
       case ToolUse::after_text: return Sequence().part(begun_reasoning()).part(after_text()).done();
       case ToolUse::automatic: break;
@@ -94,9 +95,10 @@ class Calls {
   }
 
  private:
-  enum class Opening { written, read };  // read: the text in front ended with the opening
+  // written: the model must write the opening marker; read: it is already at the end of the text before.
+  enum class Opening { written, read };
 
-  // Returns the markers that begin calls.
+  // Returns the markers with which calls begin.
   [[nodiscard]] std::vector<std::string> openings() const {
     std::vector<std::string> opens;
     for (const OutputRegion* region : regions_) {
@@ -114,7 +116,7 @@ class Calls {
     return Sequence().part(must(Grammar::until(opens))).part(all(Opening::read)).done();
   }
 
-  // For formats with recipients: returns the grammar of a text in which no call begins. Marks that begin no call may stand in the text.
+  // For formats with recipients: returns the grammar of a text without a call. The text may contain recipient marks that begin no call.
   [[nodiscard]] Grammar text_part() const { return Sequence().text(format_.recipients->text).part(must(Grammar::without(openings()))).done(); }
 
   [[nodiscard]] const OutputRegion* reasoning_region() const {
@@ -123,14 +125,16 @@ class Calls {
     return region == format_.regions.end() ? nullptr : &*region;
   }
 
-  // Returns the grammar of the rest of reasoning that the prompt began. Markers in it begin no call.
+  // If the prompt has begun reasoning, returns the grammar of the rest of that reasoning, up to its end. Call markers in it begin no
+  // call.
   [[nodiscard]] Grammar begun_reasoning() const {
     const OutputRegion* region = reasoning_region();
     if (!options_.starts_in_reasoning || region == nullptr) return Sequence().done();
     return rest_of(*region);
   }
 
-  // Returns the grammar of reasoning up to its end. If messages have headers, another header ends the reasoning too, and is no part of it.
+  // Returns the grammar of reasoning up to and including its end marker. In formats with message headers, the reasoning must not contain
+  // a header.
   [[nodiscard]] Grammar rest_of(const OutputRegion& region) const {
     if (!format_.header) return must(Grammar::until(region.close));
     std::vector<std::string> none = region.close;
@@ -138,7 +142,7 @@ class Calls {
     return Sequence().part(must(Grammar::without(none))).part(any_text_of(region.close)).done();
   }
 
-  // Returns the grammar of the reasoning in front of calls, which may be missing.
+  // Returns the grammar of the reasoning that may come before calls.
   [[nodiscard]] Grammar reasoning() const {
     Sequence out;
     const OutputRegion* region = reasoning_region();
@@ -160,7 +164,7 @@ class Calls {
     return any_of(ways);
   }
 
-  // Returns the grammar of one region, or of several if each has one call.
+  // Returns the grammar of a region with calls. If a region of this kind has only one call, several regions may follow each other.
   [[nodiscard]] Grammar regions_of(const OutputRegion& region, Opening opening) const {
     Sequence out;
     out.part(region_of(region, opening));
@@ -178,7 +182,8 @@ class Calls {
     out.part(body(region));
     if (region.close.empty()) return out.done();
     out.pattern(kSpace);
-    // A marker that ends the turn is mostly a token that ends the generation, and then has no text.
+    // A marker that ends the turn is mostly the token that ends the generation, so it does not appear in the text. Then it is not
+    // required.
     const bool ends_turn = std::all_of(region.close.begin(), region.close.end(), [&](const std::string& close) {
       return std::find(format_.dropped.begin(), format_.dropped.end(), close) != format_.dropped.end();
     });
@@ -217,7 +222,7 @@ class Calls {
     switch (form.syntax) {
       case CallSyntax::json: {
         out.text("{");
-        if (!region.keeps_open) out.pattern(" ?");  // else the "{" is a part of the marker that the region begins with
+        if (!region.keeps_open) out.pattern(" ?");  // otherwise the "{" belongs to the region's opening marker
         if (form.has_id) {
           out.part(optional(Sequence().text(detail::json_string(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
         }
@@ -247,19 +252,19 @@ class Calls {
     return out.done();
   }
 
-  // Refuses a tool whose name the parser would not read whole.
+  // Fails if the output parser could not read the tool's name completely.
   static void check_name(const Tool& tool, bool is_readable) {
     if (is_readable) return;
     throw Refusal{detail::make_error(ErrorCode::unsupported, "the output format has no way to write the name '{}' of a tool; choose letters, digits and _",
                                      detail::printable(tool.name))};
   }
-  // Returns whether the parser reads a text as a name, whatever tools there are.
+  // Returns whether the parser accepts the text as a name even if no tool has it.
   static bool is_readable(const std::string& name) {
     return std::none_of(name.begin(), name.end(), [](char c) {
       return static_cast<unsigned char>(c) < ' ' || std::string_view("<>{}[]()|\"'`=,;\\").find(c) != std::string_view::npos;
     }) && name.front() != ' ' && name.back() != ' ';
   }
-  // Returns the markers that may not stand in a value that stands as it is.
+  // Returns the markers that must not occur in a value that is written as plain text.
   static std::vector<std::string> value_markers(const OutputRegion& region) {
     std::vector<std::string> out;
     for (const std::string* text : {&region.call.value_close, &region.call.key_open, &region.call.close, &region.call.text_open}) {
@@ -293,7 +298,7 @@ class Calls {
   std::vector<const OutputRegion*> regions_;
 };
 
-// Adds the texts that a form is written with.
+// Appends the markers with which a form of calls is written.
 void add_markers(std::vector<std::string>& out, const CallForm& form) {
   out.insert(out.end(), form.name_tails.begin(), form.name_tails.end());
   for (const std::string* text : {&form.open, &form.after_name, &form.close, &form.key_open, &form.key_close, &form.value_open,
@@ -303,7 +308,7 @@ void add_markers(std::vector<std::string>& out, const CallForm& form) {
   if (form.syntax == CallSyntax::braces) out.emplace_back("<|\"|>");
 }
 
-// Returns the format's markers: those that are written, and those that are only read.
+// Returns all markers of the format, including those that are never written but accepted when reading.
 std::vector<std::string> markers_of(const OutputFormat& format) {
   std::vector<std::string> out = format.dropped;
   out.push_back(format.between);
@@ -320,7 +325,7 @@ std::vector<std::string> markers_of(const OutputFormat& format) {
   return out;
 }
 
-// Returns whether a control token is one of the markers, or a part of one.
+// Returns whether the control token's text is one of the markers, or a part of one.
 bool is_of(const std::vector<std::string>& markers, std::string_view token) {
   return !token.empty() && std::ranges::any_of(markers, [&](const std::string& marker) { return marker.find(token) != marker.npos; });
 }
@@ -328,7 +333,7 @@ bool is_of(const std::vector<std::string>& markers, std::string_view token) {
 }  // namespace
 
 std::string ToolGrammarOptions::key() const {
-  const auto& [a, b, c, d, e] = *this;  // all fields: with a field more this does not compile
+  const auto& [a, b, c, d, e] = *this;  // names all fields, so that a field added later does not compile until it is handled here
   return fmt::format("{} {} {} {} {}", static_cast<std::int32_t>(a), detail::json_string(b), c, d, e.key());
 }
 

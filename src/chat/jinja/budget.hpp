@@ -1,4 +1,4 @@
-// The budget of one rendering, and the errors that end a rendering.
+// Budget limits what one rendering may use, and Failure is the error that ends a rendering.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace tessera::jinja {
 
-// An error on its way. Thrown inside the evaluator only; ChatTemplate turns it into an Error.
+// An error that is thrown inside the evaluator. ChatTemplate catches it and turns it into an Error.
 struct Failure {
   ErrorCode code;
   std::string message;
-  std::uint32_t line = 0;      // 0: not known yet; the evaluator fills it in
-  std::string construct = {};  // "{% for %}", "the filter 'trim'"
+  std::uint32_t line = 0;      // 0: not known yet; the evaluator fills it in on the way
+  std::string construct = {};  // what failed: "{% for %}", "the filter 'trim'"
 };
 
 [[noreturn]] inline void fail(std::string message, ErrorCode code = ErrorCode::invalid_argument) {
@@ -31,7 +31,7 @@ class Budget {
     if (steps > steps_) fail("the template takes too many steps: RenderLimits::steps", ErrorCode::over_budget);
     steps_ -= steps;
   }
-  // Spends steps for work on bytes: copying, comparing, searching.
+  // Spends steps for copying, comparing or searching this many bytes.
   void spend_on(std::size_t bytes) { spend(1 + bytes / 128); }
 
   void take(std::uint64_t bytes) {
@@ -39,7 +39,7 @@ class Budget {
     memory_ -= bytes;
   }
   void give_back(std::uint64_t bytes) noexcept { memory_ += bytes; }
-  // Fails if a value of this size would exceed the memory. Call it before the value is made.
+  // Fails if there is not enough memory left for a value of this size. Call it before making the value.
   void check(std::uint64_t bytes) {
     take(bytes);
     give_back(bytes);

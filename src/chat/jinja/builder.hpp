@@ -1,4 +1,4 @@
-// Builds a text, and counts it against the memory limit while it grows.
+// Builds a Text piece by piece, and counts its growing size against the memory limit.
 #pragma once
 
 #include <string_view>
@@ -35,7 +35,7 @@ class Builder {
   }
 
  private:
-  static constexpr std::size_t kRun = 24;  // bytes of a run in a Text
+  static constexpr std::size_t kRun = 24;  // memory that a Text takes for each run of bytes with the same origin
   void count(std::size_t bytes, std::size_t more) {
     budget_.spend_on(bytes);
     budget_.take(bytes + more);

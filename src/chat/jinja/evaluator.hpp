@@ -1,5 +1,5 @@
-// Runs a Program: the statements and expressions of a template over its variables. Filters, tests and methods are in files of their own;
-// they get the Evaluator to call back.
+// Runs a template's Program: executes its statements, and evaluates its expressions over the variables. Filters, tests and methods are in
+// files of their own; they get the Evaluator as an argument, so that they can call it back.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ namespace tessera::jinja {
 
 class Evaluator;
 
-// The arguments of a call, evaluated.
+// The evaluated arguments of a call.
 struct Args {
   Values positional;
   std::vector<std::pair<std::string, Value>> keyword;
 
-  // Returns the values by parameter names; undefined for an argument that is not given. Fails on too many, unknown or doubled arguments,
-  // and on fewer than `required`.
+  // Returns one value for each parameter of `names`; an argument that is not given is undefined. Fails if there are too many arguments,
+  // an unknown name, an argument given twice, or fewer than `required` arguments.
   template <std::size_t N>
   [[nodiscard]] std::array<Value, N> bind(std::string_view function, const std::array<std::string_view, N>& names,
                                           std::size_t required = 0) const {
@@ -42,11 +42,12 @@ struct Args {
 struct Callable : Object {
   Callable(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : Object(budget, bytes, depth) {}
   virtual Value call(Evaluator& evaluator, const Args& args) const = 0;
-  // Returns an attribute that templates may read (a macro's name); undefined if there is none.
+  // Returns an attribute that a template may read, such as a macro's name; undefined if there is none.
   [[nodiscard]] virtual Value attribute(Evaluator&, std::string_view) const { return {}; }
 };
 
-// The scope in which a macro was defined. Scopes end; `serial` tells whether the scope is still the same.
+// Refers to the scope in which a macro was defined. That scope may end before the macro is called; `serial` tells whether the index still
+// means it.
 struct ScopeRef {
   std::uint32_t index;
   std::uint64_t serial;
@@ -56,16 +57,16 @@ struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 };
 
-// The variable `loop`. A template may keep it for longer than the loop runs: then it has no items any more.
+// The variable `loop`. A template may keep it after the loop's end; then it has no items any more.
 struct Loop : Object {
   Loop(Budget& budget, const Stmt& stmt_, const Values& items_, std::uint32_t level_, std::uint32_t scope_)
       : Object(budget, sizeof(Loop)), stmt(stmt_), items(&items_), level(level_), scope(scope_) {}
   const Stmt& stmt;
   mutable const Values* items;
-  mutable std::size_t index = 0;      // index of the present item, from 0
-  std::uint32_t level;                // level of a recursive loop, from 0
-  std::uint32_t scope;                // scope around the loop
-  mutable std::optional<Value> seen;  // last value given to changed()
+  mutable std::size_t index = 0;      // index of the loop's present item, from 0
+  std::uint32_t level;                // how deep a recursive loop has called itself, from 0
+  std::uint32_t scope;                // index of the scope around the loop
+  mutable std::optional<Value> seen;  // the value that loop.changed() was last given
 };
 
 class Evaluator {
@@ -74,12 +75,12 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  // Sets a variable of the template. Call it before run().
+  // Gives the template a variable. Call it before run().
   void define(std::string_view name, Value value);
-  // Returns the template's output. Throws Failure, with line and construct.
+  // Runs the template and returns its output. Throws a Failure that names line and construct.
   [[nodiscard]] Text run();
 
-  // --- for filters, tests, methods and functions
+  // --- For filters, tests, methods and functions.
   [[nodiscard]] Budget& budget() noexcept { return budget_; }
   [[nodiscard]] const std::optional<LocalTime>& now() const noexcept { return now_; }
   [[nodiscard]] Value attribute(const Value& of, std::string_view name);  // of.name
@@ -92,7 +93,7 @@ class Evaluator {
   [[nodiscard]] Value call_macro(const Stmt& macro, const ScopeRef& scope, const Args& args, std::string_view name);
   [[nodiscard]] Value loop_again(const Loop& loop, const Value& iterable);  // loop(...) of a recursive loop
   [[nodiscard]] const Program& program() const noexcept { return program_; }
-  // Throws if the machine's stack is used up. Call it in functions that walk down values or nodes.
+  // Throws if too much of the machine's stack is used. Call it in functions that recurse over values or nodes.
   void check_stack() const;
 
  private:
@@ -100,13 +101,13 @@ class Evaluator {
   struct Scope {
     std::uint32_t parent;
     std::uint64_t serial;
-    std::size_t first;  // index of the first of its bindings_; its bindings end where the next scope's begin
+    std::size_t first;  // index in bindings_ of the scope's first binding; the next scope's begin where these end
   };
   class ScopeGuard;
   class Capture;
   static constexpr std::uint32_t kNoScope = 0xFFFFFFFF;
 
-  // statements.cpp
+  // --- Defined in statements.cpp.
   Flow run(const Body& body);
   Flow run(const Stmt& stmt);
   Flow run_branch(const Stmt& stmt);
@@ -117,11 +118,11 @@ class Evaluator {
   void write(const Text& text);
   void write(std::string_view bytes, TextOrigin origin);
   void print(const Value& value);
-  Flow capture(const Body& body, Value& text);  // text: the output of the body, if its end is reached
+  Flow capture(const Body& body, Value& text);  // `text` gets the body's output, if the body runs to its end
   [[nodiscard]] Value filtered(const Expr* filters, Value value);
   [[nodiscard]] Value variable(Name name);
 
-  // expressions.cpp
+  // --- Defined in expressions.cpp.
   Value eval(const Expr& expr);
   Value eval_plain(const Expr& expr);
   Value eval_comparison(const Expr& expr);
@@ -134,49 +135,49 @@ class Evaluator {
   Budget& budget_;
   std::optional<LocalTime> now_;
   std::uint64_t output_left_;
-  const char* stack_;  // place in the stack when run() was called
+  const char* stack_;  // address in the machine's stack when the evaluator was made
 
-  std::vector<std::optional<Value>> globals_;  // by name
+  std::vector<std::optional<Value>> globals_;  // [Name]: value of the template's global variable
   std::vector<Scope> scopes_;
   std::vector<std::pair<Name, Value>> bindings_;
-  std::uint32_t scope_ = kNoScope;  // scope that assignments go to
+  std::uint32_t scope_ = kNoScope;  // index of the scope into which assignments go
   std::uint64_t serial_ = 0;
-  std::deque<Namespace> namespaces_;  // values point at them
+  std::deque<Namespace> namespaces_;  // a deque, because values point at its elements
   Text output_;
-  Builder* capture_ = nullptr;  // destination of the output inside of macros, set blocks, ...; nullptr: output_
+  Builder* capture_ = nullptr;  // where the output of macros, set blocks and the like goes; nullptr: it goes to output_
   Name loop_name_, caller_name_, varargs_name_, kwargs_name_;
-  const Value* filter_input_ = nullptr;  // input of filters without an operand
+  const Value* filter_input_ = nullptr;  // the value for filters without an operand (those of a filter block)
 };
 
-// operators.cpp: Python's arithmetic
+// --- Defined in operators.cpp: Python's arithmetic.
 [[nodiscard]] Value arithmetic(Budget& budget, ExprKind op, const Value& a, const Value& b);
 [[nodiscard]] Value negated(Budget& budget, const Value& value);
 [[nodiscard]] bool contains(Budget& budget, const Value& container, const Value& value);
-// Returns value[start:stop:step]; undefined values count as absent.
+// Returns value[start:stop:step]. An undefined bound counts as left out.
 [[nodiscard]] Value sliced(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
 
-// print.cpp: str() and repr()
+// --- Defined in print.cpp: str() and repr().
 void append_string(Evaluator& evaluator, Builder& out, const Value& value);
 void append_repr(Evaluator& evaluator, Builder& out, const Value& value);
-// Returns str(value) as a string; a string is returned as it is.
+// Returns str(value). If the value is a string, returns it unchanged.
 [[nodiscard]] Value to_string(Evaluator& evaluator, const Value& value);
-[[nodiscard]] Value escaped(Evaluator& evaluator, const Value& value);  // for HTML, as markupsafe does
+[[nodiscard]] Value escaped(Evaluator& evaluator, const Value& value);  // escapes for HTML, as markupsafe does
 
-// json_text.cpp: tojson
+// --- Defined in json_text.cpp: the filter tojson.
 struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false, indented = false;
-  std::string indent;  // text of one level of indentation
+  std::string indent;  // written once for each level of nesting
   std::string item_separator = ", ", key_separator = ": ";
 };
 void append_json(Evaluator& evaluator, Builder& out, const Value& value, const JsonStyle& style);
 
-// format.cpp: "..." % value and "...".format(...)
+// --- Defined in format.cpp: "..." % value and "...".format(...).
 [[nodiscard]] Value percent_format(Evaluator& evaluator, const Text& format, const Value& values);
 [[nodiscard]] Value brace_format(Evaluator& evaluator, const Text& format, const Args& args);
 
-// methods.cpp: returns a method of a value; undefined if values of the type do not have it.
+// Returns the value's method of this name (methods.cpp); undefined if values of its type have none.
 [[nodiscard]] Value find_method(Evaluator& evaluator, const Value& of, std::string_view name);
-// functions.cpp: returns range(), namespace(), ...; undefined if there is none.
+// Returns the global function of this name, such as range() (functions.cpp); undefined if there is none.
 [[nodiscard]] Value find_function(Evaluator& evaluator, std::string_view name);
 
 }  // namespace tessera::jinja

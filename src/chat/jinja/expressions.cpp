@@ -134,7 +134,7 @@ Value Evaluator::eval_comparison(const Expr& expr) {
   Value left = eval(*expr.items[0]);
   for (std::size_t i = 0; i < expr.operators.size(); ++i) {
     Value right = eval(*expr.items[i + 1]);
-    // NaN is neither less nor greater nor equal.
+    // If an operand is NaN, it is neither less than nor greater than nor equal to the other.
     const bool unordered = (left.is(Kind::floating) && left.number() != left.number()) ||
                            (right.is(Kind::floating) && right.number() != right.number());
     const auto order = [&] { return compare(budget_, left, right); };
@@ -218,7 +218,7 @@ Value Evaluator::call(const Value& callee, const Args& args) {
 
 namespace {
 
-// Returns loop.first, loop.index, ...
+// Returns an attribute of the variable `loop`, such as loop.first or loop.index.
 Value loop_attribute(Evaluator& evaluator, const Value& value, std::string_view name) {
   const auto& loop = value.as<Loop>();
   if (loop.items == nullptr) fail("`loop` is used after its loop has ended");
@@ -268,7 +268,7 @@ Value Evaluator::item(const Value& of, const Value& key) {
   switch (of.kind()) {
     case Kind::undefined: fail_undefined(of);
     case Kind::dict:
-      if (key.is(Kind::list) || key.is(Kind::dict)) break;  // no keys
+      if (key.is(Kind::list) || key.is(Kind::dict)) break;  // lists and dicts cannot be keys
       if (const Value* value = find_member(budget_, of.as<Dict>(), key)) return *value;
       break;
     case Kind::list:
@@ -287,7 +287,7 @@ Value Evaluator::item(const Value& of, const Value& key) {
     default: break;
   }
   if (key.is(Kind::string)) {
-    // As in jinja2, a name that is no key may be an attribute. A dict has only its methods left.
+    // As in jinja2, value["name"] may read an attribute, if the value has no such key. A dict has only methods left.
     if (!of.is(Kind::dict)) return attribute(of, key.bytes());
     if (Value method = find_method(*this, of, key.bytes()); !method.is(Kind::undefined)) return method;
     return make_missing(budget_, fmt::format("a dict has no element '{}'", detail::printable(key.bytes(), 40)));

@@ -7,7 +7,7 @@
 namespace tessera::jinja {
 namespace {
 
-enum class Reached : std::uint8_t { always, maybe };  // maybe: in a branch
+enum class Reached : std::uint8_t { always, maybe };  // maybe: only if a branch is taken
 
 class Check {
  public:
@@ -28,7 +28,8 @@ class Check {
     expression(stmt.test, reached);
     for (const Expr* value : stmt.values) expression(value, reached);
     for (const Expr* value : stmt.parameters.defaults) expression(value, Reached::always);
-    for (const Body& part : stmt.bodies) body(part, Reached::always);  // a frame of its own
+    // jinja2 compiles this body as a function of its own, so its names are checked in any case.
+    for (const Body& part : stmt.bodies) body(part, Reached::always);
   }
 
   void expression(const Expr* expr, Reached reached) {

@@ -1,4 +1,4 @@
-// Checks the names of filters and tests.
+// Checks that the filters and tests that a template names exist.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@ namespace tessera::jinja {
 [[nodiscard]] bool is_filter(std::string_view name) noexcept;
 [[nodiscard]] bool is_test(std::string_view name) noexcept;
 
-// Throws Failure if an unknown filter or test stands outside of branches. In a branch, which may never be taken, an unknown name is an
-// error when it is reached, as in jinja2.
+// Throws a Failure if the template uses an unknown filter or test outside of branches. An unknown name in a branch is an error only when
+// the branch is taken, as in jinja2.
 void check_names(const Program& program);
 
 }  // namespace tessera::jinja

@@ -1,4 +1,4 @@
-// Python's arithmetic, `in` and slices.
+// Python's arithmetic operators, `in`, and slices.
 #include <algorithm>
 #include <cmath>
 
@@ -103,7 +103,7 @@ Value floating_arithmetic(ExprKind op, double a, double b, TextOrigin origin) {
   return Value::floating(std::round((a - rest) / b), origin);
 }
 
-// Returns value * times, for a string or list.
+// Returns value * times, where the value is a string or a list.
 Value repeated(Budget& budget, const Value& value, std::int64_t times) {
   if (times < 0) times = 0;
   const std::size_t size = value.is(Kind::string) ? value.text().size() : value.items().size() * sizeof(Value);
@@ -206,7 +206,7 @@ Value sliced(Budget& budget, const Value& value, const Value& start, const Value
   const std::int64_t stride = number(step, 1);
   if (stride == 0) fail("a slice's step is zero");
   const std::int64_t size = length(budget, value);
-  // Does the same as CPython's PySlice_AdjustIndices.
+  // Limits a bound to the value's length, as CPython's PySlice_AdjustIndices does.
   const auto clamp = [&](std::int64_t bound) {
     if (bound < 0) bound = bound < -size ? -1 : bound + size;
     else if (bound > size) bound = size;
@@ -229,7 +229,7 @@ Value sliced(Budget& budget, const Value& value, const Value& start, const Value
       budget.check(end - begin);
       return make_string(budget, text.slice(begin, end));
     }
-    std::vector<std::size_t> starts;  // starts of the characters
+    std::vector<std::size_t> starts;  // offset of each character
     budget.check(text.size() * sizeof(std::size_t));
     for (std::size_t at = 0; at < text.size(); at += character_size(text.bytes().substr(at))) starts.push_back(at);
     Builder out(budget);

@@ -1,4 +1,4 @@
-// str() and repr() as Python prints values.
+// Python's str() and repr() for the evaluator's values.
 #include <charconv>
 #include <cmath>
 
@@ -15,7 +15,7 @@ void append_quoted(Builder& out, const Text& text) {
   const char quote = bytes.find('\'') != bytes.npos && bytes.find('"') == bytes.npos ? '"' : '\'';
   out.add(std::string_view(&quote, 1));
   text.for_each([&](std::string_view piece, TextOrigin origin) {
-    std::size_t plain = 0;  // beginning of the bytes that need no escape
+    std::size_t plain = 0;  // beginning of the bytes, not printed yet, that need no escape
     for (std::size_t at = 0; at < piece.size();) {
       const std::size_t size = character_size(piece.substr(at));
       const std::uint32_t c = first_character(piece.substr(at));

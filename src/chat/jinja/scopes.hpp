@@ -1,4 +1,4 @@
-// Guards for the things that the evaluator enters and leaves: scopes of variables, and captures of output.
+// Guards (RAII) for scopes of variables and for captures of output: their destructors leave what the evaluator has entered.
 #pragma once
 
 #include "chat/jinja/evaluator.hpp"

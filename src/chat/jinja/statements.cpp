@@ -8,7 +8,7 @@ namespace tessera::jinja {
 namespace {
 
 constexpr std::uint32_t kDeepestScopes = 400;
-constexpr std::ptrdiff_t kMostStack = 512 << 10;  // bytes
+constexpr std::ptrdiff_t kMostStack = 512 << 10;  // bytes of the machine's stack that a template may use
 
 struct Macro : Callable {
   Macro(Budget& budget, const Stmt& stmt_, ScopeRef scope_, std::string name_)
@@ -28,7 +28,8 @@ struct Macro : Callable {
   std::string name;
 };
 
-// Takes the items away at the loop's end: a value that outlives the loop must not see them, nor hold itself.
+// At the end of a loop, takes the items from the loop's variable. So a `loop` that a template has kept does not keep the items alive, nor
+// itself if it is among them.
 struct LoopEnd {
   const Loop& loop;
   ~LoopEnd() {
@@ -37,7 +38,7 @@ struct LoopEnd {
   }
 };
 
-// Returns a place in the stack. Not the address of a variable: sanitizers put variables elsewhere.
+// Returns an address in the machine's stack. The address of a variable would not do, because sanitizers may put variables elsewhere.
 const char* stack_place() { return static_cast<const char*>(__builtin_frame_address(0)); }
 
 }  // namespace
@@ -45,7 +46,7 @@ const char* stack_place() { return static_cast<const char*>(__builtin_frame_addr
 Evaluator::Evaluator(const Program& program, Budget& budget, std::optional<LocalTime> now, std::uint64_t output_bytes)
     : program_(program), budget_(budget), now_(now), output_left_(output_bytes), stack_(stack_place()),
       globals_(program.names.size()) {
-  // Names that a program does not use get numbers that no node has.
+  // If the program does not use the name, the result is a number that no node has.
   const auto find = [&](std::string_view name) {
     const auto at = std::find(program.names.begin(), program.names.end(), name);
     return static_cast<Name>(at - program.names.begin());
@@ -107,7 +108,7 @@ void Evaluator::set(Name name, Value value) {
 void Evaluator::write(std::string_view bytes, TextOrigin origin) {
   if (bytes.empty()) return;
   if (capture_ != nullptr) return capture_->add(bytes, origin);
-  // Bytes of another origin than those before begin a new run of the Text, which takes memory too.
+  // If the origin changes, the Text begins a new run, which takes memory too.
   const std::size_t size = bytes.size() + (output_.extends(origin) ? 0 : 16);
   budget_.spend_on(bytes.size());
   if (size > output_left_) {
@@ -214,8 +215,8 @@ Evaluator::Flow Evaluator::run_branch(const Stmt& stmt) {
   return Flow::on;
 }
 
-// Runs a loop. The else body runs if no item's body came to its end, because `continue` left all of them, or `break` the first, as in the
-// Python that jinja2 makes. `break` and `continue` in the else body are for the loop around.
+// Runs a loop. As in the Python code that jinja2 makes, the else body runs if no item's body has run to its end: there were no items,
+// `continue` left each body, or `break` left the first. `break` and `continue` in the else body are for the loop around it.
 Evaluator::Flow Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
   check_stack();
   const Values* items = &values;
@@ -254,7 +255,8 @@ Value Evaluator::loop_again(const Loop& loop, const Value& iterable) {
   const Values values = iterate(budget_, iterable);
   const std::uint32_t outer = std::exchange(scope_, loop.scope);
   Capture capture(*this);
-  static_cast<void>(run_loop(loop.stmt, values, loop.level + 1));  // the parser lets its else body leave no loop
+  // The result is not needed: the parser allows no break or continue in the else body of a recursive loop.
+  static_cast<void>(run_loop(loop.stmt, values, loop.level + 1));
   scope_ = outer;
   return capture.finish();
 }
@@ -353,7 +355,8 @@ Value Evaluator::call_macro(const Stmt& macro, const ScopeRef& ref, const Args& 
     }
   }
   Value text;
-  static_cast<void>(capture(macro.bodies[0], text));  // a macro's body leaves no loop
+  // The result is not needed: the parser allows no break or continue out of a macro's body.
+  static_cast<void>(capture(macro.bodies[0], text));
   return text;
 }
 

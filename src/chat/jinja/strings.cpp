@@ -42,7 +42,7 @@ Value replaced(Evaluator& evaluator, const Text& text, const Text& old, const Te
   evaluator.budget().spend_on(bytes.size());
   Builder out(evaluator.budget());
   std::size_t at = 0;
-  if (old.empty()) {  // between all characters
+  if (old.empty()) {  // Python replaces the empty text before each character and at the end
     for (; times != 0; --times) {
       out.add(fresh);
       if (at == bytes.size()) break;
@@ -65,7 +65,7 @@ Value replaced(Evaluator& evaluator, const Text& text, const Text& old, const Te
 
 namespace {
 
-// Writes each character in the case that `choose(character)` names.
+// Returns the text with each character in the case that `choose(character)` returns.
 template <class Choose>
 Value recased(Evaluator& evaluator, const Text& text, Choose&& choose) {
   evaluator.budget().check(3 * text.size());

@@ -1,4 +1,4 @@
-// Functions that filters and methods of strings share. Places in text are in bytes.
+// Functions that filters and methods of strings share. Offsets and sizes are in bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,25 @@ struct Extent {
 };
 
 enum class Ends : std::uint8_t { left = 1, right = 2, both = 3 };
-// Returns the extent of a text without `characters` at its ends; nullptr: without white space.
+// Returns the range of the text that remains when `characters` are removed at its ends. nullptr: removes white space.
 [[nodiscard]] Extent stripped(std::string_view text, const std::string_view* characters, Ends ends);
 
-// Returns Python's str.replace(). times < 0: replaces all.
+// Implements Python's str.replace() with at most `times` replacements; all if `times` is negative.
 [[nodiscard]] Value replaced(Evaluator& evaluator, const Text& text, const Text& old, const Text& fresh, std::int64_t times);
 
 [[nodiscard]] Value part(Evaluator& evaluator, const Text& text, std::size_t begin, std::size_t end);
 
-// Return `text` with the first letter of every word in upper case (str.title()), or with its own first letter alone (str.capitalize()).
+// Implement str.title(), which puts the first letter of each word into upper case, and str.capitalize(), which does so only with the
+// text's first letter.
 [[nodiscard]] Value titled(Evaluator& evaluator, const Text& text);
 [[nodiscard]] Value capitalized(Evaluator& evaluator, const Text& text);
 [[nodiscard]] Value in_case(Evaluator& evaluator, const Text& text, Case to);
 
-// Returns a text between `left` and `right` copies of `with`.
+// Returns the text with `left` copies of `with` before it and `right` copies after it.
 [[nodiscard]] Value padded(Evaluator& evaluator, const Text& text, std::int64_t left, std::int64_t right, const Text& with);
 
-// A line: its extent without the line end, as str.splitlines() gives it, and its extent with the line end.
+// A line of a text, as str.splitlines() gives it: [begin, end) is the line without its line end, and `next` is where the next line
+// begins.
 struct Line {
   std::size_t begin, end, next;
 };

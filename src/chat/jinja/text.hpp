@@ -1,5 +1,5 @@
-// Text that remembers the origin of each byte. Every string of the evaluator is a Text: whatever a template does to a message's text
-// (slices, trims, joins), the result still says which bytes were the message's.
+// Text that remembers where each of its bytes comes from: the template or a message. All strings of the evaluator are Texts. Whatever a
+// template does to a message's text (slicing, trimming, joining), the result still knows which bytes were the message's.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Text {
   [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
-  // Returns the bytes of memory beside the object itself.
+  // Returns how many bytes of heap memory the text takes.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return bytes_.capacity() + runs_.capacity() * sizeof(Run); }
 
   void append(std::string_view bytes, TextOrigin origin) {
@@ -30,7 +30,7 @@ class Text {
     extend(origin);
   }
   void append(const Text& other) { append(other, 0, other.size()); }
-  // Appends bytes [begin, end) of another text.
+  // Appends the bytes [begin, end) of another text, with their origins.
   void append(const Text& other, std::size_t begin, std::size_t end) {
     other.for_each(begin, end, [&](std::string_view piece, TextOrigin origin) { append(piece, origin); });
   }
@@ -41,14 +41,14 @@ class Text {
     return part;
   }
 
-  // Calls fn(bytes, origin) for the whole text, in pieces of one origin each.
+  // Calls fn(bytes, origin) for the whole text, piece by piece. All bytes of a piece have the same origin.
   template <class Fn>
   void for_each(Fn&& fn) const {
     for_each(0, size(), fn);
   }
   template <class Fn>
   void for_each(std::size_t begin, std::size_t end, Fn&& fn) const {
-    std::size_t low = 0, high = runs_.size();  // the run that holds `begin`
+    std::size_t low = 0, high = runs_.size();  // binary search for the run that contains `begin`
     while (low < high) {
       const std::size_t middle = (low + high) / 2;
       if (runs_[middle].end <= begin) {
@@ -64,15 +64,15 @@ class Text {
     }
   }
 
-  // Returns the origin of the byte at `at`. An empty text is the template's.
+  // Returns the origin of the byte at offset `at`. An empty text counts as the template's.
   [[nodiscard]] TextOrigin origin_at(std::size_t at) const {
     TextOrigin origin = TextOrigin::from_template;
     for_each(at, at < size() ? at + 1 : at, [&](std::string_view, TextOrigin of) { origin = of; });
     return origin;
   }
-  // Returns whether bytes of this origin would lengthen the last run.
+  // Returns whether appended bytes of this origin would belong to the last run, so that no new run is needed.
   [[nodiscard]] bool extends(TextOrigin origin) const noexcept { return !runs_.empty() && runs_.back().origin == origin; }
-  // Returns from_message if any byte is from a message.
+  // Returns from_message if at least one byte is from a message.
   [[nodiscard]] TextOrigin origin() const noexcept {
     for (const Run& run : runs_) {
       if (run.origin == TextOrigin::from_message) return TextOrigin::from_message;
@@ -82,7 +82,7 @@ class Text {
 
  private:
   struct Run {
-    std::size_t end;  // index behind the last byte
+    std::size_t end;  // offset behind the run's last byte
     TextOrigin origin;
   };
   void extend(TextOrigin origin) {
@@ -94,7 +94,7 @@ class Text {
   }
 
   std::string bytes_;
-  std::vector<Run> runs_;  // ascending ends, the last at bytes_.size(); neighbours differ in origin
+  std::vector<Run> runs_;  // consecutive runs have different origins; the last one ends at bytes_.size()
 };
 
 }  // namespace tessera::jinja

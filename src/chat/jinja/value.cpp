@@ -9,8 +9,8 @@
 namespace tessera::jinja {
 namespace {
 
-constexpr std::uint32_t kDeepestValue = 200;    // containers in containers
-constexpr std::size_t kPlainSearch = 16;   // members up to which a dict is searched from its start
+constexpr std::uint32_t kDeepestValue = 200;    // limit for containers within containers
+constexpr std::size_t kPlainSearch = 16;   // dicts with at most this many members are searched from the beginning
 
 std::uint32_t depth_of(const Value& value) {
   switch (value.kind()) {
@@ -41,7 +41,7 @@ std::uint32_t depth_over(const Members& members) {
   return over(deepest);
 }
 
-// Compares keys by a total order, for searching: 1, 1.0 and true are one key, as in Python.
+// Orders keys in some total order, so that they can be searched. As in Python, 1, 1.0 and true are the same key.
 std::strong_ordering key_order(Budget& budget, const Value& a, const Value& b) {
   const auto rank = [](const Value& v) { return v.is_number() ? 0 : static_cast<int>(v.kind()) + 1; };
   if (const auto order = rank(a) <=> rank(b); order != 0) return order;
@@ -117,7 +117,7 @@ Value make_dict(Budget& budget, Members members) {
     const auto by_key = key_order(budget, members[a].first, members[b].first);
     return by_key != 0 ? by_key < 0 : a < b;
   });
-  // If a key occurs again, its first place gets the later value.
+  // If a key occurs more than once, it keeps its first place and gets the last value.
   bool doubled = false;
   std::vector<bool> dropped(members.size());
   for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
@@ -262,7 +262,7 @@ int compare(Budget& budget, const Value& a, const Value& b) {
   }
   if (a.is(Kind::string) && b.is(Kind::string)) {
     budget.spend_on(std::min(a.text().size(), b.text().size()));
-    return a.bytes().compare(b.bytes());  // UTF-8 has the order of its characters
+    return a.bytes().compare(b.bytes());  // comparing UTF-8 by bytes gives the order of code points
   }
   if (a.is_list() && a.kind() == b.kind()) {
     const Values &left = a.items(), &right = b.items();

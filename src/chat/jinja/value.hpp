@@ -1,5 +1,5 @@
-// The evaluator's values: Python's, as far as templates meet them. Values are immutable. Exceptions: namespaces, and how far an iterator
-// has been read.
+// The evaluator's values: those of Python's that templates use. They never change. Exceptions: namespaces, and how far an iterator has
+// been read.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace tessera::jinja {
 enum class Kind : std::uint8_t {
   undefined, none, boolean, integer, floating, big_integer,
   string, list, tuple, dict, range,
-  iterator,    // result of map(), select(), items(), ...: read once
-  dict_view,   // keys(), values(), items() of a dict
-  name_space,  // namespace()
+  iterator,    // result of map(), select(), items() and the like; it can be read only once
+  dict_view,   // result of a dict's keys(), values() or items()
+  name_space,  // result of namespace()
   loop,        // the variable `loop`
   callable,
 };
 
-// A thing that counts against the memory limit.
+// The base of all values on the heap. It counts their size against the memory limit.
 class Object {
  public:
   Object(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : budget_(budget), bytes_(bytes + kOverhead), depth_(depth) {
@@ -32,10 +32,10 @@ class Object {
   virtual ~Object() { budget_.give_back(bytes_); }
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
-  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // depth of containers in containers
+  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // how deep containers are nested in this one
 
  private:
-  static constexpr std::size_t kOverhead = 48;  // bytes that the allocations themselves take
+  static constexpr std::size_t kOverhead = 48;  // bytes that the heap needs for the allocations themselves
   Budget& budget_;
   std::size_t bytes_;
   std::uint32_t depth_;
@@ -43,7 +43,7 @@ class Object {
 
 class Value {
  public:
-  Value() = default;  // undefined
+  Value() = default;  // makes an undefined value
   static Value none() { return Value(Kind::none); }
   static Value boolean(bool value) {
     Value made(Kind::boolean);
@@ -83,7 +83,7 @@ class Value {
   [[nodiscard]] double number() const noexcept {
     return kind_ == Kind::floating ? floating_ : static_cast<double>(integer_);
   }
-  [[nodiscard]] const Text& text() const noexcept;  // text of a string or big_integer
+  [[nodiscard]] const Text& text() const noexcept;  // the text of a string, or the digits of a big_integer
   [[nodiscard]] std::string_view bytes() const noexcept { return text().bytes(); }
   [[nodiscard]] const std::vector<Value>& items() const noexcept;                     // items of a list, tuple or dict_view
   [[nodiscard]] const std::vector<std::pair<Value, Value>>& members() const noexcept;  // members of a dict
@@ -97,10 +97,10 @@ class Value {
   }
   [[nodiscard]] const Object* identity() const noexcept { return object_.get(); }
 
-  // Returns the origin of a number's digits.
+  // Returns where a number's digits come from: the template or a message.
   [[nodiscard]] TextOrigin origin() const noexcept { return origin_; }
   void set_origin(TextOrigin origin) noexcept { origin_ = origin; }
-  // Returns whether |safe made this string: text that is added to it is escaped (markupsafe).
+  // Returns whether the string was made by the filter `safe`. Then text that is added to it is escaped for HTML (markupsafe).
   [[nodiscard]] bool is_safe() const noexcept { return safe_; }
   [[nodiscard]] Value as_safe(bool safe) const {
     Value made = *this;
@@ -134,8 +134,8 @@ struct List : Object {
 };
 struct Dict : Object {
   Dict(Budget& budget, Members of);
-  Members members;                   // members in their order
-  std::vector<std::uint32_t> order;  // members by key, for large ones: see find_member
+  Members members;                   // in the order in which they were added
+  std::vector<std::uint32_t> order;  // indices of members sorted by key; only for large dicts (find_member())
 };
 struct Range : Object {
   Range(Budget& budget, std::int64_t start_, std::int64_t step_, std::int64_t size_)
@@ -145,14 +145,14 @@ struct Range : Object {
 struct Iterator : Object {
   Iterator(Budget& budget, Values of);
   Values items;
-  mutable std::size_t at = 0;  // items that have been read
+  mutable std::size_t at = 0;  // how many items have been read
 };
-// keys(), values() or items(): printing needs the name.
+// The result of keys(), values() or items(). The method's name is kept because Python prints it.
 struct DictView : List {
   DictView(Budget& budget, Values of, std::string_view called) : List(budget, std::move(of)), name(called) {}
   std::string_view name;
 };
-// An undefined value with the reason, for the error of its first use.
+// An undefined value with the reason why it is undefined, which the error says when the value is first used.
 struct Missing : Object {
   Missing(Budget& budget, std::string why_) : Object(budget, sizeof(Missing) + why_.capacity()), why(std::move(why_)) {}
   std::string why;
@@ -162,26 +162,28 @@ struct Missing : Object {
 [[nodiscard]] Value make_string(Budget& budget, std::string_view bytes, TextOrigin origin = TextOrigin::from_template);
 [[nodiscard]] Value make_list(Budget& budget, Values items);
 [[nodiscard]] Value make_tuple(Budget& budget, Values items);
-[[nodiscard]] Value make_dict(Budget& budget, Members members);  // a key that occurs twice has its last value
+[[nodiscard]] Value make_dict(Budget& budget, Members members);  // if a key occurs twice, the last value counts
 [[nodiscard]] Value make_iterator(Budget& budget, Values items);
 [[nodiscard]] Value make_missing(Budget& budget, std::string why);
 
-// Returns the value of a key; nullptr if the dict does not have the key.
+// Returns the value for a key; nullptr if the dict does not have the key.
 [[nodiscard]] const Value* find_member(Budget& budget, const Dict& dict, const Value& key);
 [[nodiscard]] const Value* find_member(Budget& budget, const Dict& dict, std::string_view key);
 
-// Returns Python's name of a value's type, for messages.
+// Returns how Python calls the value's type, for messages.
 [[nodiscard]] std::string_view type_name(const Value& value) noexcept;
 [[nodiscard]] bool truth(const Value& value) noexcept;
 [[nodiscard]] bool equal(Budget& budget, const Value& a, const Value& b);
-// Returns <0, 0 or >0, as Python's < orders the values. Fails for types that do not compare.
+// Compares two values as Python's < does. Returns a negative number, 0 or a positive number. Fails if values of these types cannot be
+// compared.
 [[nodiscard]] int compare(Budget& budget, const Value& a, const Value& b);
-// Returns the elements that iterating gives: characters of a string, keys of a dict, ... Fails if the value is not iterable.
+// Returns the elements over which Python would iterate: the characters of a string, the keys of a dict, ... Fails if the value cannot be
+// iterated.
 [[nodiscard]] Values iterate(Budget& budget, const Value& value);
 [[nodiscard]] bool is_iterable(const Value& value) noexcept;
-// Returns len(). Fails for a value without a length.
+// Returns Python's len(value). Fails if the value has no length.
 [[nodiscard]] std::int64_t length(Budget& budget, const Value& value);
-// Fails because an undefined value was used.
+// Fails with an error that says that an undefined value was used, and why it is undefined.
 [[noreturn]] void fail_undefined(const Value& value);
 
 }  // namespace tessera::jinja

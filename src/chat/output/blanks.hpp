@@ -1,4 +1,4 @@
-// White space around the texts that models write, and the longest name in them.
+// White space that is skipped in models' output, and a limit for the length of names.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace tessera::chat_output {
 
 inline constexpr std::string_view kBlanks = " \t\r\n";
-inline constexpr std::size_t kLongestName = 512;  // bytes of a tool's name
+inline constexpr std::size_t kLongestName = 512;  // limit for a tool's name, in bytes
 
 inline std::string_view trimmed(std::string_view text) noexcept {
   const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());

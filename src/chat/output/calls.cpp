@@ -1,7 +1,8 @@
-// Tool calls: the steps that all syntaxes have. A call's header is the markers and the name in front of its arguments.
+// Tool calls: the steps of the parser that all call syntaxes share. The header of a call is everything before its arguments: markers and
+// the name.
 //
-// Malformed elements: a name ends at the first marker of the region, whichever it is. If the text there is no name, the region's bytes are
-// text, without the markers, up to the region's end or to the next call's beginning.
+// If a header is malformed: a name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
+// name, the region is treated as text (without its markers), up to its end or up to where the next call begins.
 #include <algorithm>
 #include <cctype>
 
@@ -15,7 +16,7 @@ using chat_output::kBlanks;
 using chat_output::kLongestName;
 using chat_output::trimmed;
 
-// Returns whether a text is long and odd enough to be a marker wherever it stands.
+// Returns whether the text is unusual enough to count as a marker wherever it occurs.
 bool is_mark(std::string_view text) { return text.size() >= 4 && text.find_first_of("<[|") != text.npos; }
 
 const Json* function_of(const Json& tool) {
@@ -62,8 +63,8 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// Returns whether a text can be the name of a tool: it is the name of a given tool, or it has no white space and none of the characters
-// that markers, JSON and calls are made of.
+// Returns whether the text can be a tool's name. It can if a given tool has that name, or if it has no white space and no character of
+// which markers, JSON and calls are made.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;
@@ -86,19 +87,20 @@ bool OutputParser::State::begins_tool(std::string_view word) const {
   });
 }
 
-// Returns whether a text may be the beginning of a name and of what the form allows behind the name.
+// Returns whether the text can be the beginning of a name and of what the form allows after a name.
 bool OutputParser::State::may_become_name(std::string_view text) const {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   if (text.size() > kLongestName) return false;
   const std::string_view word = text.substr(0, std::min(text.find_first_of(std::string(kBlanks) + form_->name_end), text.size()));
   if (begins_tool(word) || word.empty()) return true;
-  // Only white space may stand behind a name, or characters that the form allows there.
+  // After a name only white space may follow, or characters that the form allows.
   const std::string_view behind = text.substr(word.size());
   const std::size_t next = behind.find_first_not_of(kBlanks);
   return is_name(word) && (next == behind.npos || form_->name_end.find(behind[next]) != std::string::npos);
 }
 
-// Returns the tool that an id stands for: add for "functions_add_0", as some models and hosts rewrite "functions.add:0".
+// Returns the tool to which a rewritten id belongs: `add` for "functions_add_0". Some models and hosts write that instead of
+// "functions.add:0".
 std::string OutputParser::State::tool_of_id(std::string_view name) const {
   std::string found;
   constexpr std::string_view kJoints = "_.:-";
@@ -137,7 +139,7 @@ void OutputParser::State::begin_call(std::string name, std::string id) {
 
 void OutputParser::State::begin_arguments() {
   phase_ = Phase::arguments;
-  if (form_->syntax == CallSyntax::json) return;  // the object in hand goes on
+  if (form_->syntax == CallSyntax::json) return;  // the JSON object that is being read continues
   first_parameter_ = true;
   in_value_ = streams_ = false;
   extent_ = {};
@@ -161,7 +163,7 @@ void OutputParser::State::end_call() {
   phase_ = Phase::between;
 }
 
-// Ends the region's calls: the bytes in hand and the rest of the region are no call.
+// Gives up the region's calls. The bytes that were read for a call, and the rest of the region, are treated as text.
 void OutputParser::State::malformed() {
   broken_ = true;
   phase_ = Phase::between;
@@ -192,7 +194,7 @@ OutputParser::State::Progress OutputParser::State::step_arguments() {
   return Progress::waits;
 }
 
-// Reads the region's end, another opening of it, or the next call.
+// Reads what comes between calls: the region's end marker, the region's opening marker once more, or the beginning of the next call.
 OutputParser::State::Progress OutputParser::State::step_between() {
   skip_space();
   if (buffer_.empty()) return Progress::waits;
@@ -221,7 +223,7 @@ OutputParser::State::Progress OutputParser::State::step_between() {
     consume(1);
     return Progress::made;
   }
-  if (region_->close.empty() && has_call_) {  // each call has the region's opening in front
+  if (region_->close.empty() && has_call_) {  // in this format each call needs an opening marker of its own
     leave();
     return Progress::made;
   }
@@ -256,9 +258,10 @@ OutputParser::State::Progress OutputParser::State::step_between() {
   }
 }
 
-// Returns the form of the call that begins at the buffer's start. nullptr: no call begins there; nullopt: more bytes will tell.
+// Returns the form of the call that begins at the start of the buffer. nullptr: no call begins there. nullopt: that is not clear before
+// more bytes come.
 std::optional<const CallForm*> OutputParser::State::form_here() const {
-  if (format_.header) return nullptr;  // the header has named the call
+  if (format_.header) return nullptr;  // the message's header has named the call already
   bool unsure = false;
   const auto begins = [&](const CallForm& form) {
     const char c = buffer_[0];
@@ -312,7 +315,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   std::string_view written = header;
   if (!form.name_end.empty()) written = written.substr(0, std::min(written.find_first_of(form.name_end), written.size()));
   std::string name(trimmed(written)), id = id_;
-  // If the marker behind a name is missing, or the form has none, the name ends where the arguments or the region do.
+  // In some forms nothing follows the name; in others the marker may be missing. Then the name ends where the arguments begin or the
+  // region ends.
   const bool is_end = found.index < own;
   const bool may_end = is_end || form.syntax == CallSyntax::parameters || form.syntax == CallSyntax::elements;
   if (!form.id_mark.empty()) {
@@ -323,7 +327,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   if (!form.id_mark.empty() && !is_tool(name)) {
     if (std::string tool = tool_of_id(id); !tool.empty()) name = std::move(tool);
   }
-  // The whole header must pass too: a header that came in pieces was given up at the first byte that is no part of a name.
+  // The whole header is checked again, so that the result is the same as for a header that came in pieces, which is given up at the first
+  // byte that cannot belong to it.
   if (!may_end || !is_name(name) || !may_become_name(header)) {
     malformed();
     return Progress::made;
@@ -334,7 +339,7 @@ OutputParser::State::Progress OutputParser::State::step_name() {
 }
 
 OutputParser::State::Progress OutputParser::State::step_close() {
-  // A close that begins with a line end is looked for without it: the white space in front may differ.
+  // If the closing marker begins with a line end, it is searched without it, because models may write other white space there.
   const std::string_view close = trimmed(form_->close);
   skip_space();
   const auto here = close.empty() ? std::optional(true) : starts_with(close);

@@ -1,5 +1,5 @@
-// Calls whose arguments are JSON. An object goes to the reader as it comes. Other arguments go when they are whole: null and nothing are no
-// arguments, and a text that holds an object is the object.
+// Calls whose arguments are JSON. If the arguments are an object, they are passed on as they arrive. Otherwise they are passed on when
+// they are complete: null and nothing become {}, and a string that contains an object becomes that object.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -11,14 +11,14 @@ namespace {
 using chat_output::kBlanks;
 using chat_output::trimmed;
 
-// Returns the text of a raw member of an object, if the member is a string.
+// Returns the text of a JSON value, if it is a string; else an empty text.
 std::string string_of(std::string_view raw) {
   const auto value = Json::parse(raw);
   return value && value->string() != nullptr ? *value->string() : std::string();
 }
 
-// Returns the arguments of a call whose value does not begin as an object does: {} for null and for nothing, the object in a text that
-// holds one, else the value as it is.
+// Returns the arguments of a call if they do not begin as an object: {} for null and for nothing; the object, for a string that contains
+// one; else the value as it is.
 std::string as_arguments(const std::string& raw) {
   if (raw.empty() || raw == "null") return "{}";
   const std::string text = string_of(raw);
@@ -33,7 +33,7 @@ bool is_arguments_key(const std::string& key, const CallForm& form) {
 
 }  // namespace
 
-// Adds arguments as they come. White space waits: behind the value it is no part of it.
+// Passes arguments on as they arrive. White space at their end is held back, because after the value it does not belong to the arguments.
 void OutputParser::State::stream_arguments(std::string_view text) {
   held_ += text;
   const std::size_t end = held_.find_last_not_of(kBlanks) + 1;
@@ -41,8 +41,8 @@ void OutputParser::State::stream_arguments(std::string_view text) {
   held_.erase(0, end);
 }
 
-// Returns whether one of the region's markers stands at `at`, which is outside of JSON's strings: JSON has no '<' there. nullopt: more
-// bytes will tell.
+// Returns whether a marker of the region is at offset `at`, which must be outside of JSON strings, where JSON has no '<'. nullopt: that
+// is not clear before more bytes come.
 std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   if (rest[0] != '<') return false;
@@ -55,14 +55,14 @@ std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   return false;
 }
 
-// Reads {"name": ..., "arguments": ...}, member by member.
+// Reads a call that is an object, {"name": ..., "arguments": ...}, one member after the other.
 OutputParser::State::Progress OutputParser::State::step_json() {
   const CallForm& form = *form_;
   bool begun = !calls_.empty() && !calls_.back().ended;
   std::string streamed;  // arguments that this step has read
   const auto end = [&](std::size_t behind) {
     consume(behind);
-    if (!begun && !is_name(name_)) {  // an object that is no call
+    if (!begun && !is_name(name_)) {  // the object is not a call
       malformed();
       return Progress::made;
     }
@@ -79,7 +79,7 @@ OutputParser::State::Progress OutputParser::State::step_json() {
     const char c = buffer_[at];
     if (!extent_.in_string()) {
       const auto ends = ends_here(at);
-      if (!ends || *ends) {  // the region ends inside of the object
+      if (!ends || *ends) {  // a marker ends the region before the object is complete
         if (begun) stream_arguments(streamed);
         else if (ends && in_value_ && is_arguments_key(extent_.key(), form)) early_arguments_ = trimmed(std::string_view(object_).substr(value_begin_));
         consume(at);
@@ -88,7 +88,7 @@ OutputParser::State::Progress OutputParser::State::step_json() {
     }
     const output::JsonExtent::Step step = extent_.take(c);
     const bool is_arguments = is_arguments_key(extent_.key(), form);
-    if (step == output::JsonExtent::Step::value && !in_value_) {  // a colon inside of a value is not JSON's
+    if (step == output::JsonExtent::Step::value && !in_value_) {  // a second colon within a value is not valid JSON, and is ignored
       in_value_ = true;
       value_begin_ = object_.size();
       if (form.name_key.empty() && name_.empty()) name_ = string_of('"' + extent_.key() + '"');
@@ -106,7 +106,7 @@ OutputParser::State::Progress OutputParser::State::step_json() {
         held_.clear();
       } else if (!begun) {
         const std::string raw(trimmed(std::string_view(object_).substr(value_begin_)));
-        // An id behind the name would come too late for arguments that stream: a call begins with them, or with the object's end.
+        // If the arguments are streamed, the call has begun with them. An id that follows them comes too late.
         if (extent_.key() == form.name_key) name_ = string_of(raw);
         else if (extent_.key() == form.id_key) id_ = string_of(raw);
         else if (is_arguments) early_arguments_ = raw;
@@ -121,7 +121,7 @@ OutputParser::State::Progress OutputParser::State::step_json() {
   return Progress::waits;
 }
 
-// Reads JSON as it stands, up to the call's close, and text that is no JSON too.
+// Reads arguments that stand by themselves up to the call's closing marker, even if they are not JSON.
 OutputParser::State::Progress OutputParser::State::step_raw_arguments() {
   if (!in_value_) {
     skip_space();

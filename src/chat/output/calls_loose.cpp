@@ -1,11 +1,11 @@
-// Calls as Python and Gemma write them.
+// Calls in the syntaxes of Python and of Gemma.
 #include <algorithm>
 
 #include "chat/output/parser_state.hpp"
 
 namespace tessera {
 
-// Reads name(key=value, ...).
+// Reads a call in Python's syntax: name(key=value, ...).
 OutputParser::State::Progress OutputParser::State::step_pythonic() {
   const auto end = loose_.find(buffer_);
   if (!end) return Progress::waits;
@@ -21,7 +21,7 @@ OutputParser::State::Progress OutputParser::State::step_pythonic() {
   return Progress::made;
 }
 
-// Reads NAME{key:value}.
+// Reads a call in Gemma's syntax: NAME{key:value}.
 OutputParser::State::Progress OutputParser::State::step_braces() {
   const auto end = loose_.find(buffer_);
   if (!end) return Progress::waits;

@@ -1,9 +1,9 @@
-// Calls whose parameters stand between markers, one after the other.
+// Calls whose parameters are written between markers, one after the other.
 //
-// A value ends at its close marker if the next parameter, the call's end, the region's end or nothing stands behind the marker. So a text
-// may hold its own close marker. If the marker is missing, a value ends at the next parameter (on a line of its own, in formats that write
-// lines), or at the call's or the region's end if more calls or nothing stand behind. A parameter whose key is malformed is left out, and
-// so is text between parameters: the call is then reported as broken.
+// A value ends at its closing marker, if the marker is followed by the next parameter, by the end of the call or of the region, or by
+// nothing. So a text may contain its own closing marker. If there is no closing marker, the value ends where the next parameter begins
+// (in formats with lines: on a line of its own), or at the end of the call or of the region, if other calls or nothing follow that.
+// Parameters with a malformed key, and text between parameters, are left out. Then the call is reported as broken.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using chat_output::kBlanks;
 using chat_output::trimmed;
-constexpr std::size_t kLongestKey = 512;  // bytes, with its attributes
+constexpr std::size_t kLongestKey = 512;  // limit in bytes, attributes included
 
 std::size_t behind_space(std::string_view text, std::size_t at) { return std::min(text.find_first_not_of(kBlanks, at), text.size()); }
 
@@ -24,8 +24,8 @@ const Json* property_of(const Json* schema, std::string_view key) {
   return schema != nullptr ? schema->find(key) : nullptr;
 }
 
-// Returns a value as its schema has it. A value that the schema does not allow stays a text, if the schema allows texts. Without a schema,
-// text that looks like JSON is JSON.
+// Converts a parameter's text to the type that its schema asks for. If the schema does not allow the converted value but allows strings,
+// the value stays a string. If there is no schema, text that looks like JSON is converted.
 Json value_of(std::string text, unsigned types, bool has_schema) {
   if (types == SchemaTypes::kString) return Json(std::move(text));
   const std::string_view bare = trimmed(text);
@@ -45,7 +45,7 @@ Json value_of(std::string text, unsigned types, bool has_schema) {
 
 }  // namespace
 
-// Reads the key of a parameter whose key_open stands at `at`, up to the opening of its value.
+// Reads the key of a parameter, from its opening marker at offset `at` up to where its value begins.
 OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   const CallForm& form = *form_;
   const std::string_view buffer = buffer_;
@@ -62,7 +62,7 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   if (found.index != 0 || key.name.empty() || found.at - begin > kLongestKey || key.name.find('\n') != key.name.npos) return key;
   key.end = found.at + found.size;
   if (!form.value_open.empty()) {
-    // Between key and value there may be white space, the key's close once more, or the attributes of a tag.
+    // Between key and value there may be white space, the closing marker of the key once more, or the attributes of a tag.
     std::size_t open = behind_space(buffer, key.end);
     while (form.key_close.size() > 1 && buffer.substr(open).starts_with(form.key_close)) open = behind_space(buffer, open + form.key_close.size());
     if (form.key_close.size() == 1) open = std::min(buffer.find_first_of("<>\n", key.end), buffer.size());
@@ -79,7 +79,8 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   return key;
 }
 
-// Returns whether one of the texts `next`, or the output's end, stands at `at`, behind white space. nullopt: more bytes will tell.
+// Returns whether the text from offset `at` on, apart from white space, begins with one of `next` or is the end of the output. nullopt:
+// that is not clear before more bytes come.
 std::optional<bool> OutputParser::State::goes_on_behind(std::size_t at, const Texts& next) const {
   const std::string_view rest = std::string_view(buffer_).substr(behind_space(buffer_, at));
   if (rest.empty()) return last_ ? std::optional(true) : std::nullopt;
@@ -97,7 +98,7 @@ void OutputParser::State::add_argument(std::string_view key, const Json& value) 
   first_parameter_ = false;
 }
 
-// Takes the value in hand, which ends at `end`. The text behind it begins at `behind`.
+// Adds the value that is being read as an argument. It ends at offset `end`; reading continues at offset `behind`.
 void OutputParser::State::take_value(std::size_t end, std::size_t behind, bool closed) {
   const CallForm& form = *form_;
   std::string_view text = std::string_view(buffer_).substr(value_.begin, end - value_.begin);
@@ -128,7 +129,7 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
   ends.insert(ends.end(), marks_.begin(), marks_.end());
   const Found found = find(ends);
   const bool is_junk = std::string_view(buffer_).substr(0, found.at).find_first_not_of(kBlanks) != std::string_view::npos;
-  if (is_junk) calls_.back().broken = true;  // text that belongs to no parameter
+  if (is_junk) calls_.back().broken = true;  // there is text that belongs to no parameter
   if (found.at > 0) {
     consume(found.at);
     return found.size > 0 ? Progress::made : Progress::waits;
@@ -154,7 +155,7 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
   }
   const bool is_close = mark == form.close;
   const bool ends_call = is_close || among(region_->close) || among(region_->open) || (mark == form.open) || among(format_.dropped);
-  if (!ends_call) {  // a marker of an element that is not there
+  if (!ends_call) {  // a marker that has no meaning here
     calls_.back().broken = true;
     consume(found.size);
     return Progress::made;
@@ -168,7 +169,8 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
 OutputParser::State::Progress OutputParser::State::step_value() {
   const CallForm& form = *form_;
   const std::string_view buffer = buffer_;
-  // A string in JSON may hold any marker. If the value is no JSON after all, nothing is skipped.
+  // A string within JSON may contain any marker, so JSON is read to its end first. If the value turns out not to be JSON, nothing is
+  // skipped.
   if (value_.is_json) {
     const auto json_end = value_end_.find(buffer.substr(value_.begin));
     if (!json_end && !last_) return Progress::waits;
@@ -236,12 +238,12 @@ OutputParser::State::Progress OutputParser::State::step_value() {
 
 namespace {
 
-// Reads the inside of an element: elements, or a text.
+// Reads what is inside an element: either further elements, or a text.
 class ElementReader {
  public:
   ElementReader(std::string_view text, std::string_view mark, const Json* root) : text_(text), mark_(mark), root_(root) {}
 
-  // Reads elements up to the text's end; nullopt: there is something else.
+  // Reads elements up to the end of the text, as the members of an object. nullopt: there is something else too.
   std::optional<Json> members(const Json* schema, int depth = 0) {
     Json out = Json::object();
     while (skip_to_element()) {
@@ -320,8 +322,8 @@ class ElementReader {
 
 }  // namespace
 
-// Reads a call's elements, up to the call's close. An element is <KEY>VALUE</KEY> with the text CallForm::mark in front of both tags. If
-// an element is malformed, the call is broken and its arguments are {}.
+// Reads a call's arguments as elements, up to the call's closing marker. An element is <KEY>VALUE</KEY>, with the text CallForm::mark
+// before both tags. If an element is malformed, the call is reported as broken and has the arguments {}.
 OutputParser::State::Progress OutputParser::State::step_elements() {
   const CallForm& form = *form_;
   Texts ends{form.close, form.open};

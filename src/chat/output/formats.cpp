@@ -42,7 +42,7 @@ std::vector<OutputFormat> make_formats() {
   dsml_call.list = lines;
   dsml_call.marks_strings = true;
 
-  // Returns a region that may be written in a second way, which the parser reads too.
+  // Returns the region with a second form of calls, which the parser also accepts.
   const auto with = [](OutputRegion region, CallForm also) {
     region.also.push_back(std::move(also));
     return region;
@@ -171,7 +171,7 @@ std::vector<OutputFormat> make_formats() {
   };
 }
 
-// Texts that a template writes if its models write the format. The first rule whose texts all stand in the template counts.
+// Texts by which a template is recognised as using the format. The first rule counts of which all texts occur in the template.
 struct Rule {
   std::string_view format;
   std::string_view first, second;
@@ -246,7 +246,7 @@ Result<std::vector<MarkedText>> reasoning_stretches(const OutputFormat& format) 
     }
     if (!format.header) return stretches;
     const MessageHeader& header = *format.header;
-    for (MarkedText& stretch : stretches) {  // reasoning may also begin right behind a header
+    for (MarkedText& stretch : stretches) {  // in formats with headers, reasoning may also follow a header directly
       const std::size_t opens = stretch.open.size();
       for (std::size_t i = 0; i < opens; ++i) stretch.open.push_back(header.start + header.role + stretch.open[i]);
     }

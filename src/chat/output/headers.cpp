@@ -1,7 +1,8 @@
 // Messages that begin with a header: <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>.
 //
-// A header that no end marker closes is given up at a line's end, at the next message and behind kLongestHeader bytes. Its markers, its
-// role and the name of a channel are then no text, and the bytes behind belong to the channel.
+// A header needs an end marker (here <|message|>). If a line ends, another message begins, or kLongestHeader bytes were read before that
+// marker, the header is given up: its markers, its role and its channel's name are dropped, and what follows counts as text of the
+// channel.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -11,7 +12,7 @@ namespace tessera {
 namespace {
 
 using chat_output::kBlanks;
-constexpr std::size_t kLongestHeader = 512;  // bytes
+constexpr std::size_t kLongestHeader = 512;  // in bytes
 
 std::string_view first_word(std::string_view text) {
   const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
@@ -20,7 +21,7 @@ std::string_view first_word(std::string_view text) {
 
 }  // namespace
 
-// Begins a header at the output's start if " to=functions.f" stands there: the prompt holds the header's beginning.
+// If the output begins with " to=functions.f", begins a header, because the prompt has ended with the header's first part.
 OutputParser::State::Progress OutputParser::State::step_begun_header() {
   const std::string_view recipient = format_.header->recipient;
   const std::size_t begin = buffer_.find_first_not_of(kBlanks);

@@ -1,4 +1,4 @@
-// Finds the end of a JSON value that comes in pieces, and the members of an object on the way.
+// Finds the end of a JSON value that arrives in pieces. If the value is an object, also finds its members.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@ namespace tessera::output {
 class JsonExtent {
  public:
   enum class Step : std::uint8_t {
-    inside,   // the byte is inside of the value
-    key,      // the byte ended a key of the outermost object: key()
-    value,    // the byte began a member's value
-    member,   // the byte (a comma or the closing bracket) stands behind a member's value
-    end,      // the byte is the value's last
+    inside,   // the byte is somewhere inside the value
+    key,      // the byte ends a key of the outermost object, which key() returns
+    value,    // the byte begins the value of a member
+    member,   // the byte follows the value of a member: a comma or the closing bracket
+    end,      // the byte is the last one of the whole value
   };
 
-  // other_quote: a second character that strings may stand between, as Python writes them.
+  // other_quote is a second character that may enclose strings, because Python writes ' too.
   JsonExtent() = default;
   explicit JsonExtent(char other_quote) : other_quote_(other_quote) {}
 
-  // Takes the next byte. The first is '{' or '['; after `end` no byte may follow.
+  // Takes the next byte. The first byte must be '{' or '['. After it has returned `end`, do not call it again.
   Step take(char c) {
     if (in_string_) {
       if (escaped_) escaped_ = false;
@@ -83,7 +83,7 @@ class JsonExtent {
   }
 
   [[nodiscard]] bool in_string() const noexcept { return in_string_; }
-  [[nodiscard]] const std::string& key() const noexcept { return key_; }  // key as written, escapes included
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }  // as written, with its escapes
 
  private:
   std::size_t depth_ = 0;
@@ -93,11 +93,12 @@ class JsonExtent {
   std::string key_;
 };
 
-// Finds the end of a value, JSON or as Python prints it, at the start of a text that grows: lists, objects and strings. Other values end
-// at once.
+// Finds the end of the value with which a growing text begins. The value is a list, an object or a string, as JSON or as Python prints
+// it. Any other value counts as ending at its beginning.
 class JsonValueEnd {
  public:
-  // Returns the end. The text must be that of the call before, or longer. nullopt: the value is not complete.
+  // Returns the offset behind the value; nullopt if the value is not complete. Each call must get the text of the call to find() before
+  // it, or a longer one.
   std::optional<std::size_t> find(std::string_view text) {
     for (; at_ < text.size() && !end_; ++at_) take(text[at_]);
     return end_;
@@ -122,7 +123,7 @@ class JsonValueEnd {
   JsonExtent extent_{'\''};
   std::size_t at_ = 0;
   std::optional<std::size_t> end_;
-  char kind_ = 0;  // first byte of the value
+  char kind_ = 0;  // the value's first byte
   bool escaped_ = false;
 };
 

@@ -20,7 +20,7 @@ bool is_name(char c) {
 
 class Reader {
  public:
-  enum class Words { refused, texts };  // words that are neither numbers nor constants
+  enum class Words { refused, texts };  // texts: a word that is no number and no constant is read as a string
   explicit Reader(std::string_view text, Words words = Words::refused) : text_(text), words_(words) {}
 
   [[nodiscard]] bool at_end() {
@@ -89,11 +89,11 @@ class Reader {
     do {
       if (!quoted(out, text_[at_++])) return std::nullopt;
       space();
-    } while (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\''));  // 'a' 'b' is one string
+    } while (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\''));  // as in Python, adjacent strings ('a' 'b') are one
     return Json(std::move(out));
   }
 
-  // Appends the text up to the closing quote. Starts behind the opening one.
+  // Appends the string's text. Reading begins after the opening quote, and ends after the closing one.
   bool quoted(std::string& out, char quote) {
     while (at_ < text_.size()) {
       const char c = text_[at_++];
@@ -104,7 +104,7 @@ class Reader {
     return false;
   }
 
-  // Reads digits of a base, at most `most`; nullopt: there are fewer than `least`.
+  // Reads at most `most` digits to this base, and returns their value; nullopt if there are fewer than `least`.
   std::optional<std::uint32_t> digits(int base, std::size_t least, std::size_t most) {
     std::uint32_t value = 0;
     const char *from = text_.data() + at_, *to = from + std::min(most, text_.size() - at_);
@@ -114,7 +114,7 @@ class Reader {
     return value;
   }
 
-  // Reads one of Python's escapes. If Python does not have it, both characters stay.
+  // Reads one of Python's escapes. If Python does not have this escape, the backslash and the character both stay.
   void escape(std::string& out) {
     const char c = text_[at_];
     constexpr std::string_view from = "nrtbfav\\'\"", to = "\n\r\t\b\f\a\v\\'\"";
@@ -123,7 +123,7 @@ class Reader {
       out += to[i];
       return;
     }
-    if (c == '\n') {  // a line that goes on
+    if (c == '\n') {  // a backslash at the end of a line continues the line
       ++at_;
       return;
     }
@@ -131,7 +131,7 @@ class Reader {
     const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     const std::size_t begin = at_++;
     auto code = size > 0 ? digits(16, size, size) : std::nullopt;
-    if (code && *code >= 0xD800 && *code < 0xDC00 && here("\\u")) {  // half of a pair
+    if (code && *code >= 0xD800 && *code < 0xDC00 && here("\\u")) {  // the first half of a surrogate pair
       const std::size_t behind = at_;
       at_ += 2;
       const auto low = digits(16, 4, 4);
@@ -183,7 +183,7 @@ class Reader {
     return out;
   }
 
-  // Reads a key without quotes: everything up to the colon.
+  // Reads a key that has no quotes: everything up to the colon.
   std::string bare_key() {
     space();
     const std::size_t begin = at_;
@@ -193,7 +193,7 @@ class Reader {
     return std::string(text_.substr(begin, end - begin));
   }
 
-  // Reads true, None, 12, 1.5e3. A number that JSON cannot say stays a text.
+  // Reads a constant or a number: true, None, 12, 1.5e3. A number that JSON cannot express stays a text.
   std::optional<Json> word() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && (is_name(text_[at_]) || text_[at_] == '+')) ++at_;
@@ -212,7 +212,7 @@ class Reader {
     return is_finite(*number) ? *std::move(number) : Json(text);
   }
 
-  // Returns Python's 1_000, +5, .5 and 5. as JSON writes them.
+  // Converts numbers that Python allows but JSON does not (1_000, +5, .5, 5.) to JSON's form.
   static std::string as_json_number(std::string_view text) {
     std::string out(text);
     std::erase(out, '_');
@@ -290,7 +290,7 @@ std::optional<LooseExtent::End> LooseExtent::find(std::string_view text) {
       before_ = '"';
       continue;
     }
-    // A quote inside of a word is a letter: Gemma writes words without quotes.
+    // Gemma writes words without quotes, so a quote inside a word does not begin a string.
     const bool begins_value = std::string_view("([{,:=\"'").find(before_) != std::string_view::npos;
     if ((c == '"' || c == '\'') && begins_value && !open_.empty()) {
       quote_ = c;

@@ -1,4 +1,4 @@
-// Values that models write outside of JSON: Python's literals, and Gemma's with strings between <|"|>.
+// Reads values that models write in other forms than JSON: Python's literals, and Gemma's values with strings between <|"|>.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +11,34 @@
 
 namespace tessera::output {
 
-// Returns whether JSON has every number of a value: 1e999, for example, is read as infinite.
+// Returns whether all numbers in the value are finite. (1e999, for example, is read as infinite, which JSON cannot express.)
 [[nodiscard]] bool is_finite(const Json& value);
 
-// Reads "{a:1, 'b': [True, <|"|>x<|"|>]}". nullopt: the text is no value, or something follows the value.
+// Reads a value such as "{a:1, 'b': [True, <|"|>x<|"|>]}". nullopt: the text is not a value, or something follows the value.
 [[nodiscard]] std::optional<Json> loose_value(std::string_view text);
 
-// Reads "{'b': [True, None]}", as Python prints it.
+// Reads a value as Python prints it, such as "{'b': [True, None]}".
 [[nodiscard]] std::optional<Json> python_value(std::string_view text);
 
-// Reads "name(a=1, b='x')": returns the name and the arguments.
+// Reads a call such as "name(a=1, b='x')". Returns its name and its arguments.
 [[nodiscard]] std::optional<std::pair<std::string, Json>> python_call(std::string_view text);
 
-// Finds the end of a call that comes in pieces: "name(...)" or "name{...}". Brackets in strings do not count.
+// Finds the end of a tool call that arrives in pieces: "name(...)" or "name{...}". Brackets inside strings do not count.
 class LooseExtent {
  public:
   struct End {
-    std::size_t size = 0;  // bytes up to the end
-    bool broken = false;   // no call begins like this: a bracket of another kind, or a marker outside of strings
+    std::size_t size = 0;  // length of the tool call, in bytes
+    bool broken = false;   // true: this cannot be a tool call, because of a wrong bracket, or of a marker outside of strings
   };
-  // Returns the end. The text must be that of the call before, or longer. nullopt: the call is not complete.
+  // Returns where the tool call ends; nullopt if it is not complete. Each call of find() must get the text of the one before, or a longer
+  // one.
   std::optional<End> find(std::string_view text);
 
  private:
   std::size_t at_ = 0;
-  std::string open_;       // brackets that close the open ones
-  char quote_ = 0;         // quote of the string in hand; '<': a string between <|"|>
-  char before_ = 0;        // last byte outside of strings that is no white space
+  std::string open_;       // the closing brackets that are still to come
+  char quote_ = 0;         // the quote of the string that is being read; '<' for a string between <|"|>; 0: none
+  char before_ = 0;        // the last byte outside of strings that is not white space
 };
 
 }  // namespace tessera::output

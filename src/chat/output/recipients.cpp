@@ -1,4 +1,4 @@
-// Parts that begin with a recipient: >>>all, a line end and text; >>>NAME, a line end and a call's arguments.
+// Parts of the output that begin with a recipient: >>>all, a line end and text; or >>>NAME, a line end and the arguments of a call.
 #include "chat/output/blanks.hpp"
 #include "chat/output/parser_state.hpp"
 
@@ -10,8 +10,8 @@ using chat_output::kLongestName;
 
 }  // namespace
 
-// Reads the recipient at the output's start: the prompt holds the first mark. An output that begins with a mark all the same is read as it
-// is, and an output that begins with neither is text.
+// Reads the recipient at the beginning of the output, whose mark (>>>) the prompt has written. If the output nevertheless begins with a
+// mark, it is read normally. If it begins with neither a mark nor a recipient, it is text.
 OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   const Recipients& form = *format_.recipients;
   if (buffer_.empty()) return Progress::waits;
@@ -30,7 +30,8 @@ OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   return Progress::made;
 }
 
-// A mark may stand in a text too (">>> print(1)" of a Python session), so the text behind it must be a call beyond doubt.
+// Ordinary text may contain a mark too (">>> print(1)" in a Python session). So a mark begins a call only if what follows is certainly
+// one.
 std::optional<bool> OutputParser::State::names_call(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   const std::size_t end = rest.find('\n');

@@ -1,4 +1,4 @@
-// Text and reasoning, and the markers between them.
+// Reads text and reasoning, and the markers between them.
 #include <algorithm>
 #include <cctype>
 
@@ -38,21 +38,21 @@ void OutputParser::State::push(std::string_view text) {
 }
 
 void OutputParser::State::finish(OutputEnd end) {
-  last_ = end == OutputEnd::whole;  // if the output was cut, bytes that wait go on waiting
+  last_ = end == OutputEnd::whole;  // if the output was cut off, bytes that may become a marker are not turned into text
   push({});
   if (last_ && header_.in_hand) {
     give_up_header();
     push({});
   }
   if (region_ != nullptr && region_->kind == RegionKind::calls && !broken_) {
-    if (phase_ == Phase::close) end_call();  // cut behind its arguments, which are whole
-    // A call that was not begun is text. A call that was begun has been given as far as it is there.
+    if (phase_ == Phase::close) end_call();  // only the call's closing marker is missing; its arguments are complete
+    // If a call had not begun, its bytes are text. If it had begun, the reader has got what there is of it.
     if (last_ && (calls_.empty() || calls_.back().ended)) {
       malformed();
       push({});
     }
   }
-  if (!last_ && !buffer_.empty()) text_.held.clear();  // white space in front of a marker is dropped
+  if (!last_ && !buffer_.empty()) text_.held.clear();  // white space before a possible marker is dropped with it
   buffer_.clear();
   if (!text_.after_region && !text_.held.empty()) {
     if (!text_.held.empty()) add_span(text_.held_span);
@@ -69,7 +69,8 @@ OutputParser::State::Progress OutputParser::State::step() {
   return step_region();
 }
 
-// Returns the first marker in the buffer, the longest if several begin there; or the place up to which none can begin any more.
+// Returns the first marker in the buffer; if several begin at the same offset, the longest. If there is none, returns the offset before
+// which none can begin.
 OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::size_t from) const {
   const std::string_view buffer = buffer_;
   bool begins[256] = {};
@@ -92,14 +93,14 @@ OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::
   return {std::max(from, buffer.size()), 0, 0};
 }
 
-// Returns whether a region may begin at a place where its marker stands; nullopt: more bytes will tell.
+// Returns whether the marker at offset `at` really opens its region. nullopt: that is not clear before more bytes come.
 std::optional<bool> OutputParser::State::may_open(const Marker& marker, std::size_t at) const {
   const OutputRegion* region = marker.opens;
   if (region != nullptr && format_.recipients && marker.text == format_.recipients->mark) return names_call(at + marker.text.size());
   if (region == nullptr || !region->at_start) return true;
   if (!text_.all.empty() || buffer_.find_first_not_of(kBlank) < at || !calls_.empty()) return false;
   if (region->call.syntax != CallSyntax::pythonic) return true;
-  // "[name(": a list of anything else is text.
+  // The region must begin with "[name(". Any other list is text.
   std::size_t i = buffer_.find_first_not_of(kBlank, at + marker.text.size());
   const std::size_t name = i;
   while (i < buffer_.size() && (std::isalnum(static_cast<unsigned char>(buffer_[i])) != 0 || buffer_[i] == '_' || buffer_[i] == '.')) ++i;
@@ -128,7 +129,8 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   const auto opens = may_open(marker, found.at);
   if (!opens) {
     if (!format_.recipients || found.at == 0) return Progress::waits;
-    put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));  // text, whatever the mark turns out to be
+    // This is text in any case, whatever the mark turns out to be.
+    put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));
     consume(found.at);
     return Progress::made;
   }
@@ -144,8 +146,8 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   return Progress::made;
 }
 
-// Reads reasoning, text between markers, and calls that turned out to be none, up to the region's end. The markers of calls are no text.
-// Behind something that is no call, a call may begin.
+// Reads what is inside a region: reasoning, text, or calls that were malformed and so count as text (without their markers). Ends at the
+// region's end marker. In malformed calls, a new call may begin.
 OutputParser::State::Progress OutputParser::State::step_region() {
   const bool is_calls = region_->kind == RegionKind::calls;
   const auto kind = region_->kind == RegionKind::reasoning ? OutputDelta::Kind::reasoning : OutputDelta::Kind::text;
@@ -165,7 +167,7 @@ OutputParser::State::Progress OutputParser::State::step_region() {
     consume(found.at + found.size);
     leave();
   } else if (found.index < headers) {
-    consume(found.at);  // a message that was not ended
+    consume(found.at);  // a new message begins although this one has no end marker
     leave();
   } else {
     const std::string_view mark = markers[found.index];
@@ -178,12 +180,12 @@ OutputParser::State::Progress OutputParser::State::step_region() {
 
 void OutputParser::State::put(OutputDelta::Kind kind, std::string_view text) {
   Sink& sink = kind == OutputDelta::Kind::text ? text_ : reasoning_;
-  // White space at the beginning is kept only if nothing was read before it.
+  // White space at the beginning is dropped. Exception: at the very beginning of the output it belongs to the text.
   if (sink.all.empty() && (kind == OutputDelta::Kind::reasoning || sink.after_region)) {
     sink.held.clear();
     text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   }
-  const std::size_t end = text.find_last_not_of(kBlank) + 1;  // 0 if there is nothing else
+  const std::size_t end = text.find_last_not_of(kBlank) + 1;  // 0 if the text is only white space
   const std::size_t at = consumed_ + static_cast<std::size_t>(text.data() - buffer_.data());
   if (end == 0) {
     sink.held_span = {sink.held.empty() ? at : sink.held_span.begin, at + text.size()};
@@ -214,7 +216,7 @@ void OutputParser::State::leave() {
   region_ = nullptr;
   text_.after_region = true;
   reasoning_.held.clear();
-  if (!reasoning_.all.empty()) reasoning_.held = "\n";  // between two stretches of reasoning
+  if (!reasoning_.all.empty()) reasoning_.held = "\n";  // separates this reasoning from more reasoning that may follow
 }
 
 void OutputParser::State::consume(std::size_t bytes) {

@@ -1,4 +1,4 @@
-// Checks that a drafter is started for an engine that is not an empty handle.
+// Checks that the engine for which a drafter is started is not an empty handle.
 #pragma once
 
 #include <tessera/engine.hpp>

@@ -1,5 +1,5 @@
-// Drafts the text that a grammar forces. The forced text is encoded together with the last token's text, so that it is cut into tokens as
-// the tokenizer cuts a whole text. Example:
+// Drafts the text that a grammar forces, for example a property's name in JSON. The forced text is encoded together with the text of the
+// sequence's last token, so that it is cut into tokens as if both were one text. Example:
 //
 //   last token          "
 //   forced text          name":
@@ -50,7 +50,7 @@ class ForcedDrafter final : public Drafter {
 
   void observe(const DraftOutcome& outcome) override {
     if (otherwise_ == nullptr) return;
-    // The other drafter is told of the text, but not of drafts that it did not make.
+    // The other drafter is told of new text. It is told of drafts only if it has made them.
     if (are_forced_) otherwise_->observe({.history = outcome.history, .added = outcome.added});
     else otherwise_->observe(outcome);
   }
@@ -58,7 +58,7 @@ class ForcedDrafter final : public Drafter {
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return otherwise_ != nullptr ? otherwise_->cost(n) : 0.0; }
 
  private:
-  // Returns the forced tokens without the last one, because the model may write a longer token in its place.
+  // Returns the tokens of the forced text without the last one, in whose place the model may write a longer token.
   [[nodiscard]] Result<std::vector<Token>> forced_tokens(const DraftContext& context) {
     are_forced_ = false;
     if (context.sampler == nullptr || tokenizer_.vocab_size() == 0) return std::vector<Token>();
@@ -74,7 +74,7 @@ class ForcedDrafter final : public Drafter {
     TESSERA_TRY(std::vector<Token> tokens, tokenizer_.encode(before + forced, {.bos = Bos::never}));
     std::size_t at = 0, bytes = 0;
     while (at < tokens.size() && bytes < before.size()) bytes += tokenizer_.piece(tokens[at++]).size();
-    // The space that the vocabulary puts in front of a text is not part of the text.
+    // If the vocabulary puts a space in front of a text, that space belongs to the first token but not to the text.
     const std::size_t in_front = tokenizer_.adds_space_prefix() ? 1 : 0;
     if (bytes == before.size() + in_front || bytes == before.size()) {
       tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at));
@@ -83,10 +83,10 @@ class ForcedDrafter final : public Drafter {
     return tokenizer_.encode(forced, {.bos = Bos::never});
   }
 
-  std::shared_ptr<const Drafter> model_;  // starts the other drafter of each generation
+  std::shared_ptr<const Drafter> model_;  // makes the other drafter for each generation
   Tokenizer tokenizer_;
   std::unique_ptr<Drafter> otherwise_;
-  bool are_forced_ = false;  // the last drafts were forced
+  bool are_forced_ = false;  // true: the last drafts were a grammar's, not the other drafter's
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
-// Lookahead: makes drafts of the model's own guesses. A step computes the rows of all drafts, also of wrong ones. The token that the model
-// finds likeliest behind a draft is a guess. Even a guess behind a wrong draft is right for its position more often than by chance. So the
-// guesses from the first wrong draft on are the next step's drafts. Example (* marks wrong drafts):
+// Lookahead: drafts that are the model's own guesses. A step computes the rows of all its drafts, even of wrong ones. The token that the
+// model finds likeliest after a draft is a guess for the next position. Even after a wrong draft, a guess is right more often than by
+// chance. So the guesses from the first wrong draft on become the next step's drafts. Example (* marks wrong drafts):
 //
 //   step 1   text so far   the cat          drafts                    sat  *in   *a   *hat
 //                                           guesses behind them       on   the   box  in
 //   step 2   text so far   the cat sat on   drafts                    the  box   in   ...
 //
-// Drafts come first from a pool of n-grams. An n-gram takes one guess from each of n steps that follow each other, for positions that
-// follow each other: each token of the n-gram was the draft behind which the next token was guessed.
+// Better than single guesses are n-grams, which are kept in a pool and used first. An n-gram is made of one guess from each of n
+// successive steps, for successive positions: each of its tokens was the draft after which the next token was guessed.
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostOfPool = 1 << 16;  // entries beyond which the pool is emptied
+constexpr std::size_t kMostOfPool = 1 << 16;  // a pool with more entries is emptied
 
 class LookaheadDrafter final : public Drafter {
  public:
@@ -43,8 +43,8 @@ class LookaheadDrafter final : public Drafter {
         if (n < out.size()) out[n++] = token;
       }
     }
-    // For positions without an n-gram, drafts are the tokens guessed for them. In the beginning there are no guesses: drafts are then any
-    // tokens of the text.
+    // If there is no n-gram for a position, its draft is the token guessed for it. In the beginning there are no guesses either: then any
+    // tokens of the text serve.
     for (; n < out.size(); ++n) {
       out[n] = n < guesses_.size() ? guesses_[n] : history[n * 7 % history.size()];
     }
@@ -54,9 +54,9 @@ class LookaheadDrafter final : public Drafter {
 
   void observe(const DraftOutcome& outcome) override {
     guesses_.clear();
-    if (outcome.added == outcome.history.size()) diagonal_.clear();  // the positions have changed
+    if (outcome.added == outcome.history.size()) diagonal_.clear();  // all tokens are new: older guesses belong to other positions
     if (outcome.guesses.empty()) return;
-    // The guess behind draft i is for position begin_ + i + 1.
+    // The draft at position p gives a guess for position p + 1.
     diagonal_.insert(diagonal_.begin(), Guesses{.begin = begin_ + 1, .tokens = {outcome.guesses.begin(), outcome.guesses.end()}});
     if (diagonal_.size() > options_.ngram) diagonal_.pop_back();
     if (diagonal_.size() == options_.ngram) pool_ngrams();
@@ -66,13 +66,13 @@ class LookaheadDrafter final : public Drafter {
 
  private:
   struct Guesses {
-    std::size_t begin;  // position of the first token
+    std::size_t begin;  // position of tokens[0]
     std::vector<Token> tokens;
     [[nodiscard]] bool has(std::size_t position) const noexcept { return position >= begin && position - begin < tokens.size(); }
   };
 
-  // Adds n-grams to the pool: one for each position of the latest guesses, which ends there. Leaves out n-grams for which an earlier step
-  // has no guess.
+  // Adds to the pool the n-grams that end at the positions of the latest guesses. An n-gram is left out if one of the earlier steps has
+  // no guess for its position.
   void pool_ngrams() {
     const Guesses& latest = diagonal_.front();
     for (std::size_t i = 0; i < latest.tokens.size(); ++i) {
@@ -90,9 +90,10 @@ class LookaheadDrafter final : public Drafter {
 
   LookaheadOptions options_;
   std::size_t begin_ = 0;            // position of the first draft
-  std::vector<Token> guesses_;       // for the positions that follow the history
-  std::vector<Guesses> diagonal_;    // guesses of the last steps, the latest first; at most `ngram`
-  std::unordered_map<Token, std::vector<Token>> pool_;  // first token of an n-gram -> the rest of its newest n-gram
+  std::vector<Token> guesses_;       // guesses for the positions after the history
+  std::vector<Guesses> diagonal_;    // guesses of the last steps, the latest step first; at most `ngram` steps
+  // key: first token of an n-gram; value: the rest of the newest n-gram that begins with it.
+  std::unordered_map<Token, std::vector<Token>> pool_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Drafts with a draft model, whose session holds the same tokens as the target's.
+// Drafts with a second, smaller model (the draft model). Its session is kept at the same tokens as the target's.
 #include <algorithm>
 #include <chrono>
 
@@ -52,25 +52,25 @@ class ModelDrafter final : public Drafter {
     return n;
   }
 
-  // Returns the seconds of n drafts, without the time of the first call to read the prompt.
+  // Returns the expected seconds for n drafts. The time in which the first call reads the prompt is not included.
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
   void observe(const DraftOutcome& outcome) override { (void)keep_common(outcome.history); }
 
  private:
-  // Cuts the session to the tokens that it has in common with the sequence, and returns their number.
+  // Truncates the draft model's session to the tokens that it has in common with the sequence. Returns how many these are.
   std::size_t keep_common(std::span<const Token> history) {
     const std::span<const Token> own = session_->tokens();
     const auto ends = std::ranges::mismatch(own, history);
     const auto same = static_cast<std::size_t>(ends.in1 - own.begin());
-    (void)session_->truncate(same);  // fails only if another call uses the session, and none does
+    (void)session_->truncate(same);  // cannot fail, because no other call uses this session
     return session_->tokens().size();
   }
 
   Engine engine_;
   SessionOptions options_;
-  std::optional<Session> session_;  // set if the drafter was started
+  std::optional<Session> session_;  // empty until the drafter is started
   std::size_t vocab_ = 0;
-  double seconds_ = 0.0;            // seconds of a draft; 0: not known
+  double seconds_ = 0.0;            // measured seconds for one draft; 0: not measured yet
   std::vector<float> room_;
 };
 

@@ -31,7 +31,7 @@ class SuffixDrafter final : public Drafter {
 
  private:
   SuffixOptions options_;
-  detail::SuffixAutomaton known_;  // holds the sequence
+  detail::SuffixAutomaton known_;  // all stretches of tokens that the sequence has
 };
 
 }  // namespace

@@ -5,13 +5,13 @@
 namespace tessera::detail {
 namespace {
 
-// The number of suffixes of the sequence, from the longest on, for which a new token is counted. Each further suffix would take time.
+// A new token is counted as a follower only of this many suffixes of the sequence, the longest ones, because each suffix takes time.
 constexpr int kCounted = 32;
-// Doubt in the counts of a suffix. A suffix of n tokens counts as if it had occurred kDoubt / n times more, with an unknown token behind
-// it. The share of these occurrences is left open, and shorter suffixes divide it.
+// The doubt in the counts of a suffix. A suffix of n tokens is treated as if it had occurred kDoubt / n times more, each time
+// with an unknown token after it. The probability of these unknown tokens is left open; the followers of shorter suffixes share it.
 constexpr float kDoubt = 2.0f;
-constexpr float kLeastOpen = 0.05f;  // shorter suffixes are looked at while more than this share is open
-constexpr int kMostEdges = 64;       // edges of a state that are looked at, the latest first
+constexpr float kLeastOpen = 0.05f;  // shorter suffixes are used as long as more than this much probability is open
+constexpr int kMostEdges = 64;       // only this many edges of a state are looked at, the latest first
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void SuffixAutomaton::count(Index state, Token token) {
   const Index at = edge(state, token);
   State& from = states_[state];
   ++from.taken;
-  // Between edges taken equally often the latest is the best.
+  // If edges were taken equally often, the one taken last is the best.
   if (++edges_[at].taken >= edges_[from.best_edge].taken) from.best_edge = at;
 }
 
@@ -55,7 +55,8 @@ void SuffixAutomaton::push(Token token) {
     if (states_[at].length + 1 == states_[next].length) {
       states_[made].link = next;
     } else {
-      // The shorter stretches of `next` now also end here, where the longest stretch of `next` does not. They get a state of their own.
+      // The shorter stretches of `next` occur here too, but its longest one does not. So they no longer end at the same positions, and
+      // the shorter ones get a state of their own, `split`.
       const auto split = static_cast<Index>(states_.size());
       states_.push_back({.length = states_[at].length + 1, .link = states_[next].link});
       const Index best = states_[next].best_edge;
@@ -80,7 +81,7 @@ void SuffixAutomaton::push(Token token) {
 }
 
 std::size_t SuffixAutomaton::guess(std::size_t shortest, float least, std::span<Token> out) const {
-  Index at = states_[last_].link;  // the longest suffix of the sequence that occurred before
+  Index at = states_[last_].link;  // its longest stretch is the longest suffix of the sequence that occurred before
   if (at == kNone || states_[at].length < shortest) return 0;
   float chance = 1.0f;
   for (std::size_t n = 0; n < out.size(); ++n) {
@@ -117,9 +118,10 @@ void SuffixAutomaton::add_followers(Index at, std::size_t shortest, const Follow
 
 std::size_t SuffixAutomaton::guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const {
   std::vector<Follower> open;
-  std::vector<std::uint8_t> has_child(out.size() + 1);  // [draft]; the last entry: the sequence itself
+  // [index of a draft]: 1 if a draft follows it; the last entry stands for the sequence itself.
+  std::vector<std::uint8_t> has_child(out.size() + 1);
   add_followers(states_[last_].link, std::max<std::size_t>(shortest, 1), {.token = 0, .state = kNone, .chance = 1.0f}, open);
-  std::size_t n = 0, found = 0;  // drafts, and ends of chains (leaves)
+  std::size_t n = 0, found = 0;  // number of drafts, and of chain ends (leaves) so far
   while (n < out.size() && !open.empty()) {
     const auto best = std::ranges::max_element(open, {}, &Follower::chance);
     const Follower next = *best;

@@ -1,6 +1,6 @@
-// Knows every stretch of tokens that has occurred in a sequence, and how often each token followed: a suffix automaton (Blumer et
-// al. 1985), built as the tokens come. A state is a class of stretches that end at the same places. The longest stretch of a state
-// is `length` tokens; its link leads to the state of its longest suffix that occurs elsewhere too.
+// Knows every stretch of tokens that occurs in a sequence, and how often each token followed it. This is a suffix automaton (Blumer et
+// al. 1985), extended with each new token. A state stands for all stretches that end at the same positions. `length` is the number of
+// tokens of the longest of them. Its link leads to the state of the longest suffix of these that also occurs elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class SuffixAutomaton {
   void clear();
   void push(Token token);
 
-  // Guesses the next tokens, writes them to `out`, and returns their number. Begins at the longest suffix of the sequence that occurred
-  // before, if it has at least `shortest` tokens, and takes the token that followed most often, again and again. Stops when the product of
-  // the guesses' probabilities falls below `least`, or `out` is full.
+  // Guesses the next tokens, writes them to `out`, and returns how many there are. Begins with the longest suffix of the sequence that
+  // occurred before, if it has at least `shortest` tokens. Again and again takes the token that followed most often. Stops when the
+  // product of the guesses' probabilities falls below `least`, or when `out` is full.
   [[nodiscard]] std::size_t guess(std::size_t shortest, float least, std::span<Token> out) const;
-  // Guesses the likeliest continuations as a tree with at most `ends` leaves, and returns the number of its tokens. Counts the tokens that
-  // followed the longest suffix. That suffix may have occurred only once, so its counts leave a share of the probability open. The
-  // open share goes to the tokens that followed shorter suffixes.
+  // Guesses the likeliest continuations as a tree with at most `ends` leaves, and returns how many tokens the tree has. Probabilities
+  // come from how often each token followed the longest suffix. As that suffix may have occurred only once, its counts are not trusted
+  // fully: some probability is left open, and goes to the tokens that followed shorter suffixes.
   [[nodiscard]] std::size_t guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const;
 
  private:
@@ -35,9 +35,9 @@ class SuffixAutomaton {
   struct State {
     std::uint32_t length = 0;
     Index link = kNone;
-    Index first_edge = kNone;  // head of the list of edges
-    Index best_edge = kNone;   // the edge taken most often
-    std::uint32_t taken = 0;   // times that all edges together were taken
+    Index first_edge = kNone;  // the first edge in the state's list
+    Index best_edge = kNone;   // the edge that was taken most often
+    std::uint32_t taken = 0;   // how often all edges together were taken
   };
   struct Edge {
     Token token;
@@ -45,10 +45,10 @@ class SuffixAutomaton {
     std::uint32_t taken;
   };
 
-  // A token that may follow.
+  // A token that may come next.
   struct Follower {
     Token token;
-    Index state;     // the state after it
+    Index state;     // the state after this token
     float chance;
     std::size_t parent = kNoDraft;
   };
@@ -63,7 +63,7 @@ class SuffixAutomaton {
   std::vector<State> states_;
   std::vector<Edge> edges_;
   std::unordered_map<std::uint64_t, Index> edge_of_;
-  Index last_ = 0;  // the state of the whole sequence
+  Index last_ = 0;  // the state whose longest stretch is the whole sequence
 };
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Drafters that have a part of the target (the model that generates) guess: its draft heads, or its first layers.
+// Drafters that use a part of the target (the model that generates) itself: its draft heads, or its first layers.
 #include <tessera/decoding/drafters.hpp>
 
 #include <chrono>
@@ -35,12 +35,12 @@ class TargetDrafter : public Drafter {
   [[nodiscard]] double cost(std::size_t n) const noexcept final { return static_cast<double>(n) * seconds_; }
 
  private:
-  // Begins up to `most` guesses. nullopt: there are none now.
+  // Begins a series of up to `most` guesses. Returns nullopt if no guesses can be made now.
   virtual Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) = 0;
 
-  double seconds_ = 0.0;  // seconds of a draft; 0: not known
+  double seconds_ = 0.0;  // measured seconds for one draft; 0: not measured yet
   std::vector<float> logits_, room_;
-  std::vector<Token> history_;  // the sequence, and the drafts so far
+  std::vector<Token> history_;  // the sequence, followed by the drafts made so far
 };
 
 class HeadDrafter final : public TargetDrafter {
@@ -59,12 +59,14 @@ class HeadDrafter final : public TargetDrafter {
 
  private:
   Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) override {
-    // The heads read the hidden state in front of the last token. If more tokens are pending, only the coming step will compute that state.
+    // The heads need the hidden state of the token before the last one. If more than one token is pending, only the coming step computes
+    // it.
     const std::size_t computed = context.target.computed();
     if (computed == 0 || context.history.size() != computed + 1) return std::optional<TargetGuesses>();
     hidden_.resize(context.target.engine().spec().d_model);
     auto guesses = context.target.guess_by_heads(most, hidden_);
-    if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();  // no pages are free
+    // For want of pages there are no drafts this time.
+    if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();
     if (!guesses) return std::move(guesses).error();
     return std::optional<TargetGuesses>(*guesses);
   }

@@ -33,7 +33,7 @@ constexpr std::string_view kAssumedPreTokenizer =
     "the file does not name its pre-tokenizer, and \"default\" is assumed: tokens may differ from those that the model was "
     "trained with. Convert the model again, or write the key";
 
-// Returns the error with the file's name in its place, if the name is not there yet.
+// Returns the error with the file's name as its place (Error::place()), unless the place begins with that name already.
 Error in_file(Error error, const std::string& file) {
   if (error.place().starts_with(file)) return error;
   const std::string place = error.place().empty() ? file : file + ": " + error.place();
@@ -89,11 +89,12 @@ Status check_no_fallback(const backend::Backend& backend) {
   return {};
 }
 
-// Names the matrices for the observer by their tensors. If a tensor holds several matrices, the first one gets the name.
+// Tells the observer of matrix inputs the name of each matrix: the name of the tensor that the matrix comes from. If a tensor holds
+// several matrices in successive rows, only the first of them gets the name.
 void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelSource& source,
                    std::span<const detail::Binding> bindings) {
   for (const detail::Binding& binding : bindings) {
-    // Matrices that stand side by side in the rows of a tensor get no name: each reads only some of the tensor's inputs.
+    // A matrix that is only some columns of a tensor (row_inputs != 0) gets no name, because it reads only some of the tensor's inputs.
     if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;
     const bool once = row_of(binding.role).owner == Owner::model;
     const detail::Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
@@ -136,7 +137,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   state->identity = detail::make_identity(state->model, *state->backend);
   TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
-  // These options belong to the loading call alone.
+  // Only this call may use the callback and the stop token of the options. The engine keeps neither.
   state->options.progress = {};
   state->options.stop = {};
   tell(options, LogLevel::info, "loaded");

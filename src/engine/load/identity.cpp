@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::string_view kCpu = "cpu";  // the backend whose name is left out of numerics
+constexpr std::string_view kCpu = "cpu";  // the only backend whose name numerics_of() leaves out
 
 std::string prefix_of(const Identity& identity) { return identity.backend == kCpu ? "" : identity.backend + ": "; }
 

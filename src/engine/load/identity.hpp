@@ -1,5 +1,6 @@
-// An Identity is everything beside the tokens that decides a sequence's keys and values. Sequences of the same tokens and identity have the
-// same bits: they may share pages, and a saved session may be restored. A session restored on another backend is marked as edited.
+// An Identity is everything beside the tokens that decides the bits of a sequence's keys and values. Two sequences with equal tokens and
+// equal identities have the same bits, so they may share pages, and a session saved from one may be restored by the other's engine. A
+// session that another backend has saved can be restored too, but is marked as edited.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@
 namespace tessera::detail {
 
 struct Identity {
-  // An operation, and the family of kernels that computes it. `dtype` names the weight format or KV type.
+  // An operation, and the family of kernels (docs/glossary.md) that computes it. `dtype` is the weight format or the KV type of the
+  // operation.
   struct Family {
     std::string operation, dtype, name;
   };
@@ -23,21 +25,21 @@ struct Identity {
   std::string model;  // architecture and a hash of all weights
   std::string backend;
   std::vector<Family> families;
-  std::string spec;  // spec_text(): all fields that change results, windows included
+  std::string spec;  // spec_text(): all fields of ModelSpec that change results, windows included
 };
 
-// Returns a text with the names of the kernel families (docs/glossary.md) that compute a sequence with these KV types: the families of
-// attention, of matrix products for each weight type, and of all other operations. If all are one family, only its name is listed.
-// Either text begins with the backend's name and ": ". Exception: with the CPU, nothing precedes the families.
+// Returns a text with the names of the kernel families that compute a sequence with these KV types. It lists the families of attention,
+// of matrix products (one for each weight type) and, after "rest", of all other operations. If all are one family, the text is its name
+// alone. On another backend than the CPU the text begins with the backend's name and ": ".
 [[nodiscard]] std::string numerics_of(const Identity& identity, const KvOptions& kv);
 
-// Returns the backend's name from a text of numerics_of().
+// Returns the name of the backend that a text of numerics_of() belongs to.
 [[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;
 
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);
 
-// Returns the identity with KV types and the caller's salt as one text: the root of the prefix index. An adapter, once there are adapters,
-// must become a part of it.
+// Returns the identity, the KV types and the caller's salt as one text. The prefix index shares pages only between sequences whose texts
+// are equal. When adapters are added, the text must name the adapter too.
 [[nodiscard]] std::string prefix_identity(const Identity& identity, const KvOptions& kv);
 
 }  // namespace tessera::detail

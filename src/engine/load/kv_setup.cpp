@@ -13,9 +13,9 @@
 namespace tessera::detail {
 namespace {
 
-// Heap bytes of a page: its entries in its pool, in the prefix index and in a sequence's tables.
+// Heap bytes for the bookkeeping of one page: its entries in the pool, in the prefix index and in a sequence's tables.
 constexpr std::uint64_t kBytesOfPage = 160;
-// Heap bytes of a node of the prefix index, with the map's node around it.
+// Heap bytes of one node of the prefix index, including the node of the hash map around it.
 constexpr std::uint64_t kBytesOfNode = 320;
 
 KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
@@ -26,7 +26,7 @@ KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
   return {.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
                     .state_bytes = state_bytes(spec, layer),
                     .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
-          // 0: no page is given back, because later tokens still see the global tokens.
+          // With global tokens the window is given as 0, so that no page is given back: later tokens still see the global tokens.
           .window = layer.globals == 0 ? layer.window : 0,
           .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn};
 }
@@ -58,7 +58,8 @@ WideLayers wide_layers(const KvOptions& options) noexcept {
 KvOptions resolve(const KvOptions& options, const KvOptions& base) {
   const bool has_types = options.dtype != DType::automatic || options.wide.dtype != DType::automatic;
   const TokenBudget budget = resolve_budget(options.budget, base.budget);
-  const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows must vote, so be computed
+  // With h2o rows of the whole prompt vote, so none of them may come from the prefix index: they must be computed.
+  const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;
   const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
   KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
                      .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
@@ -110,8 +111,9 @@ Status check_kv_types(const backend::Backend& backend, const KvLayout& layout) {
 
 namespace {
 
-// Gives the layers at both ends the type `wide.dtype`. A layer that reads another layer's keys and values gets that layer's type. Error:
-// invalid_argument, fewer layers keep keys and values than are to be wide.
+// Gives the first `wide.first` and the last `wide.last` layers the type `wide.dtype`. Only layers with keys and values of their own
+// count. A layer that reads another layer's keys and values gets that layer's type. Error: invalid_argument, there are fewer layers than
+// `wide` names.
 Status set_wide_layers(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
@@ -139,7 +141,8 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   layers.reserve(spec.n_layers_with_heads() + 1);
   for (const LayerSpec& layer : spec.layers) {
     layers.push_back(needs_of(spec, layer));
-    // A layer without a mixer keeps nothing: it gets an earlier layer's place, which it never reads.
+    // A layer without a mixer keeps nothing, but each layer must have a place in the layout. It is entered as a sharer of the layer
+    // before it, whose keys and values it never reads.
     if (layer.mixer != Mixer::none) continue;
     if (layers.size() == 1) {
       return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
@@ -155,7 +158,7 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
 }
 
 Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
-  // A group with a window counts all its pages too: a prompt that is appended in one call holds all its pages until the call ends.
+  // The window of a group does not reduce its pages: while one call appends a long prompt, all pages of the prompt are held.
   const bool paged = resolved.kind == KvKind::paged;
   const PageCost cost = PageCost::of(layout, resolved.checkpoints, paged && resolved.prefix == PrefixReuse::on);
   const std::uint64_t pages = cost.pages(context);
@@ -163,7 +166,7 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
     return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", context);
   };
   KvBytes bytes;
-  std::map<std::uint64_t, std::uint64_t> pools;  // number of pages, by the bytes of a page
+  std::map<std::uint64_t, std::uint64_t> pools;  // key: bytes of a page; value: number of pages of that size
   for (const PageCost::Group& group : cost.groups) {
     pools[group.page_bytes] += cost.pages_at_once(group, context);
     bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
@@ -216,8 +219,9 @@ bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcep
 
 namespace {
 
-// Returns what the cache does with pages that a window has passed: gives them back, or keeps them. A stream keeps them, because a cut moves
-// tokens, so that a window may need the pages again. A budget keeps them if its drops leave some window fewer tokens than it sees.
+// Returns what the cache does with a page when all its tokens lie before the layer's window. Usually the page is given back to the pool.
+// A stream keeps it, because a cut moves tokens, so that the window may need the page again. A token budget keeps it if a drop can leave
+// a window fewer tokens than it sees.
 PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
   if (stream.window != 0) return PassedPages::keep;
   if (resolved.budget.tokens == 0) return PassedPages::give_back;

@@ -10,7 +10,7 @@ namespace tessera::detail {
 
 namespace {
 
-// An executor that has a width and runs nothing.
+// An executor for planning: it only states a number of threads, and runs no tasks.
 class PlannedExecutor final : public Executor {
  public:
   explicit PlannedExecutor(std::size_t concurrency) noexcept : concurrency_(concurrency) {}
@@ -27,7 +27,7 @@ Result<Machine> make_backend(const EngineOptions& options) {
   Machine machine;
   cpu::ClaimedSet claimed;
   if (options.backend == BackendKind::cpu) {
-    TESSERA_TRY(claimed, cpu::claim_set(options.instruction_set));  // before any thread is started
+    TESSERA_TRY(claimed, cpu::claim_set(options.instruction_set));  // the set is chosen before any thread is started
   }
   machine.executor = options.executor;
   if (machine.executor == nullptr) {

@@ -20,7 +20,7 @@ struct Machine {
 // resolve_options(). Errors: an instruction set, numerics or a device that do not exist here; no memory.
 [[nodiscard]] Result<Machine> make_backend(const EngineOptions& options);
 
-// Makes the same backend without threads and device, which knows sizes and computes nothing.
+// Makes a backend for planning, without threads and without opening a device. It computes sizes of memory, but no results.
 [[nodiscard]] Result<Machine> make_planner(const EngineOptions& options);
 
 }  // namespace tessera::detail

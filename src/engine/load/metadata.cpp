@@ -19,7 +19,7 @@ std::string_view text_of(const SettingValue& value) noexcept {
   return text == nullptr ? std::string_view() : *text;
 }
 
-// Returns whether two values are equal. Precondition: neither is a list.
+// Returns whether two values have the same type and are equal. Precondition: neither is a list.
 bool same(const SettingValue& a, const SettingValue& b) noexcept {
   return std::visit(
       [&]<class T>(const T& value) {
@@ -29,7 +29,7 @@ bool same(const SettingValue& a, const SettingValue& b) noexcept {
       a);
 }
 
-// Calls `keep(name, value)` with each of the file's keys that is kept.
+// Calls `keep(name, value)` for each of the file's keys that an engine keeps: those with a number or a short string.
 template <class Keep>
 void for_each_key(const Settings& settings, const Keep& keep) {
   std::optional<FileKey> key;
@@ -38,7 +38,7 @@ void for_each_key(const Settings& settings, const Keep& keep) {
   }
 }
 
-// Calls `keep(setting, name, value)` with each setting that is kept.
+// Calls `keep(setting, name, value)` for each setting that an engine keeps: those with a number or a short string.
 template <class Keep>
 void for_each_setting(const Settings& settings, const Keep& keep) {
   for (std::size_t i = 0; i < kSettings; ++i) {
@@ -48,8 +48,8 @@ void for_each_setting(const Settings& settings, const Keep& keep) {
   }
 }
 
-// Returns whether the file has a key with this name and this value. The value must be compared, because a source may call a setting by the
-// name of a key that means something else.
+// Returns whether the file has a key with this name and this value. Comparing names alone is not enough, because a source may give a
+// setting a name that the file uses for a key of another meaning.
 bool has_key(const Settings& settings, std::string_view name, const SettingValue& value) {
   const std::optional<SettingValue> of_key = settings.find_key(name);
   return of_key && same(*of_key, value);
@@ -58,7 +58,8 @@ bool has_key(const Settings& settings, std::string_view name, const SettingValue
 }  // namespace
 
 KeptSettings::Entry::Entry(std::string_view called, const SettingValue& from) : name(called), text(text_of(from)), value(from) {
-  if (std::holds_alternative<std::string_view>(value)) value = std::string_view();  // it points into the source; `text` is a copy
+  // The view points into the source's memory; the entry's `text` has a copy.
+  if (std::holds_alternative<std::string_view>(value)) value = std::string_view();
 }
 
 KeptSettings::KeptSettings(const Settings& settings)
@@ -112,7 +113,7 @@ std::optional<FileKey> KeptSettings::file_key(std::size_t index) const noexcept 
 }
 
 std::uint64_t metadata_bytes(const Settings& settings) {
-  constexpr std::uint64_t kOfEntry = 256;  // bytes of an Entry, with the heap's overhead of its two texts
+  constexpr std::uint64_t kOfEntry = 256;  // an Entry, with the heap's overhead for its two strings
   std::uint64_t bytes = 4096 + settings.origin().size() + settings.called(Setting::chat_template).size();
   const auto add = [&](std::string_view name, const SettingValue& value) { bytes += kOfEntry + name.size() + text_of(value).size(); };
   for_each_key(settings, add);

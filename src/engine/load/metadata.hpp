@@ -1,4 +1,5 @@
-// The settings that an engine keeps of its model: numbers and strings, without lists (the vocabulary's are megabytes).
+// The settings of its model that an engine keeps after loading: numbers and strings. Lists are left out, because a vocabulary has
+// megabytes.
 #pragma once
 
 #include <array>
@@ -17,23 +18,23 @@ class KeptSettings final : public Settings {
   [[nodiscard]] std::optional<SettingValue> find(Setting setting) const noexcept override;
   [[nodiscard]] std::string called(Setting setting) const override;
   [[nodiscard]] std::string origin() const override;
-  // Finds templates of a name among the file's keys: "tokenizer.chat_template.tool_use".
+  // Finds the template called `name` among the file's keys, as "tool_use" in "tokenizer.chat_template.tool_use".
   [[nodiscard]] std::optional<std::string_view> chat_template(std::string_view name) const noexcept override;
   [[nodiscard]] std::optional<FileKey> file_key(std::size_t index) const noexcept override;
 
  private:
   struct Entry {
     Entry(std::string_view called, const SettingValue& from);
-    std::string name;  // the file's name of the key
-    std::string text;  // the value of a string
+    std::string name;  // the key, as the file writes it
+    std::string text;  // a copy of the value, if it is a string
     SettingValue value;
   };
   [[nodiscard]] static SettingValue value_of(const Entry& entry) noexcept;
 
   std::string origin_;
-  std::string template_name_;    // the file's name of Setting::chat_template
-  std::vector<Entry> entries_;   // the file's keys in its order, then settings without a key
-  std::size_t n_file_keys_ = 0;  // entries_ that are keys of the file
+  std::string template_name_;    // the key by which the file gives Setting::chat_template
+  std::vector<Entry> entries_;   // the file's keys in the file's order, then the settings that are no key of the file
+  std::size_t n_file_keys_ = 0;  // the first n_file_keys_ of entries_ are keys of the file
   std::array<std::uint32_t, kSettings> of_settings_{};  // index of each setting's entry, plus 1; 0: no entry
 };
 

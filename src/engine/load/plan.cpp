@@ -21,14 +21,15 @@ namespace {
 
 constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::uint32_t kMaxStepRows = 8192;
-// Bytes of a thread of the pool: the pages of its stack that it touches, and its bookkeeping in the C library.
+// Host memory of one thread of the pool: the touched pages of its stack, and the C library's bookkeeping.
 constexpr std::uint64_t kThreadBytes = 24 * 1024;
 
-// Returns the bytes of the tables that describe n tensors while loading.
+// Returns the bytes of the list of n tensor bindings, which exists only while loading.
 std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 
-// Returns the heap bytes of one session: two rows of logits; its tokens; a RunRow for each token while a prompt of the whole context is
-// computed; votes; and the workspace of a sampler, which belongs to the caller but comes with every session.
+// Returns an upper bound of the heap bytes of one session. It counts two rows of logits, the tokens, a RunRow for each token (while one
+// call computes a prompt of the whole context), the votes of a token budget, and the workspace of one sampler. The sampler belongs to the
+// caller, but every session needs one.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
   const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
   const std::uint64_t tokens = context * sizeof(Token);
@@ -38,7 +39,8 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
   return logits + tokens + rows + sampler + votes;
 }
 
-// Returns the tokenizer's bytes. A vocabulary larger than the embedding table is an error before anything is built for it.
+// Returns the tokenizer's bytes. Checks first that the vocabulary is no larger than the embedding table, so that a damaged file is
+// refused before anything is built from it.
 Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOptions& options, const ModelSpec& spec) {
   TESSERA_TRY(const bool has, has_tokenizer(source, options));
   if (!has) return std::uint64_t{0};
@@ -85,7 +87,8 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
-  // {}: no option counts as set by the caller, because options that are resolved already may come here again.
+  // The first argument names the options that the caller set. It is empty, because options that were resolved before may come here again,
+  // and their filled-in values must not count as the caller's wishes.
   TESSERA_TRY_STATUS(check({}, resolved.kv));
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
@@ -100,7 +103,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
 Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options) {
   if (options.tokenizer == TokenizerUse::none || !source.settings().has(Setting::tokenizer_model)) return false;
   TESSERA_TRY(const auto model, source.settings().string(Setting::tokenizer_model));
-  return model != "none" && model != "no_vocab";  // converters' names for a missing tokenizer
+  return model != "none" && model != "no_vocab";  // names that converters write if the file has no tokenizer
 }
 
 Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
@@ -156,12 +159,12 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
                                 kThreadBytes;
   plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
   plan.loading = source.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
-  // The caller may keep the file's header, so it counts beside everything else. Staging memory is given back before the workspace and the
-  // first session are made.
+  // The caller may keep the header of the file in memory, so it counts while running too. Staging memory for weights does not: it is
+  // freed before the workspace and the first session are made.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
   std::uint64_t while_loading = tokenizer + metadata + threads + model_bytes(spec) + plan.loading;
   std::uint64_t while_running = plan.host + headers;
-  // Adds the KV budget. The sum stops at the largest number, because a budget may be any number.
+  // Returns `bytes` plus the KV limit, capped at the largest number, because the limit may be any number.
   const auto with_kv = [&](std::uint64_t bytes) {
     return bytes + std::min(plan.kv_limit, std::numeric_limits<std::uint64_t>::max() - bytes);
   };

@@ -1,4 +1,4 @@
-// Computes the memory that an engine takes, from the file's header and the options.
+// Plans an engine: computes from the file's header and the options how much memory the engine will take.
 #pragma once
 
 #include <tessera/engine.hpp>
@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// The result of planning, with which load() and plan() both begin.
+// The result of planning. Both load() and plan() begin by making one.
 struct Blueprint {
   const Architecture* architecture = nullptr;
   ModelSpec spec;
@@ -17,15 +17,15 @@ struct Blueprint {
   Plan plan;
 };
 
-// Returns the options with memory, threads and KV options filled in. Errors: an option that is out of range, contradicts another one, or is
-// not available here.
+// Returns the options with defaults filled in for memory, threads and the KV cache. Errors: an option is out of range, contradicts
+// another one, or is not available in this build or on this machine.
 [[nodiscard]] Result<EngineOptions> resolve_options(const EngineOptions& options);
 
-// Returns whether the engine will have a tokenizer: the options want one, and the file has one.
+// Returns whether the engine will have a tokenizer: true if the options ask for one and the file has one.
 [[nodiscard]] Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options);
 
-// Plans the engine. Errors: all faults of the file's header, and of its tokenizer, that loading would find. They are found before anything
-// is built from the header.
+// Plans the engine. Errors: every fault of the file's header or of its tokenizer that load() would report. The header is checked before
+// anything is built from it.
 [[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options,
                                                const backend::Backend& backend);
 

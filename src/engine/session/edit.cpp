@@ -11,10 +11,11 @@
 namespace tessera::detail {
 namespace {
 
-// A history of more tokens than this many contexts is given up: a stream may go on for ever.
+// A stream may go on without end, but its history must not grow without end: the history is given up when it has this many times the
+// context's tokens.
 constexpr std::size_t kHistoryContexts = 4;
 
-// Notes one edit in the history: the removal of these runs of tokens.
+// Records one edit in the history: the removal of these runs of tokens.
 void note_removals(Session::State& session, std::span<const kv::TokenRun> runs) noexcept {
   History& history = session.history;
   if (!history.replayable) return;
@@ -42,7 +43,7 @@ void note_computed(Session::State& session, std::size_t first) noexcept {
       history.tokens.insert(history.tokens.end(), added.tokens.begin(), added.tokens.end());
       history.contents.insert(history.contents.end(), added.contents.begin(), added.contents.end());
       return;
-    } catch (const std::bad_alloc&) {  // given up below
+    } catch (const std::bad_alloc&) {  // the history is given up below
     }
   }
   history.give_up();
@@ -58,7 +59,7 @@ void commit_left(Session::State& session, std::size_t position, Reserved beyond)
 
 Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
-  // Recurrent layers go back to a checkpoint, perhaps to the beginning.
+  // The last token is to be computed again. Recurrent layers can only go back to a checkpoint, which may be the beginning.
   const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
   const auto again = std::span<const Token>(session.tokens).first(length).subspan(first);
   if (std::ranges::any_of(again, [](Token token) { return token < 0; })) {
@@ -79,12 +80,13 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (position >= tokens.size()) return;
   const std::size_t length = session.kv.length();
   if (session.kv.edited() && position < length) note_removal(session, position, length);
-  if (position < length) session.shares_last_page = true;  // other sequences may have found the page while it was full
+  // The page may have been offered while it was full, so another sequence may use it.
+  if (position < length) session.shares_last_page = true;
   session.kv.truncate(position);
   session.votes.truncate(position, session.removed);
   session.keep_tokens(position);
-  // The cache may be shorter than `position` now: a window has given keys back, or recurrent layers went back to a checkpoint. Tokens can
-  // be computed again, embeddings cannot.
+  // The cache may now be shorter than `position`: a window has given pages back, or recurrent layers went back to a checkpoint. The
+  // missing tokens become pending. Embeddings among them cannot be computed again, because they are not kept.
   if (session.kv.length() < position && session.kv.length() < length &&
       std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {
     session.kv.clear();
@@ -128,7 +130,7 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
 
 namespace {
 
-// Moves up the tokens between the runs and behind the last run, so that the gaps close. Each key is moved once.
+// Moves the tokens that follow each removed run toward the front, so that the gaps close. Each key is moved only once.
 Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first) {
   const Turn turn(session.shared->queue, {});
   std::uint64_t to = runs.front().first;
@@ -137,7 +139,7 @@ Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std:
     if (from == end) continue;
     const Status moved = session.shared->backend->move_tokens(
         session.kv.view(), {.from = from, .to = to, .count = end - from, .first = first}, session.shared->model.layer_ropes);
-    if (!moved && i > 0) {  // a device failed: tokens have been overwritten, so the sequence ends before the first run
+    if (!moved && i > 0) {  // a device failed after tokens were overwritten: only the tokens before the first run are left
       truncate(session, static_cast<std::size_t>(runs.front().first));
       session.history.give_up();
     }
@@ -156,7 +158,7 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
                       "cannot remove tokens {} to {}: the session has {} computed tokens. Choose a range within them", first, last, length);
   }
   if (first == last) return {};
-  if (last == length) {  // nothing moves: a truncation that keeps pending tokens
+  if (last == length) {  // the runs end the sequence, so nothing moves: a truncation that keeps the pending tokens
     const std::vector<Token> pending(session.pending().begin(), session.pending().end());
     const std::uint32_t last_layer = session.last_layer;
     truncate(session, first);
@@ -176,7 +178,7 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   const Model& model = session.shared->model;
   TESSERA_TRY_STATUS(check_movable(model.spec, "none of its tokens can be taken out. Truncate, and append what is to stay"));
   const FpState fp_state;
-  History begun;  // the history that a first edit begins
+  History begun;  // made only if this is the session's first edit
   if (!session.kv.edited()) {
     const KvInputs computed = session.inputs().first(length);
     begun.replayable = session.first_layer == 0 && session.last_layer == model.spec.n_layers();
@@ -189,7 +191,7 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
   TESSERA_TRY(const KvRemoval removal, session.kv.begin_removal(runs.front().first, runs.back().last, n));
-  if (is_first) session.history = std::move(begun);  // the cache is edited from now on, even if the move fails
+  if (is_first) session.history = std::move(begun);  // from now on the cache counts as edited, even if the move fails
   TESSERA_TRY_STATUS(move_up(session, runs, length, removal.from));
   session.kv.end_removal(removal);
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {

@@ -1,4 +1,5 @@
-// Changes that decoding makes to a session between runs: pending tokens, pages of the prefix index, branches of drafts, draws.
+// The changes that decoding makes to a session between runs: it adds pending tokens, takes pages from the prefix index, follows a branch
+// of drafts, and draws tokens.
 #pragma once
 
 #include <cstddef>
@@ -11,34 +12,36 @@
 
 namespace tessera::detail {
 
-// Makes room for tokens up to `n` in all, so that add_pending() does not allocate.
+// Makes room for `n` tokens in all (existing tokens included), so that add_pending() does not allocate.
 void reserve_tokens(Session::State& session, std::size_t n);
-// Gives up the room for the logits of a next append(), before steps that draw on their own.
+// Frees the buffer that a next append() would write logits into. Steps of a generation do not need it, because they draw by themselves.
 void drop_next_logits(Session::State& session) noexcept;
 
-// Appends tokens, which are pending then. Precondition: there is room for them.
+// Appends tokens as pending ones. Precondition: reserve_tokens() has made room for them.
 void add_pending(Session::State& session, std::span<const Token> tokens) noexcept;
 
-// The numbers of tokens that reuse_prefix() found in the prefix index. reuse_prefix() takes the pages that the index has for the pending
-// tokens and for `prompt`, which follows them. It appends the reused tokens of `prompt` to the session, which must have room for them. The
-// last token of all is computed in any case, because its logits are wanted.
+// The result of reuse_prefix(), which takes from the prefix index the pages of the pending tokens and of `prompt`, which follows them.
+// The numbers say how many tokens of each were found. The found tokens of `prompt` are appended to the session, which must have room for
+// them. The last token of all is never taken from the index: it must be computed, because its logits are wanted.
 struct Reused {
   std::size_t pending = 0, prompt = 0;  // tokens
 };
 Reused reuse_prefix(Session::State& session, std::span<const Token> prompt) noexcept;
 
-// Returns whether drafts of the session may branch: its cache can be forked, and the backend writes a row into several caches.
+// Returns whether the session's drafts may branch. The session's cache must be paged, without recurrent layers and without a token
+// budget, and the backend must be able to write a row into several caches.
 [[nodiscard]] bool can_branch(const Session::State& session) noexcept;
-// Replaces the session's cache by `branch`, a fork of it in which a branch of drafts was computed.
+// Replaces the session's cache by `branch`: a fork of the cache into which an accepted branch of drafts was computed.
 void follow_branch(Session::State& session, KvCache branch) noexcept;
 
-// Begins a series of guesses behind the session's tokens (TargetGuesses), and ends all earlier ones. Returns its number, from 1 on.
+// Starts a new TargetGuesses (guesses of the model about the tokens behind the session's last one), and makes all earlier ones of the
+// session invalid. Returns its number, counted from 1.
 std::uint64_t begin_guesses(Session::State& session) noexcept;
 
-// Draws the token behind the session's last one, from its logits  [vocab].
+// Draws the token that follows the session's last one, from that token's logits  [vocab].
 void draw_next(Draw& draw, const Session::State& session, std::span<const float> logits) noexcept;
 
-// The tokens that were computed since the last generation, and their time: they are the prompt of the next generation.
+// The number of prompt tokens that were computed since the last generation, and their seconds: the prompt figures of the next generation.
 struct PromptFigures {
   std::size_t tokens = 0;
   double seconds = 0.0;

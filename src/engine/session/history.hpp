@@ -1,4 +1,5 @@
-// The operations that made an edited session. A replay repeats them and gives the same bits. Recorded from the first edit on.
+// The record of all tokens and edits of an edited session, from its first edit on. Session::verify() repeats them in a fresh session,
+// which must give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,9 @@
 namespace tessera::detail {
 
 struct History {
-  // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. Removing the end is a truncation.
-  // Several removals can be one edit, which moves the remaining tokens once: later removals join the first, and all of them count positions
-  // as they were before the edit.
+  // Tokens [first, last) of the sequence were removed after `computed` tokens had been appended in all. (A truncation removes up to the
+  // end.) If one edit removes several runs, the tokens that stay are moved only once. Each further run has `joins` set, and the positions
+  // of all runs are those before the edit.
   struct Removal {
     std::size_t computed, first, last;
     bool joins = false;
@@ -22,9 +23,9 @@ struct History {
   std::vector<Token> tokens;      // all tokens that were appended, in order; -1 for an embedding
   std::vector<Hash128> contents;  // content_hash() of each embedding among `tokens`
   std::vector<Removal> removals;
-  bool replayable = true;         // false: too long to keep, or of a range of layers
+  bool replayable = true;         // false: the history was too long to keep, or the session computes only a range of layers
 
-  // Forgets the history. Only `replayable` = false remains.
+  // Frees the history. Only the fact that it cannot be replayed is kept.
   void give_up() noexcept { *this = {.tokens = {}, .contents = {}, .removals = {}, .replayable = false}; }
 };
 

@@ -16,7 +16,7 @@ using detail::make_error;
 
 namespace {
 
-// Runs fn() while no other call uses the session.
+// Calls fn() while the session is locked against all other calls. Returns what fn() returns, or the error that the session is in use.
 template <class Fn>
 auto change(const std::unique_ptr<Session::State>& state, Fn&& fn) noexcept -> decltype(fn()) {
   return guard([&]() -> decltype(fn()) {

@@ -1,4 +1,4 @@
-// Copies of a session: fork() shares its pages, clone() copies them, convert() converts them.
+// Copies of a session: fork() shares the pages, clone() copies them, convert() stores them in another KV type.
 #include <algorithm>
 
 #include "core/empty.hpp"
@@ -14,7 +14,8 @@ using detail::guard;
 
 namespace {
 
-// A copy shares a buffer of logits up to this number of rows; of a larger one only the last row is copied.
+// A copy of a session shares the original's buffer of logits if it has at most this many rows. Of a larger buffer only the last row is
+// copied.
 constexpr std::size_t kSharedRows = 4;
 
 // Returns a copy of the session with the cache `kv`.

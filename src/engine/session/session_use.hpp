@@ -1,5 +1,5 @@
-// Guards the use of a session: by one call that changes it, or by any number of calls that read it. A call that is not allowed gets an
-// error. A SessionUse outlives its session, so that a Generation can see that the session is gone.
+// Guards the use of a session: either one call changes it, or any number of calls read it. Any other call gets an error at once. A
+// SessionUse outlives its session, so that a Generation can see that the session is gone.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,8 @@ namespace tessera::detail {
 
 class SessionUse {
  public:
-  // Gives the session to a generation alone, from its first call to its end, also between its calls.
+  // Reserves the session for one generation, from its first call to its end. Between these calls, too, no other call may change the
+  // session.
   Status claim(const void* generation) noexcept {
     const void* nobody = nullptr;
     if (generation_.compare_exchange_strong(nobody, generation)) return {};
@@ -39,10 +40,10 @@ class SessionUse {
   std::atomic<bool> ended_ = false;
 };
 
-// The use of a session by a call that may change it, to the end of the scope. Check status() first.
+// A scope in which one call may change the session. Check status() first: it is an error if the session is in use.
 class Changing {
  public:
-  // `generation` is the generation that makes the call, or nullptr.
+  // `generation` names the generation that makes the call; nullptr if another call does.
   explicit Changing(SessionUse& use, const void* generation = nullptr) noexcept {
     int nobody = 0;
     if (use.ended_) {
@@ -68,7 +69,7 @@ class Changing {
   Status status_;
 };
 
-// The use of a session by a call that only reads it, to the end of the scope. Check status() first.
+// A scope in which one call only reads the session. Check status() first: it is an error if another call changes the session.
 class Reading {
  public:
   explicit Reading(SessionUse& use) noexcept {

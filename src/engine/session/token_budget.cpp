@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-// Neighbours on either side from which a token takes votes with snapkv, as in the paper (a pooling kernel of 7).
+// With snapkv a token also counts the votes of this many neighbours on either side, as in the paper (a pooling kernel of 7).
 constexpr std::uint64_t kPooled = 3;
 
 }  // namespace
@@ -109,7 +109,8 @@ Status drop_if_over(Session::State& session) noexcept {
                                           .recent = budget.recent,
                                           .pooled = budget.choice == TokenChoice::snapkv ? kPooled : 0});
     TESSERA_TRY_STATUS(remove(session, runs));
-    if (budget.choice == TokenChoice::snapkv) std::ranges::fill(votes.of_tokens, 0);  // the next drop counts only the votes of later rows
+    // The next drop counts only votes of rows computed after this one.
+    if (budget.choice == TokenChoice::snapkv) std::ranges::fill(votes.of_tokens, 0);
     session.drop_is_due = false;
     return {};
   });

@@ -1,4 +1,5 @@
-// Session::verify(): computes the sequence once more, in a fresh contiguous cache that shares nothing, and compares.
+// Session::verify(): computes the sequence once more, in a fresh contiguous cache that shares nothing, and compares keys, values and
+// states.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -35,13 +36,15 @@ std::string why_unverifiable(const Session::State& s) {
   return {};
 }
 
-// Returns the inputs that a replay computes: the session's computed tokens; for an edited session, all tokens that were appended.
+// Returns the inputs that the fresh session has to compute: the session's computed tokens or, if the session is edited, all tokens that
+// were ever appended.
 KvInputs computed_inputs(const Session::State& s) {
   if (s.kv.edited()) return {s.history.tokens, s.history.contents};
   return s.inputs().first(s.kv.length());
 }
 
-// Finds the embedding of each content among the given rows [n, d_model]. nullptr: it is not among them.
+// Finds for each content (hash of an embedding) the embedding itself among `rows`  [n, d_model]. Returns a pointer to each; nullptr if
+// `rows` does not have it.
 std::vector<const float*> find_embeddings(std::span<const Hash128> contents, std::span<const float> rows, std::size_t d_model) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const float*> given;
   if (!contents.empty()) {
@@ -59,7 +62,7 @@ std::vector<const float*> find_embeddings(std::span<const Hash128> contents, std
   return found;
 }
 
-// Computes the session's inputs in the fresh session; if the session is edited, repeats its history.
+// Computes the session's inputs in the session `fresh`. If the session was edited, repeats its edits between them.
 Status replay(const Session::State& s, Session::State& fresh, const VerifyOptions& options, std::span<const float* const> embeddings) {
   const std::span<const Token> tokens = computed_inputs(s).tokens;
   std::size_t done = 0;
@@ -92,13 +95,15 @@ Status replay(const Session::State& s, Session::State& fresh, const VerifyOption
   return advance(tokens.size());
 }
 
-// One layer's keys and values of the session and of its replay.
+// The keys and values of one layer, from the session and from its replay, and the positions [first, length) to compare.
 struct Compared {
   kv::LayerOnHost session, replay;
   std::uint64_t first, length;
 };
 
-// Returns the first position of [first, length) at which the head's records differ; `length` if none does. Counts in `found`.
+// Compares the keys (or the values) of one head at the positions [first, length) byte by byte. Returns the first position that differs;
+// `length` if none does. Adds to `found.compared` the number of records that were compared, and to `found.records` the number that
+// differ.
 std::uint64_t compare(const Compared& in, kv::KeyOrValue part, std::size_t head, Verification& found) {
   std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
   const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);

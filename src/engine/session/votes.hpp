@@ -1,4 +1,5 @@
-// The votes of a sequence's rows for its tokens (backend::RowVotes), for token budgets that choose by attention.
+// The votes that a sequence's tokens have received from its rows (backend::RowVotes). Token budgets that choose by attention keep the
+// tokens with the most votes.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +12,12 @@
 namespace tessera::detail {
 
 struct Votes {
-  std::vector<std::uint64_t> of_tokens;  // votes for the first tokens; later tokens have none
-  std::vector<std::uint64_t> open;       // votes of the present run's rows, until they are committed
-  std::uint64_t voted = 0;               // position, counting removed tokens: rows before it do not vote again
+  std::vector<std::uint64_t> of_tokens;  // votes received by each of the first tokens; tokens beyond them have none
+  std::vector<std::uint64_t> open;       // votes from the rows of the present run, until these are committed
+  // Rows before this position have voted and do not vote again; the position counts removed tokens too.
+  std::uint64_t voted = 0;
 
-  // Makes room before a run whose rows end at `end`, so that take() cannot fail.
+  // Makes room before a run whose rows end at `end`, so that take() does not allocate.
   void begin(std::uint64_t end, bool any_votes) {
     open.clear();
     if (!any_votes) return;
@@ -24,7 +26,7 @@ struct Votes {
   }
   void take(std::uint64_t end) noexcept {
     if (open.empty()) return;
-    if (of_tokens.size() < open.size()) of_tokens.resize(open.size());  // there is room
+    if (of_tokens.size() < open.size()) of_tokens.resize(open.size());  // begin() has reserved the memory
     for (std::size_t i = 0; i < open.size(); ++i) of_tokens[i] += open[i];
     open.clear();
     voted = std::max(voted, end);
@@ -36,7 +38,8 @@ struct Votes {
       of_tokens.erase(of_tokens.begin() + static_cast<std::ptrdiff_t>(run->first), of_tokens.begin() + static_cast<std::ptrdiff_t>(last));
     }
   }
-  // Forgets votes for tokens from `position` on, which are gone and may be computed again. `removed` tokens were removed before them.
+  // Forgets the votes for tokens from `position` on, which were truncated. They may be computed again, and vote again. `removed` is the
+  // number of tokens that edits removed before them.
   void truncate(std::uint64_t position, std::uint64_t removed) noexcept {
     if (position < of_tokens.size()) of_tokens.resize(position);
     voted = std::min(voted, removed + position);

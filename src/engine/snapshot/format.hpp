@@ -1,5 +1,5 @@
-// The file format of saved sessions (docs/kv-format.md) as types. A header, then sections; each section is a header, its payload, and the
-// payload's checksum. Checksums are XXH3-64.
+// The file format of saved sessions (docs/kv-format.md), as types. The file is a header, then sections. Each section is a section header,
+// a payload, and the payload's checksum. All checksums are XXH3-64.
 #pragma once
 
 #include <array>
@@ -17,14 +17,15 @@
 
 namespace tessera::detail::snapshot {
 
-// Numbers, records and logits are written and read as the bytes that they have in memory.
+// Numbers, records and logits are stored with the bytes that they have in memory, so the machine must be little-endian.
 static_assert(std::endian::native == std::endian::little, "saved sessions are little-endian");
 
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'T', 'K', 'V', '\r', '\n', 0x1a, '\n'};
-inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;  // written and read at once
+inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;  // how much is written or read at once
 
-// These 40 bytes are the same in every version, so that an older library can name the version that it cannot read.
+// The first 40 bytes of a file. They are the same in every version of the format, so that an older library can name the version it cannot
+// read.
 struct Header {
   std::array<std::uint8_t, 8> magic = kMagic;
   std::uint32_t version = kVersion;
@@ -48,14 +49,15 @@ enum class SectionType : std::uint32_t {
   contents = tag("CONT"),  // if there are embeddings: content_hash() of each, in order, two u64 each
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals, and content_hash() of each embedding among its tokens
-  votes = tag("VOTE"),    // u64: rows before this position have voted; then a u64 for each of the first tokens
-  // One layer's records  [key|value][head][position][record]; layers that share keys and values have one section, the first one's. A
-  // recurrent layer's section is its state behind the last computed token.
+  votes = tag("VOTE"),    // u64: the position before which rows have voted; then a u64 for each of the first tokens: the votes for it
+  // An attention layer's section has its records, [key or value][head][position][bytes of a record]. Layers that share keys and values
+  // have one section, that of the first of them. A recurrent layer's section is its state after the last computed token.
   layer = tag("LAYR"),
   seal = tag("SEAL"),     // u64: checksum over the header, and over each earlier section's header and checksum, in order
 };
 
-inline constexpr std::uint32_t kRequired = 1;  // section flag: a reader that does not know the type must refuse the file
+// Flag of a section: a reader that does not know the section's type must refuse the file instead of skipping the section.
+inline constexpr std::uint32_t kRequired = 1;
 
 struct SectionHeader {
   SectionType type = SectionType::seal;
@@ -68,28 +70,29 @@ inline constexpr std::uint64_t kSectionOverhead = sizeof(SectionHeader) + sizeof
 inline constexpr std::size_t kFingerprintTexts = 3;  // model, numerics, spec
 inline constexpr std::uint64_t kMaxModelBytes = std::uint64_t{1} << 20;
 
-// SavedState::flags.
+// The bits of SavedState::flags.
 inline constexpr std::uint32_t kEdited = 1;      // there is a history section
 inline constexpr std::uint32_t kHasLogits = 2;   // there is a logits section
 inline constexpr std::uint32_t kHasVotes = 4;    // there is a votes section
 
 struct SavedState {
   std::uint64_t tokens = 0;   // all tokens, pending ones included
-  std::uint64_t length = 0;   // tokens with keys and values
+  std::uint64_t length = 0;   // computed tokens, which have keys and values
   std::uint64_t removed = 0;  // tokens that edits removed
   std::uint32_t kv_type = 0;  // DType
   std::uint32_t vocab = 0;
-  std::uint32_t layers = 0;   // layers of the model's cache, with those of MTP heads and their state
-  std::uint32_t first_layer = 0, last_layer = 0;  // range of layers of the session; 0, 0: none yet
+  std::uint32_t layers = 0;   // layers of the cache, including the MTP heads' layers and the kept hidden state
+  std::uint32_t first_layer = 0, last_layer = 0;  // the layers [first_layer, last_layer) that the session computes; 0, 0: none yet
   std::uint32_t flags = 0;
-  std::uint32_t wide_type = 0;                   // WideLayers::dtype; 0xffff: no wide layers
-  std::uint32_t wide_first = 0, wide_last = 0;   // wide layers at each end
+  std::uint32_t wide_type = 0;                   // WideLayers::dtype, the other KV type of the first and last layers; 0xffff: none
+  std::uint32_t wide_first = 0, wide_last = 0;   // how many of the first and of the last layers have that type
   std::uint32_t reserved = 0;
 };
 
 struct SavedLayer {
   std::uint32_t kv_heads = 0, key_dim = 0, value_dim = 0;
-  std::uint32_t shares = 0;  // the first layer with these keys and values: this one or an earlier one
+  // Index of the first layer that has the same keys and values; the layer's own index if it shares with no earlier one.
+  std::uint32_t shares = 0;
   std::uint64_t first = 0;   // the first position whose keys and values are saved
 };
 
@@ -101,10 +104,10 @@ struct SavedHistory {
 
 struct SavedRemoval {
   std::uint64_t computed = 0, first = 0, last = 0;
-  std::uint64_t joins = 0;  // 1: part of the same edit as the removal before it (History::Removal)
+  std::uint64_t joins = 0;  // 1: belongs to the same edit as the removal before it (History::Removal)
 };
 
-// There is no padding: the bytes of these structs are the file's bytes.
+// The structs are written as they lie in memory, so they must have no padding.
 static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
 static_assert(sizeof(SavedState) == 64 && std::has_unique_object_representations_v<SavedState>);
@@ -118,7 +121,7 @@ template <class T>
   return std::as_bytes(std::span(&value, 1));
 }
 
-// Returns the checksum of a Header or SectionHeader, over the bytes before its last field.
+// Returns the checksum of a Header or SectionHeader: over all its bytes before the last field, which holds the checksum.
 template <class T>
 [[nodiscard]] std::uint64_t checksum_of(const T& header) noexcept {
   Hasher64 hasher;
@@ -126,7 +129,7 @@ template <class T>
   return hasher.digest();
 }
 
-// Returns the section's name for errors.
+// Returns the name of a section's type, for error messages.
 [[nodiscard]] inline std::string name_of(SectionType type) {
   switch (type) {
     case SectionType::model: return "model";

@@ -1,5 +1,5 @@
-// Engine::restore(): makes a session of the bytes that Session::save() wrote. Sections are checked one by one, first by checksum, then for
-// sense. The caller gets the session only when all sections are right.
+// Engine::restore(): makes a session from the bytes that Session::save() wrote. Each section is checked when it is read: first its
+// checksum, then whether its contents make sense. The caller gets a session only if all sections are right.
 #include <algorithm>
 #include <cstring>
 
@@ -26,7 +26,7 @@ namespace {
 
 using namespace detail::snapshot;
 
-// Returns the error with the source's name in its place, if the name is not there yet.
+// Returns the error with the source's name as its place (Error::place()), unless the place begins with that name already.
 Error in_source(Error error, const std::string& name) {
   if (error.place().starts_with(name)) return error;
   return {error.code(), error.message(), error.place().empty() ? name : name + ": " + error.place()};
@@ -46,7 +46,8 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-// Returns `text` for an error. A long text is cut to the surroundings of its first difference from `other`.
+// Shortens `text` for an error message that says how it differs from `other`: of a long text, returns the part around the first
+// difference.
 std::string around_difference(std::string_view text, std::string_view other) {
   constexpr std::size_t kBefore = 24, kAll = 72;
   const auto same = static_cast<std::size_t>(std::ranges::mismatch(text, other).in1 - text.begin());
@@ -54,7 +55,8 @@ std::string around_difference(std::string_view text, std::string_view other) {
   return fmt::format("{}{}", from > 0 ? "..." : "", detail::printable(text.substr(from), kAll));
 }
 
-// The backend that computed the saved session. Only on the same backend does the session go on with its own bits.
+// The backend that computed the saved session. A session of another backend can be restored, but this backend would have computed other
+// bits.
 enum class SavedBy : std::uint8_t { this_backend, another };
 
 Error differs(const std::string& place, const char* what, std::string_view saved, std::string_view here,
@@ -64,7 +66,7 @@ Error differs(const std::string& place, const char* what, std::string_view saved
                           around_difference(saved, here), around_difference(here, saved), hint);
 }
 
-// Returns the first pair of lines in which the two texts differ.
+// Compares two texts line by line, and returns the first two lines that differ.
 std::pair<std::string_view, std::string_view> first_other_line(std::string_view a, std::string_view b) {
   const auto line = [](std::string_view text) { return text.substr(0, text.find('\n')); };
   while (line(a) == line(b) && line(a).size() < a.size() && line(b).size() < b.size()) {
@@ -74,7 +76,8 @@ std::pair<std::string_view, std::string_view> first_other_line(std::string_view 
   return {line(a), line(b)};
 }
 
-// The numerics of the model section, and the section's place for errors. The numerics are checked when the KV types are known.
+// The numerics that the model section states (numerics_of()), and that section's place for errors. They are kept because they can be
+// checked only when the KV types are known.
 struct SavedNumerics {
   std::string text, place;
 };
@@ -115,22 +118,22 @@ std::string text_of(const WideLayers& wide) {
   return fmt::format("type {} in the first {} and last {} layers", to_string(wide.dtype), wide.first, wide.last);
 }
 
-// The content of the state section.
+// The contents of the state section.
 struct SavedSession : SavedState {
   std::vector<SavedLayer> of_layers;  // all layers of the cache
-  std::uint32_t end = 0;              // end of the layers that the session fills
+  std::uint32_t end = 0;              // one past the last layer that the session computes
 
-  // Returns the KV types.
+  // Returns the KV types as options.
   [[nodiscard]] KvOptions kv() const {
     return {.dtype = static_cast<DType>(kv_type), .page_tokens = kDefaultPageTokens,
             .wide = {.dtype = static_cast<DType>(wide_type), .first = wide_first, .last = wide_last}};
   }
   [[nodiscard]] bool passed_tokens() const { return first_held() > 0; }
-  // Returns the first position that all layers hold.
+  // Returns the first position whose keys and values were saved for all layers.
   [[nodiscard]] std::uint64_t first_held() const {
     return of_layers.empty() ? 0 : std::ranges::max_element(of_layers, {}, &SavedLayer::first)->first;
   }
-  // Returns whether the layer has a section of its own.
+  // Returns whether the layer has a section of its own. It has none if it shares an earlier layer's keys and values.
   [[nodiscard]] bool has_section(std::size_t layer) const {
     for (std::size_t i = first_layer; i < layer; ++i) {
       if (of_layers[i].shares == of_layers[layer].shares) return false;
@@ -154,8 +157,8 @@ Status check_layers(const SectionReader& in, const SavedSession& saved, const Kv
   return {};
 }
 
-// Checks that all tokens, keys and values fit into the rest of the file, before lengths are compared with a context and before memory is
-// taken.
+// Checks that the rest of the file is long enough for the stated numbers of tokens, keys and values. This comes first, so that no memory
+// is taken for lengths that the file only claims.
 Status check_lengths(const SectionReader& in, const SavedSession& saved, const KvLayout& layout) {
   std::optional<std::uint64_t> bytes = checked_multiply(saved.tokens, sizeof(Token));
   for (std::size_t i = saved.first_layer; i < saved.end; ++i) {
@@ -173,7 +176,7 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved, const K
                     saved.length, in.remaining());
 }
 
-// Reads the state section and checks that it makes sense, by itself and for the model.
+// Reads the state section. Checks that its fields agree with each other and with the model.
 Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
   const std::uint32_t layers = spec.n_layers();
   const std::size_t n = detail::end_of_kept(spec, 0, layers);
@@ -214,7 +217,7 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
   return state;
 }
 
-// Returns the options of a new session that can hold the saved one.
+// Returns the options for a session into which the saved session fits: the caller's options, completed by the saved ones.
 Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& saved, const SessionOptions& given,
                                    std::uint32_t engine_context) {
   SessionOptions options = given;
@@ -257,7 +260,7 @@ Status check_tokens(const SectionReader& in, std::span<const Token> tokens, std:
   return {};
 }
 
-// Reads the tokens. Embeddings (-1) cannot be pending.
+// Reads the tokens. Error: a pending token is an embedding (-1).
 Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& saved) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::tokens, saved.tokens * sizeof(Token)));
   std::vector<Token> tokens = values_of<Token>(payload);
@@ -267,19 +270,19 @@ Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& save
   return tokens;
 }
 
-// Returns the bytes of the contents of embeddings among the tokens.
+// Returns the size in the file of the contents (hashes) of all embeddings among the tokens.
 std::uint64_t content_bytes(std::span<const Token> tokens) {
   return static_cast<std::uint64_t>(std::ranges::count_if(tokens, [](Token token) { return token < 0; })) * sizeof(Hash128);
 }
 
-// Reads the contents of the embeddings among the tokens.
+// Reads the contents (content_hash()) of the embeddings among the tokens.
 Result<std::vector<Hash128>> read_contents(SectionReader& in, std::span<const Token> tokens) {
   if (content_bytes(tokens) == 0) return std::vector<Hash128>();
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::contents, content_bytes(tokens)));
   return values_of<Hash128>(payload);
 }
 
-// Reads the history, and checks that its removals are possible one after another and leave saved.length tokens.
+// Reads the history. Checks that its removals are possible one after another, and that they leave saved.length tokens.
 Result<detail::History> read_history(SectionReader& in, const SavedState& saved) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::history, in.remaining()));
   if (payload.size() < sizeof(SavedHistory)) return in.corrupt("the section has {} bytes", payload.size());
@@ -296,11 +299,11 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
                           .removals = {},
                           .replayable = head.replayable == 1};
   TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, -1));
-  // A history that cannot be replayed may have tokens, which are not used.
+  // A history that cannot be replayed has no contents of embeddings. It may have tokens, but they are not used.
   if (contents.size() != (history.replayable ? content_bytes(history.tokens) : 0)) return wrong();
   history.removals.reserve(head.removals);
   std::uint64_t before = 0, removed = 0;
-  std::uint64_t removed_before = 0, end = 0;  // tokens removed before the current edit, and the end of its last run
+  std::uint64_t removed_before = 0, end = 0;  // tokens removed by earlier edits, and where the current edit's last run ends
   for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes, *removal_bytes))) {
     const auto [computed, first, last, joins] = removal;
     if (joins == 0) removed_before = removed, end = 0;
@@ -340,10 +343,11 @@ bool is_first_of_group(const KvLayout& layout, std::size_t layer) {
   return std::ranges::find(layout.layers, group, &KvPlace::group) - layout.layers.begin() == static_cast<std::ptrdiff_t>(layer);
 }
 
-// Makes room in the cache for the saved keys and values.
+// Takes the cache's memory (pages and states) for the saved keys and values.
 Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by, KvCache& kv) {
   const KvLayout& layout = kv.layout();
-  // Keys and values of another backend are not those that this backend would compute.
+  // Another backend has saved the session, and this one would compute other bits. So the session is marked as edited, and its pages do
+  // not enter the prefix index.
   const bool edited = (saved.flags & kEdited) != 0 || (by == SavedBy::another && saved.length > 0);
   KvExtent extent{.length = saved.length, .first = std::vector<std::uint64_t>(layout.groups.size(), 0), .edited = edited};
   for (std::size_t i = 0; i < layout.layers.size(); ++i) {
@@ -361,7 +365,7 @@ Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by,
   }
   if (layout.has_state() && saved.length > 0) extent.states.push_back(saved.length);
   Status done = kv.install(extent);
-  // An extent that no cache of this model can have is the file's fault; missing memory is not.
+  // If no cache of this model can have this extent, the file is corrupt. If memory is missing, the file is not to blame.
   if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
   return done;
 }
@@ -395,7 +399,7 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
   return in.close();
 }
 
-// Reads everything after the state section into the session.
+// Reads all sections after the state section into the session `to`.
 Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Session::State& to) {
   TESSERA_TRY_STATUS(make_room(in, saved, by, to.kv));
   TESSERA_TRY(to.tokens, read_tokens(in, saved));

@@ -1,4 +1,4 @@
-// Session::save(): the session's sections, one after another, through one buffer.
+// Session::save(): writes the session's sections one after another, through one buffer.
 #include <algorithm>
 #include <cstring>
 
@@ -27,7 +27,7 @@ struct Section {
   std::uint64_t length;  // bytes of the payload
 };
 
-// Collects bytes in a buffer, hands full buffers to the sink, and computes the checksums.
+// Collects the file's bytes in a buffer, passes the buffer to the sink whenever it is full, and computes the checksums.
 class Writer {
  public:
   Writer(const ByteSink& sink, std::span<std::byte> buffer) noexcept : sink_(sink), buffer_(buffer) {}
@@ -55,12 +55,12 @@ class Writer {
     return raw(bytes);
   }
 
-  // Returns the buffer's free space, at least `at_least` bytes. Write the payload there and call filled().
+  // Returns the free end of the buffer, at least `at_least` bytes. Write payload there, then call filled().
   Result<std::span<std::byte>> room(std::size_t at_least) {
     if (buffer_.size() - used_ < at_least) TESSERA_TRY_STATUS(flush());
     return buffer_.subspan(used_);
   }
-  // Makes the first `bytes` bytes of room() part of the payload.
+  // Says that `bytes` bytes have been written into room(): they become payload.
   void filled(std::size_t bytes) {
     payload_.add(buffer_.subspan(used_, bytes));
     left_ -= bytes;
@@ -96,7 +96,7 @@ class Writer {
   const ByteSink& sink_;
   std::span<std::byte> buffer_;
   std::size_t used_ = 0;
-  std::uint64_t left_ = 0;  // bytes of the section's payload still to come
+  std::uint64_t left_ = 0;  // bytes of the open section's payload that were not written yet
   Hasher64 payload_, seal_;
 };
 
@@ -105,7 +105,7 @@ std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
   return {identity.model, detail::numerics_of(identity, s.kv_options), identity.spec};
 }
 
-// Returns the bytes of all of one layer's records, or of its state.
+// Returns the bytes that one layer's section will have: all its records or, for a recurrent layer, its state.
 std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   const KvLayerShape& shape = s.kv.layout().layer(layer).shape;
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
@@ -115,8 +115,8 @@ std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
 }
 
-// Returns the layers to be saved: only layers that the session has run, because the others' pages hold no defined bytes. Keys and values
-// that layers share are saved once.
+// Returns the layers that get a section. Layers that the session has not computed get none, because their pages hold undefined bytes.
+// Layers that share keys and values get one section together.
 std::vector<std::size_t> saved_layers(const Session::State& s) {
   std::vector<std::size_t> layers;
   const std::size_t end = detail::end_of_kept(s.shared->model.spec, s.first_layer, s.last_layer);

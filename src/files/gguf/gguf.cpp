@@ -39,7 +39,7 @@ std::string_view text_of(const GgufEntry& entry) noexcept {
   return {reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()};
 }
 
-// The source of an empty GgufFile.
+// The byte source of an empty GgufFile: it has no bytes.
 class NoSource final : public ByteSource {
  public:
   [[nodiscard]] std::uint64_t size() const noexcept override { return 0; }
@@ -78,7 +78,7 @@ std::span<const GgufTensor> GgufFile::tensors() const noexcept {
 
 std::uint64_t GgufFile::memory_bytes() const noexcept {
   if (state_ == nullptr) return 0;
-  constexpr std::uint64_t kSharedCounts = 2 * sizeof(void*);  // what make_shared puts before the object
+  constexpr std::uint64_t kSharedCounts = 2 * sizeof(void*);  // make_shared allocates two reference counts in front of the object
   const detail::GgufHeader& header = state_->header;
   return kSharedCounts + sizeof(State) + header.blob_bytes + header.entries.capacity() * sizeof(GgufEntry) +
          header.tensors.capacity() * sizeof(GgufTensor) +

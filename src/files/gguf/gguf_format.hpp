@@ -1,5 +1,5 @@
-// Constants for the reader and the writer of GGUF: the format's own (ggml/docs/gguf.md), and limits of tessera where the
-// specification sets none.
+// Constants for the reader and the writer of GGUF: those of the format itself (ggml/docs/gguf.md), and tessera's limits for what the
+// specification leaves unlimited.
 #pragma once
 
 #include <bit>
@@ -20,13 +20,13 @@ inline constexpr std::uint32_t kGgufVersion = 3;
 inline constexpr std::uint64_t kDefaultAlignment = 32;
 inline constexpr std::string_view kAlignmentKey = "general.alignment";
 
-// The limits bound the memory that a hostile file can make us take: the header's own bytes and some 25 MB of descriptions. The
-// largest models known have about a hundred keys and some ten thousand tensors.
+// Limits on the memory that a malicious file can make the reader allocate: as much as the header's bytes, and about 25 MB for
+// descriptions. Known models are far below them: the largest have about a hundred keys and ten thousand tensors.
 inline constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kMaxKeys = 1 << 16;
 inline constexpr std::uint64_t kMaxTensors = 1 << 18;
-inline constexpr std::uint64_t kMaxKeyBytes = 65535;  // specification
-inline constexpr std::uint64_t kMaxTensorNameBytes = 256;  // specification: 64; some converters write longer ones
+inline constexpr std::uint64_t kMaxKeyBytes = 65535;  // limit of the specification
+inline constexpr std::uint64_t kMaxTensorNameBytes = 256;  // the specification allows 64, but some converters write longer names
 inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 20;
 
 [[nodiscard]] constexpr bool is_valid_alignment(std::uint64_t alignment) noexcept {

@@ -1,6 +1,6 @@
-// Parses the header twice with the same code. The first parse reads through a window and counts bytes, keys and tensors. Then
-// everything is allocated at its exact size, and the second parse reads from memory. All data come from the second parse, so a file
-// that changes in between can only be refused.
+// Parses the header twice with the same code. The first pass counts bytes, keys and tensors, reading through a small window that slides
+// over the file. Then all memory is allocated at its exact size, and the second pass parses the header in memory. All results come from
+// the second pass, so a file that changes between the two can only be refused.
 #include "files/gguf/gguf_parser.hpp"
 
 #include <string>
@@ -16,9 +16,10 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kWindowBytes = std::size_t{128} << 10;  // holds the longest key
-constexpr std::size_t kReadBytes = std::size_t{64} << 20;        // bytes read at once, between two looks at the stop token
-constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;        // key of one letter, type, a value of one byte
+constexpr std::size_t kWindowBytes = std::size_t{128} << 10;  // large enough for the longest key
+constexpr std::size_t kReadBytes = std::size_t{64} << 20;        // bytes read at once; the stop token is checked after each read
+// The smallest entry: the length and the one letter of its key, its type, a value of one byte.
+constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
 struct Extent {
@@ -28,7 +29,7 @@ struct Extent {
 
 class Parser {
  public:
-  // `header`: nullptr in the first parse, which only counts.
+  // `header` receives the results. It is nullptr in the first pass, which only counts.
   Parser(ByteSource& source, HeaderBytes bytes, GgufHeader* header, const std::stop_token& stop)
       : source_(source), bytes_(bytes), header_(header), stop_(stop) {}
 
@@ -111,14 +112,14 @@ class Parser {
                 "gguf-convert-endian");
   }
 
-  // Returns whether the file begins like a safetensors file: with the length of a header in JSON, then the header.
+  // Returns whether the file looks like a safetensors file: it begins with the length of a JSON header, then {".
   bool is_safetensors() {
     if (bytes_.limit() < 10) return false;
     const auto opening = bytes_.view(8, 2);
     return opening && (*opening)[0] == std::byte{'{'} && (*opening)[1] == std::byte{'"'};
   }
 
-  // Returns an error that says what the file seems to be.
+  // Returns the error for a file that is not GGUF. Its message says which kind of file this seems to be.
   Error not_gguf(std::uint32_t magic) {
     switch (magic) {
       case 0x47475546: return big_endian();
@@ -137,7 +138,7 @@ class Parser {
     }
   }
 
-  // Reads a key or a tensor's name.
+  // Reads a name (of a key or a tensor) of at most `most` bytes. `what` is how errors call it.
   Result<std::string_view> name(std::uint64_t most, const char* what) {
     subject_.clear();
     const std::uint64_t start = at_;
@@ -169,7 +170,7 @@ class Parser {
     return {};
   }
 
-  // Skips `count` values of a type of fixed size.
+  // Skips `count` values of a type whose values all have the same size.
   Status skip_values(GgufType type, std::uint64_t count) {
     const auto bytes = checked_multiply(count, value_bytes(type));
     if (!bytes) return fail(ErrorCode::corrupt_file, "an array of {} values cannot be", count);
@@ -197,7 +198,8 @@ class Parser {
     TESSERA_TRY(const GgufType value_type, type());
     GgufType element_type = value_type;
     std::uint64_t count = 1;
-    std::uint64_t first = at_;  // offset of GgufEntry::bytes: a string's text, an array's elements
+    // Offset where GgufEntry::bytes will begin: behind the length of a string, behind the type and count of an array.
+    std::uint64_t first = at_;
     if (value_type == GgufType::string) {
       TESSERA_TRY_STATUS(skip_string());
       first += 8;
@@ -264,7 +266,8 @@ class Parser {
     const auto bytes = checked_multiply(values / block.values, block.bytes);
     if (!bytes) return fail(ErrorCode::corrupt_file, "{} values cannot be", values);
     tensor.bytes = *bytes;
-    TESSERA_TRY(tensor.offset, take<std::uint64_t>());  // counted from the start of the data until place_tensors()
+    // Offset within the data section; place_tensors() makes it an offset within the file.
+    TESSERA_TRY(tensor.offset, take<std::uint64_t>());
     if (header_ != nullptr) header_->tensors.push_back(tensor);
     return {};
   }
@@ -274,11 +277,12 @@ class Parser {
   GgufHeader* header_;
   const std::stop_token& stop_;
   std::uint64_t at_ = 0;
-  std::string subject_;  // for errors: ": key 'general.name'"
+  std::string subject_;  // what is being read, for errors, e.g. ": key 'general.name'"
   Extent extent_;
 };
 
-// Checks the header as a whole: repeated names, the alignment, the places of the tensors' data.
+// Checks what needs the whole header: that no name occurs twice, the alignment, and that each tensor's data lie within the file and
+// overlap no other's. Makes tensors' offsets relative to the file.
 class Linker {
  public:
   Linker(ByteSource& source, GgufHeader& header, std::uint64_t file_bytes)
@@ -290,7 +294,7 @@ class Linker {
     TESSERA_TRY_STATUS(unique(header_.entries, header_.entries_by_key, &key_of, "key"));
     TESSERA_TRY_STATUS(unique(header_.tensors, header_.tensors_by_name, &name_of, "tensor"));
     TESSERA_TRY_STATUS(set_alignment());
-    // Cannot wrap: at most kMaxHeaderBytes + kMaxAlignment.
+    // The sum cannot overflow: it is at most kMaxHeaderBytes + kMaxAlignment.
     const std::uint64_t data = (header_.blob_bytes + header_.alignment - 1) / header_.alignment * header_.alignment;
     header_.bytes = header_.tensors.empty() ? std::min(data, file_bytes_) : data;
     TESSERA_TRY_STATUS(place_tensors(data));
@@ -355,7 +359,8 @@ class Linker {
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     auto& tensors = header_.tensors;
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].offset < tensors[b].offset; });
-    for (std::size_t i = 0; i < order.size(); ++i) {  // a tensor of unknown type gets all bytes up to the next tensor
+    // The size of an unknown type is not known, so its tensor gets all bytes up to the next tensor.
+    for (std::size_t i = 0; i < order.size(); ++i) {
       GgufTensor& tensor = tensors[order[i]];
       if (formats::block_of(tensor.dtype)) continue;
       tensor.bytes = (i + 1 < order.size() ? tensors[order[i + 1]].offset : file_bytes_) - tensor.offset;

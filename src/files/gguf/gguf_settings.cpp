@@ -11,11 +11,12 @@ namespace tessera::detail {
 
 namespace {
 
-// The key of a setting. A key that begins with a dot follows the architecture's name: "llama.context_length".
+// The key by which GGUF files give a setting. A key that begins with a dot follows the architecture's name: ".context_length" stands for
+// "llama.context_length".
 struct KeyRow {
   Setting setting;
   std::string_view key;
-  std::string_view older = {};  // another key, which some converters write
+  std::string_view older = {};  // another key for the same setting, which some converters write
 };
 
 constexpr KeyRow kKeys[] = {
@@ -202,7 +203,7 @@ std::optional<SettingValue> GgufSettings::find_key(std::string_view name) const 
   return entry == nullptr ? std::nullopt : std::optional(value_of(*entry));
 }
 
-// Finds a template with a name by the key tokenizer.chat_template.NAME.
+// Returns the value of the key tokenizer.chat_template.NAME.
 std::optional<std::string_view> GgufSettings::chat_template(std::string_view name) const noexcept {
   if (name.empty()) return Settings::chat_template(name);
   for (const GgufEntry& entry : header_->entries) {

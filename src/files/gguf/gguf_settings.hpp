@@ -1,4 +1,4 @@
-// The keys of a GGUF file, as settings by our names.
+// Gives the keys of a GGUF file as settings, which have tessera's own names.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace tessera::detail {
 
-// A view of a source and a header, which must outlive the view.
+// A view of a file's byte source and parsed header. Both must outlive the view.
 class GgufSettings final : public Settings {
  public:
   GgufSettings(const ByteSource& source, const GgufHeader& header);
@@ -24,7 +24,7 @@ class GgufSettings final : public Settings {
   [[nodiscard]] std::optional<SettingValue> find_key(std::string_view name) const noexcept override;
 
  private:
-  [[nodiscard]] std::string full(std::string_view key) const;  // adds the architecture's name to a key that begins with a dot
+  [[nodiscard]] std::string full(std::string_view key) const;  // puts the architecture's name in front of a key that begins with a dot
   [[nodiscard]] const GgufEntry* entry_of(Setting setting) const noexcept;
 
   const ByteSource* source_;

@@ -51,7 +51,7 @@ std::string place_of(const char* what, std::string_view name) {
   return fmt::format("{} '{}'", what, detail::printable(name));
 }
 
-// Returns whether `bytes` are exactly `count` strings in the file's format.
+// Returns whether `bytes` are exactly `count` strings as GGUF writes them: each a u64 length and its text.
 bool are_strings(std::span<const std::byte> bytes, std::uint64_t count) {
   for (; count > 0; --count) {
     if (bytes.size() < 8) return false;
@@ -63,7 +63,7 @@ bool are_strings(std::span<const std::byte> bytes, std::uint64_t count) {
   return bytes.empty();
 }
 
-// Checks an entry, which may come from any caller, so that the written file can be read again.
+// Returns whether the entry's type, count and bytes agree. Entries may come from any caller, and the written file must be readable.
 bool is_consistent(const GgufEntry& entry) {
   if (entry.type == GgufType::string) return true;
   if (entry.type != GgufType::array) {
@@ -94,7 +94,7 @@ Status pad(const ByteSink& sink, std::uint64_t written, std::uint64_t alignment)
 
 struct GgufWriter::State {
   struct Key {
-    std::string name, value;  // the value in the file's format: type and bytes
+    std::string name, value;  // `value` as the file stores it: type and bytes
   };
   struct Tensor {
     std::string name;
@@ -122,7 +122,7 @@ struct GgufWriter::State {
     keys.reserve(keys.size() + 1 > keys.capacity() ? 2 * keys.size() + 8 : keys.capacity());
     Key key{std::string(name), std::move(value)};
     key_index.emplace(key.name, keys.size());
-    keys.push_back(std::move(key));  // has room, so it cannot throw
+    keys.push_back(std::move(key));  // memory was reserved, so this cannot throw
     return {};
   }
 
@@ -169,7 +169,8 @@ struct GgufWriter::State {
     return out;
   }
 
-  // Passes one tensor's data from the caller to the sink. Returns the sink's error even if the caller drops it.
+  // Writes one tensor's data: calls the caller's function, and passes what it writes to the sink. Returns the sink's error even if the
+  // caller's function ignores it.
   static Status write_data(const Tensor& tensor, const ByteSink& sink, const TensorData& data) {
     std::uint64_t written = 0;
     Status failed;
@@ -307,7 +308,7 @@ Status GgufWriter::add_tensor(std::string_view name, DType dtype, std::span<cons
     s.tensors.reserve(s.tensors.size() + 1 > s.tensors.capacity() ? 2 * s.tensors.size() + 8 : s.tensors.capacity());
     State::Tensor tensor{std::string(name), dtype, {dims.begin(), dims.end()}, *bytes};
     s.tensor_index.emplace(tensor.name, s.tensors.size());
-    s.tensors.push_back(std::move(tensor));  // has room, so it cannot throw
+    s.tensors.push_back(std::move(tensor));  // memory was reserved, so this cannot throw
     return {};
   });
 }

@@ -1,5 +1,5 @@
-// The header's bytes for the parser: through a small window that slides over the file (to learn the header's size without holding
-// the header), or all in memory.
+// Gives the parser the header's bytes, from one of two sources: a small window that slides over the file (to learn the header's size
+// without holding the header), or memory that has the whole header.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 class HeaderBytes {
  public:
-  // `limit`: the first offset that must not be read, which is the file's size.
+  // Reads through the window. `limit` is the file's size: no byte at or behind this offset is read.
   HeaderBytes(ByteSource& source, std::span<std::byte> window, std::uint64_t limit) noexcept
       : source_(&source), window_(window), limit_(limit) {}
   explicit HeaderBytes(std::span<const std::byte> all) noexcept : view_(all), limit_(all.size()) {}
@@ -24,7 +24,7 @@ class HeaderBytes {
   [[nodiscard]] Result<std::span<const std::byte>> view(std::uint64_t offset, std::size_t count) noexcept {
     if (offset < first_ || offset + count > first_ + view_.size()) {
       const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(window_.size(), limit_ - offset));
-      view_ = {};  // in case the read fails
+      view_ = {};  // if the read fails, the window's contents are undefined
       if (auto done = source_->read(offset, window_.first(want)); !done) return std::move(done).error();
       first_ = offset;
       view_ = window_.first(want);
@@ -36,7 +36,7 @@ class HeaderBytes {
   ByteSource* source_ = nullptr;
   std::span<std::byte> window_;
   std::span<const std::byte> view_;
-  std::uint64_t first_ = 0;  // the offset of view_[0]
+  std::uint64_t first_ = 0;  // offset in the file of view_[0]
   std::uint64_t limit_;
 };
 

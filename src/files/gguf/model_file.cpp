@@ -14,7 +14,7 @@ namespace tessera {
 
 struct ModelFile::State {
   std::vector<GgufFile> parts;
-  // The tensors of a split model. A single file's own list is used as it is.
+  // The tensors of all parts of a split model. Empty for a single file, whose own list is used.
   std::vector<TensorInfo> tensors;
   std::vector<std::uint32_t> tensors_by_name;
 
@@ -23,9 +23,9 @@ struct ModelFile::State {
 
 namespace {
 
-constexpr std::uint64_t kMaxParts = 65535;  // split.count is a u16
+constexpr std::uint64_t kMaxParts = 65535;  // the file's count of parts (split.count) is a u16
 
-// The place among the parts of a split model that a file states; {0, 1} for a whole file.
+// A file's statement which part of a split model it is: part `part` (from 0) of `parts`. A file that is a whole model is {0, 1}.
 struct Place {
   std::uint64_t part, parts;
 };
@@ -52,7 +52,7 @@ Error cannot_split(const GgufFile& file, const Place& place) {
                           place.part + 1, place.parts, part_name("", 0, place.parts));
 }
 
-// Checks that each part states the place at which it is.
+// Checks that each file states the part number of its place in the list, and that the parts' tensors add up to the stated number.
 Status check_capabilities(const std::vector<GgufFile>& parts) {
   std::uint64_t tensors = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -130,7 +130,7 @@ Result<ModelFile> ModelFile::open(const std::filesystem::path& path, const std::
         TESSERA_TRY(auto file, GgufFile::read(std::move(next), stop));
         all.push_back(std::move(file));
       }
-      parts.reserve(all.size());  // the exact size, since memory_bytes() counts the capacity
+      parts.reserve(all.size());  // reserves exactly, because memory_bytes() counts the capacity
       std::move(all.begin(), all.end(), std::back_inserter(parts));
     } else {
       parts.reserve(1);

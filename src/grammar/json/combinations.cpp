@@ -1,4 +1,5 @@
-// Keywords that combine schemas, as alternatives of conjunctions.
+// Keywords that combine schemas (allOf, anyOf, oneOf, if, ...). Their result is a list of alternatives, each of which is a conjunction of
+// demands.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
       refuse(schema, "$ref", failure.error.message());
     }
     if (target != nullptr) out = alternatives(id_of(*target, uri) * 2);
-    if (draft_ != Draft::draft2020) return out;  // in older drafts keywords beside $ref do not count
+    if (draft_ != Draft::draft2020) return out;  // in older drafts, keywords beside a $ref are ignored
   }
   for (const char* key : {"$dynamicRef", "$recursiveRef"}) {
     if (json.find(key) != nullptr) refuse(schema, key, "what it refers to depends on where it is used");
@@ -113,7 +114,8 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
   return out;
 }
 
-// Applies oneOf: exactly one option holds. Each option gets the negation of every other option that may hold for the same value.
+// Applies oneOf: exactly one option must hold. So each option is combined with the negations of all other options that could hold for the
+// same value.
 void SchemaCompiler::apply_one_of(Alternatives& into, const Schema& schema, const Json& options) {
   const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;
@@ -168,7 +170,7 @@ std::optional<std::vector<std::string>> SchemaCompiler::names_needed(const Schem
   return out;
 }
 
-// Returns the alternatives of: the property is missing, or `then` holds.
+// Returns the alternatives of: the object does not have the property `name`, or `then` holds.
 Alternatives SchemaCompiler::depends(const std::string& name, const Alternatives& then) {
   Alternatives out(1);
   out[0].object.properties.push_back({name, {kNever}});

@@ -1,6 +1,6 @@
-// The demands of a schema on a value, as alternatives of conjunctions. A value is valid if one of the alternatives holds; an alternative is
-// one set of limits for each type. Everything that applies in one place (allOf, $ref, siblings) is merged into the alternative. Schemas of
-// items and properties stay sets of schemas that must all be satisfied.
+// The demands of a schema on a value, as a list of alternatives. A value is valid if it satisfies one alternative. An alternative
+// (Conjunct) has one set of limits for each JSON type. All keywords that apply to the value (siblings, allOf, $ref) are merged into the
+// alternative's limits. Schemas of items and properties are not merged but kept as a set, all of which must hold.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace tessera::grammar {
 
-// A schema of the document, or its negation: id * 2, plus 1 if negated.
+// A schema of the document, or the negation of one: its id times 2, plus 1 if it is negated.
 using Signed = std::uint32_t;
-using SchemaSet = std::vector<Signed>;  // schemas that all hold; sorted, without doubles; empty: anything
+using SchemaSet = std::vector<Signed>;  // schemas that must all hold, sorted, none twice; empty: anything is valid
 
 void add_all(SchemaSet& into, const SchemaSet& more);
 
@@ -30,12 +30,12 @@ struct NumberLimits {
 };
 
 struct StringLimits {
-  std::uint32_t min = 0, max = kUnlimited;  // number of characters
+  std::uint32_t min = 0, max = kUnlimited;  // least and largest number of characters
   Regex content = RegexStore::kAll;         // the text between the quotes
 };
 
 struct ArrayLimits {
-  // Some item, at `from` or behind, satisfies `schemas`. One item may satisfy several of these demands.
+  // A demand that at least one item, from index `from` on, satisfies `schemas`. The same item may satisfy several demands.
   struct Some {
     std::uint32_t from = 0;
     SchemaSet schemas;
@@ -54,33 +54,35 @@ struct ObjectLimits {
   };
   struct Pattern {
     std::string pattern;
-    Regex key;  // the names
+    Regex key;  // matches the names to which the pattern applies
     SchemaSet schemas;
   };
-  // additionalProperties of one schema: for names that the schema's own properties and patterns leave.
+  // One additionalProperties keyword. It applies to names that are neither in `names` nor match `patterns` (the schema's own properties
+  // and patterns).
   struct Additional {
     std::vector<std::string> names;
     std::vector<Regex> patterns;
     SchemaSet schemas;
   };
-  // Some member whose name is in `key` satisfies `schemas`. One member may satisfy several of these demands.
+  // A demand that at least one member with a name in `key` satisfies `schemas`. The same member may satisfy several demands.
   struct Some {
     Regex key;
     SchemaSet schemas;
     bool operator==(const Some&) const noexcept = default;
   };
-  std::vector<Property> properties;  // in the stated order
+  std::vector<Property> properties;  // in the order in which the schema lists them
   std::vector<std::string> required;
   std::vector<Pattern> patterns;
   std::vector<Additional> additional;
   std::vector<Some> some;
-  SchemaSet names;  // propertyNames
+  SchemaSet names;  // schemas for all names (propertyNames)
   std::uint32_t min = 0, max = kUnlimited;
 };
 
 struct Conjunct {
   std::uint8_t types = types::kAll;
-  std::optional<std::vector<const Json*>> values;  // only these values, as far as the other limits allow them
+  // If set, only these values are valid, and only those of them that the other limits allow.
+  std::optional<std::vector<const Json*>> values;
   NumberLimits number;
   StringLimits string;
   ArrayLimits array;
@@ -89,7 +91,7 @@ struct Conjunct {
 
 using Alternatives = std::vector<Conjunct>;
 
-// Returns the limits of both. Fails if two steps have no common multiple that an automaton can count.
+// Returns the conjunction of two sets of limits. Fails if two multipleOf have no common multiple that an automaton can count.
 [[nodiscard]] Conjunct intersect(RegexStore& store, const Conjunct& a, const Conjunct& b);
 
 }  // namespace tessera::grammar

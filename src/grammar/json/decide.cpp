@@ -1,4 +1,5 @@
-// Decides whether a conjunction has values at all, and whether a value satisfies it. Says "empty" only if that is certain.
+// Decides whether any value satisfies a conjunction, and whether a given value does. A conjunction is called empty only if that is
+// certain.
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 using Type = Json::Type;
 
-// Returns a number's digits without its exponent, as the automaton reads them.
+// Returns the number written without an exponent, as the number automaton reads it.
 std::string plain_digits(const Decimal& d) {
   std::string out = d.negative ? "-" : "";
   out += d.whole.empty() ? "0" : d.whole;
@@ -18,7 +19,7 @@ std::string plain_digits(const Decimal& d) {
   return out;
 }
 
-// Returns a string's content as JSON writes it, between the quotes.
+// Returns the string as JSON writes it, without its quotes.
 std::string spelled(const std::string& text) {
   std::string out = detail::json_string(text);
   out.pop_back();
@@ -40,7 +41,8 @@ Regex SchemaCompiler::string_content(const StringLimits& limits) {
 Regex SchemaCompiler::number_content(const NumberLimits& limits) {
   Regex out = store_.number(limits.spec);
   for (const NumberSpec& spec : limits.excluded) {
-    // An exponent could spell an excluded value: texts with an exponent are left out.
+    // An excluded value could be written with an exponent, which the automaton cannot recognise. So no texts with an exponent are allowed
+    // here.
     if (limits.spec.allows_exponent() && !spec.reads_all_exponents()) {
       ByteSet digits = ByteSet::range('0', '9');
       digits.add('-');
@@ -95,7 +97,8 @@ bool SchemaCompiler::is_empty(const SchemaSet& set, unsigned depth) {
   if (std::find(set.begin(), set.end(), kNever) != set.end()) return true;
   if (const auto found = emptiness_.find(set); found != emptiness_.end()) return found->second;
   for (const Signed s : set) {
-    if (std::find(open_.begin(), open_.end(), s) != open_.end()) return false;  // s is being worked out: not known to be empty
+    // The schema refers to itself, so it is not known to be empty.
+    if (std::find(open_.begin(), open_.end(), s) != open_.end()) return false;
   }
   bool empty = false;
   try {

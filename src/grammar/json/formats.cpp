@@ -1,4 +1,5 @@
-// The patterns of formats, by RFC 3339, 5321, 1123, 2673, 4291, 3986, 3987, 6570, 4122, 6901; leap seconds in UTC only.
+// The patterns of the `format` keyword, by RFC 3339, 5321, 1123, 2673, 4291, 3986, 3987, 6570, 4122 and 6901. Leap seconds are allowed
+// only in UTC.
 #include "grammar/json/formats.hpp"
 
 namespace tessera::grammar {

@@ -1,4 +1,4 @@
-// The formats of `format`, as patterns.
+// The values of JSON Schema's `format` keyword, as patterns.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@ namespace tessera::grammar {
 
 struct Format {
   std::string_view name;
-  std::string_view pattern;  // pattern of the whole string; empty: a known format that no pattern can say
+  std::string_view pattern;  // a pattern for the whole string; empty: the format is known, but cannot be written as a pattern
 };
 
-// Returns a format; nullptr if JSON Schema does not define one of that name.
+// Returns the format of this name; nullptr if JSON Schema does not define one.
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;
 
 }  // namespace tessera::grammar

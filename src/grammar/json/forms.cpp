@@ -8,12 +8,12 @@ namespace tessera::grammar {
 
 namespace {
 
-constexpr std::size_t kPlainDigits = 16;  // about as many as a double holds
-// The automaton of a multiple keeps a count of digits and a remainder. With more steps (remainders) than this it would take too long to
-// find out which beginnings can still end in a multiple.
+constexpr std::size_t kPlainDigits = 16;  // about as many digits as a double can hold
+// For multipleOf, the automaton counts digits and keeps a remainder. With more possible remainders than this it would take too long to
+// find out which beginnings of a number can still become a multiple.
 constexpr std::uint64_t kMostPlainSteps = 64;
 
-// The most digits of a plain number in front of its point and behind it. There are enough for a number between two bounds.
+// The number of digits that a plain number may have before and after its point. There are enough to write a number between any two bounds.
 struct Room {
   std::uint32_t whole, fraction;
 };
@@ -69,7 +69,7 @@ Regex JsonForms::number(Regex content, const NumberSpec& spec, std::span<const N
   return r.concat(space_, content);
 }
 
-// Returns -?(0|[1-9][0-9]{0,15})(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?, with other counts for the numbers of `spec`.
+// Returns the expression -?(0|[1-9][0-9]{0,15})(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?, where the counts of digits are adapted to `spec`.
 Regex JsonForms::plain_number(const NumberSpec& spec, std::span<const NumberSpec> excluded) {
   RegexStore& r = ir_.regexes;
   const Room room = room_of(spec, excluded);

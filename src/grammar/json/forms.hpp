@@ -1,5 +1,5 @@
-// The parts of JSON texts, as forms of a grammar. White space belongs to the token behind it, so that reading white space never opens a
-// second reading.
+// The parts of JSON texts, as forms and expressions of a grammar. White space always belongs to the part that follows it. Otherwise it
+// could be read in two ways.
 #pragma once
 
 #include <span>
@@ -15,20 +15,21 @@ class JsonForms {
   JsonForms(Ir& ir, JsonSpace space, JsonNumbers numbers = JsonNumbers::any);
 
   [[nodiscard]] Regex space() const noexcept { return space_; }
-  [[nodiscard]] Regex token(std::string_view text);          // white space and the text
-  [[nodiscard]] Regex string(Regex content);                 // white space and a string with this content
-  [[nodiscard]] Regex key(Regex content);                    // white space, a string with this content, and the colon
-  // Returns white space and `content`: the numbers of `spec` without the excluded ones, as far as JsonNumbers lets them be written.
+  [[nodiscard]] Regex token(std::string_view text);          // optional white space, then `text`
+  [[nodiscard]] Regex string(Regex content);                 // optional white space, then a string with this content
+  [[nodiscard]] Regex key(Regex content);                    // optional white space, a string with this content, and a colon
+  // Returns optional white space and a number. `content` matches the numbers of `spec` without the excluded ones; JsonNumbers may allow
+  // fewer ways to write them.
   [[nodiscard]] Regex number(Regex content, const NumberSpec& spec, std::span<const NumberSpec> excluded = {});
   [[nodiscard]] bool plain_numbers() const noexcept { return numbers_ == JsonNumbers::plain; }
-  [[nodiscard]] Regex any_text() const noexcept { return any_text_; }  // content of any string
+  [[nodiscard]] Regex any_text() const noexcept { return any_text_; }  // the content of any string
   [[nodiscard]] Regex comma() { return token(","); }
-  [[nodiscard]] Form object(ObjectForm object);              // with its braces
-  [[nodiscard]] Form list(ListForm list);                    // with its brackets
-  [[nodiscard]] Form any_value();                            // a rule, made once
+  [[nodiscard]] Form object(ObjectForm object);              // the object with its braces
+  [[nodiscard]] Form list(ListForm list);                    // the list with its brackets
+  [[nodiscard]] Form any_value();                            // one rule, made at the first call
   [[nodiscard]] Form any_object();
   [[nodiscard]] Form any_list();
-  [[nodiscard]] Form document(Form value);                   // with white space behind
+  [[nodiscard]] Form document(Form value);                   // the value, with optional white space after it
 
  private:
   [[nodiscard]] Regex plain_number(const NumberSpec& spec, std::span<const NumberSpec> excluded);

@@ -1,4 +1,4 @@
-// Reads the keywords that limit values of one type.
+// Reads the keywords that limit values of one type (minimum, maxLength, items, ...).
 #include <algorithm>
 #include <charconv>
 
@@ -12,7 +12,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// Returns whether a number is an integer.
+// Returns whether the number is an integer.
 bool is_integer(const Decimal& d) noexcept { return d.fraction.empty(); }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::uint32_t SchemaCompiler::count(const Schema& schema, const char* key, std::
   if (value->whole.empty()) return 0;
   const auto [end, error] = std::from_chars(value->whole.data(), value->whole.data() + value->whole.size(), n);
   if (error != std::errc() || n > 1'000'000'000) {
-    if (otherwise == kUnlimited) return kUnlimited;  // a maximum that no text reaches
+    if (otherwise == kUnlimited) return kUnlimited;  // a limit so large that no text reaches it
     unsupported(schema, key, "a minimum that no text reaches");
   }
   return n;
@@ -78,7 +78,8 @@ void SchemaCompiler::read_number(const Schema& schema, NumberLimits& out) {
       if (!found || (lower ? c > 0 : c < 0) || (c == 0 && exclusive)) found = NumberBound{*value, exclusive};
     };
     const Json* strict = schema.json->find(exclusive_key);
-    const bool* const flag = strict == nullptr ? nullptr : strict->boolean();  // draft 4: true or false beside the bound
+    // In draft 4, exclusiveMinimum and exclusiveMaximum are booleans beside the bound.
+    const bool* const flag = strict == nullptr ? nullptr : strict->boolean();
     if (const Json* json = schema.json->find(key)) take(key, *json, flag != nullptr && *flag);
     if (strict != nullptr && flag == nullptr) take(exclusive_key, *strict, true);
     return found;
@@ -187,7 +188,8 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
     for (const auto& [name, value] : object_in(schema, "properties", *properties)) {
       out.properties.push_back({name, set_of(value, fmt::format("{}/properties/{}", schema.path, name))});
       additional.names.push_back(name);
-      const Json* needed = draft_ == Draft::draft4 ? value.find("required") : nullptr;  // draft 3's boolean, in the property's schema
+      // Draft 3 has a boolean `required` in the property's own schema.
+      const Json* needed = draft_ == Draft::draft4 ? value.find("required") : nullptr;
       if (needed != nullptr && is_true(*needed)) refuse(schema, "properties", "draft 3's required: true");
     }
   }
@@ -220,7 +222,8 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
   }
   if (const Json* names = json.find("propertyNames")) out.names = set_of(*names, schema.path + "/propertyNames");
   if (const Json* required = json.find("required")) {
-    if (required->boolean() != nullptr && draft_ == Draft::draft4) return;  // draft 3: it is about the property itself
+    // Draft 3's boolean, which belongs to the property that has this schema.
+    if (required->boolean() != nullptr && draft_ == Draft::draft4) return;
     for (const Json& item : list_in(schema, "required", *required)) {
       const std::string& name = name_in(schema, "required", item);
       if (std::find(out.required.begin(), out.required.end(), name) == out.required.end()) out.required.push_back(name);

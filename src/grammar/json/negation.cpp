@@ -1,5 +1,6 @@
-// The negation of a schema, as alternatives: a value that breaks one keyword. A value breaks `items` or `additionalProperties` if some item
-// or some member is not what the keyword asks for (ArrayLimits::Some, ObjectLimits::Some).
+// The negation of a schema, as alternatives. In each alternative the value violates one of the keywords. `items` and
+// `additionalProperties` are violated if some item, or some member, does not satisfy the keyword's schema (ArrayLimits::Some,
+// ObjectLimits::Some).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -40,7 +41,7 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
   NumberLimits number;
   const std::uint8_t types = read_types(schema, number);
   if (types != types::kAll) add({only(static_cast<std::uint8_t>(types::kAll & ~types))});
-  Conjunct broken_number = only(types::kNumber);  // breaks the integer type, bounds or steps
+  Conjunct broken_number = only(types::kNumber);  // numbers that violate the type integer, a bound or multipleOf
   read_number(schema, number);
   if (number.spec != NumberSpec{}) {
     broken_number.number.excluded.push_back(number.spec);
@@ -111,11 +112,11 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
       }
     } else if (key == "minLength" || key == "maxLength" || key == "minimum" || key == "maximum" ||
                key == "exclusiveMinimum" || key == "exclusiveMaximum" || key == "multipleOf") {
-      continue;  // done above, all of one type together
+      continue;  // the keywords of one type were handled together above
     } else if (is_true(value) &&
                (key == "items" || key == "additionalProperties" || key == "propertyNames" ||
                 key == "unevaluatedItems" || key == "unevaluatedProperties")) {
-      continue;  // cannot be broken
+      continue;  // every value satisfies this keyword
     } else if (key == "items") {
       const Json* prefix = draft_ == Draft::draft2020 ? json.find("prefixItems") : nullptr;
       add(some_item_breaks(value, schema.path + "/items", prefix == nullptr ? 0 : items_of(*prefix).size()));
@@ -186,7 +187,7 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
   return out;
 }
 
-// Returns the alternatives of: the property is there, and the schema that depends on it does not hold.
+// Returns the alternatives of: the object has a property on which something depends, and what depends on it does not hold.
 Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const std::string& key, const Json& all) {
   Alternatives out;
   for (const auto& [name, what] : members_of(all)) {
@@ -206,7 +207,7 @@ Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const st
   return out;
 }
 
-// Returns the alternatives of: none of the options holds, or two of them do.
+// Returns the alternatives of the negated oneOf: no option holds, or at least two do.
 Alternatives SchemaCompiler::negated_one_of(const Schema& schema, const Json& options) {
   const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;
@@ -244,8 +245,8 @@ Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
   return id_of(schema, path) * 2 + 1;
 }
 
-// Returns the alternatives of all values other than `value`, a list or an object: values of another type; lists of another length or with
-// another item; objects without a member, with another value of a member, or with one member more.
+// Returns the alternatives of all values other than `value`, which is a list or an object: values of another type; lists with another
+// length or another item; objects that lack a member, have another value in one, or have one member more.
 Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
   const auto items = items_of(value);
   const auto members = members_of(value);
@@ -286,7 +287,7 @@ Alternatives SchemaCompiler::negated_composite(const Json& value, const std::str
   return out;
 }
 
-// Returns the alternatives of all values except the ones that the keyword `key` (enum, const) allows.
+// Returns the alternatives of all values that the keyword `key` (enum or const) does not allow.
 Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::string& key, const Json& value) {
   Conjunct c;
   std::vector<const Json*> composites;

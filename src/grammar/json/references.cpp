@@ -13,7 +13,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// The parts of a URI: "scheme:", "//authority" and the path, without the fragment.
+// The parts of a URI: the scheme with its colon, "//authority", and the path. The fragment is left out.
 struct Uri {
   std::string_view scheme, authority, path;
 };
@@ -80,7 +80,7 @@ std::string percent_decoded(std::string_view text) {
   return out;
 }
 
-// Keywords whose values are schemas or lists of schemas, and keywords whose values are schemas by name.
+// Keywords whose value is a schema or a list of schemas. The next list: keywords whose value is an object of schemas by name.
 constexpr std::array<std::string_view, 15> kSchemas = {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "items", "prefixItems",
                                                        "additionalItems", "unevaluatedItems", "contains", "additionalProperties",
                                                        "unevaluatedProperties", "propertyNames"};
@@ -122,7 +122,7 @@ const Json* at_pointer(const Json* node, std::string_view pointer) {
 References::References(const Json& root, Draft draft) : draft_(draft) {
   targets_.emplace("", &root);
   walk(root, 0);
-  // Unknown keywords may hold anything. A schema in there gets the names that no other schema has.
+  // Unknown keywords may contain schemas. These get only names (URIs, anchors) that no other schema has.
   while (!unknown_.empty()) {
     const auto [node, base] = unknown_.back();
     unknown_.pop_back();
@@ -149,17 +149,18 @@ void References::walk(const Json& node, std::uint32_t base) {
   base_of_.emplace(&node, base);
 }
 
-// Adds the names of a schema, and returns the base of the names in it.
+// Registers the names of a schema ($id, $anchor). Returns the index of the base URI that applies inside of it.
 std::uint32_t References::name(const Json& node, std::uint32_t base) {
   const Json* id = node.find(draft_ == Draft::draft4 ? "id" : "$id");
   const Json* ref = node.find("$ref");
-  const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->string() != nullptr;  // a $ref beside it hides the id
+  // In older drafts a $ref makes the $id beside it void.
+  const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->string() != nullptr;
   if (id != nullptr && id->string() != nullptr && !hidden) {
     std::string_view text = *id->string();
     const auto hash = text.find('#');
     const std::string_view anchor = hash == std::string_view::npos ? "" : text.substr(hash + 1);
     text = text.substr(0, hash);
-    // Under draft 7 "$id": "#name" names a place.
+    // In draft 7 and older, "$id": "#name" is an anchor.
     if (!anchor.empty()) targets_.emplace(bases_[base] + "#" + std::string(anchor), &node);
     if (!text.empty()) {
       bases_.push_back(resolve(bases_[base], text));

@@ -1,4 +1,4 @@
-// Finds the targets of $ref: the schemas of one document by their URIs, anchors and JSON pointers (RFC 3986, RFC 6901).
+// Finds the targets of $ref: schemas of the same document, by URI, anchor or JSON pointer (RFC 3986, RFC 6901).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class References {
  public:
   References(const Json& root, Draft draft);
 
-  // Returns the target of a reference. Fails, naming the reference, if the target is not in this document.
+  // Returns the schema to which `reference` points from the schema `from`. Fails, with the reference in the message, if it is not in this
+  // document.
   [[nodiscard]] const Json* find(const Json& from, std::string_view reference) const;
 
  private:
@@ -29,8 +30,9 @@ class References {
   Draft draft_;
   std::vector<std::string> bases_{std::string()};
   std::unordered_map<const Json*, std::uint32_t> base_of_;
-  std::unordered_map<std::string, const Json*> targets_;        // "uri" and "uri#anchor"
-  std::vector<std::pair<const Json*, std::uint32_t>> unknown_;  // values of unknown keywords, and their bases
+  std::unordered_map<std::string, const Json*> targets_;        // keys are "uri" and "uri#anchor"
+  // Values of unknown keywords, with the index of the base URI that applies there.
+  std::vector<std::pair<const Json*, std::uint32_t>> unknown_;
 };
 
 }  // namespace tessera::grammar

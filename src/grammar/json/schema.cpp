@@ -11,7 +11,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// The options for schemas: a schema is taken as it is written, or not at all.
+// The options for parsing a schema. They are strict, so that a schema means exactly what is written or is refused.
 constexpr JsonParseOptions kExact{
     .numbers_as_written = true, .refuse_repeated_keys = true, .refuse_half_pairs = true, .deepest = 256};
 
@@ -25,7 +25,8 @@ const std::string* dialect_of(const Json& root) {
   return name == nullptr ? nullptr : name->string();
 }
 
-// Sets `old` if the document has keywords that only draft 7 and older have, and `fresh` if it has keywords that only newer drafts have.
+// Searches the document for keywords that tell its draft. Sets `old` if it finds one that only draft 7 and older have, and `fresh` for
+// one that only newer drafts have.
 void look_for_keywords(const Json& node, bool& old, bool& fresh, std::size_t& budget) {
   if (budget == 0) return;
   --budget;
@@ -62,7 +63,8 @@ bool formats_asserted(const Json& root, JsonFormats formats) {
   return name == nullptr || name->find("2020-12") == std::string::npos;
 }
 
-// Returns whether a dialect is a draft, or OpenAPI's, which adds annotations. The keywords of other dialects may mean anything.
+// Returns whether a dialect ($schema) is a known draft, or OpenAPI's dialect, which only adds annotations. In other dialects keywords may
+// mean anything.
 bool dialect_is_known(const std::string& name) {
   return name.empty() || name.find("json-schema.org/") != std::string::npos || name.find("spec.openapis.org/oas/") != std::string::npos;
 }

@@ -1,5 +1,5 @@
-// Compiles one schema. Keywords become alternatives of conjunctions (keywords.cpp, combinations.cpp, negation.cpp). These are merged,
-// tested (decide.cpp: can both hold? does a value satisfy them?) and written as forms (write.cpp).
+// Compiles one schema. Keywords are turned into alternatives of conjunctions (keywords.cpp, combinations.cpp, negation.cpp). Alternatives
+// are merged and tested for values (decide.cpp), and then written as forms of a grammar (write.cpp).
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ class SchemaCompiler {
  private:
   struct Schema {
     const Json* json;
-    std::string path;  // "#/properties/a"
+    std::string path;  // its place in the document, such as "#/properties/a"
   };
-  static constexpr Signed kNever = 1;  // schema 0 is true; its negation allows nothing
+  static constexpr Signed kNever = 1;  // the negation of schema 0, which is `true`: no value is valid
 
-  // Ids of schemas.
+  // Return the id of a schema, and a set with only this schema.
   [[nodiscard]] std::uint32_t id_of(const Json& json, const std::string& path);
   [[nodiscard]] SchemaSet set_of(const Json& json, const std::string& path) { return {id_of(json, path) * 2}; }
   [[nodiscard]] static Signed negated(Signed s) noexcept { return s ^ 1u; }
 
-  // Turn keywords into alternatives. All of these may fail: unsupported, with the path.
+  // --- Turn keywords into alternatives. Each of these may fail with unsupported, and the path.
   [[nodiscard]] const Alternatives& alternatives(Signed schema);
   [[nodiscard]] Alternatives alternatives(const SchemaSet& set);
   [[nodiscard]] Alternatives of_schema(const Schema& schema);
@@ -46,7 +46,8 @@ class SchemaCompiler {
   [[nodiscard]] Alternatives negated_one_of(const Schema& schema, const Json& options);
   [[nodiscard]] Alternatives negated_conditional(const Schema& schema, const Json& condition);
   [[nodiscard]] Alternatives negated_composite(const Json& value, const std::string& path);
-  [[nodiscard]] Signed other_than(const Json& value, const std::string& path);  // returns the schema of anything but this value
+  // Returns a schema for which every value but this one is valid.
+  [[nodiscard]] Signed other_than(const Json& value, const std::string& path);
   [[nodiscard]] Alternatives negated_values(const Schema& schema, const std::string& key, const Json& value);
   [[nodiscard]] Conjunct limits(const Schema& schema);
   [[nodiscard]] Alternatives cross(const Alternatives& a, const Alternatives& b);
@@ -56,19 +57,19 @@ class SchemaCompiler {
   void apply_dependencies(Alternatives& into, const Schema& schema);
   [[nodiscard]] Alternatives depends(const std::string& name, const Alternatives& then);
 
-  // Read the keywords of one type.
+  // --- Read the keywords that limit values of one type.
   [[nodiscard]] std::uint8_t read_types(const Schema& schema, NumberLimits& number);
   void read_number(const Schema& schema, NumberLimits& out);
   void read_string(const Schema& schema, StringLimits& out);
   void read_array(const Schema& schema, ArrayLimits& out);
   void read_object(const Schema& schema, ObjectLimits& out);
   [[nodiscard]] std::uint32_t count(const Schema& schema, const char* key, std::uint32_t otherwise);
-  [[nodiscard]] Regex format_content(const Schema& schema);  // kAll if no format is checked
+  [[nodiscard]] Regex format_content(const Schema& schema);  // kAll if there is no format, or it is not checked
   [[nodiscard]] Regex pattern_content(const std::string& pattern, const std::string& path);
   [[nodiscard]] Regex text(const std::string& value) { return store_.literal(value, Spelling::json); }
   [[nodiscard]] Regex plain(const std::string& value) { return store_.literal(value, Spelling::json_plain); }
 
-  // Decide.
+  // --- Decide whether any value is valid.
   [[nodiscard]] bool is_empty(const Conjunct& c, unsigned depth);
   [[nodiscard]] bool is_empty(const SchemaSet& set, unsigned depth);
   [[nodiscard]] bool satisfies(const Json& value, const Conjunct& c);
@@ -80,10 +81,10 @@ class SchemaCompiler {
   [[nodiscard]] Regex names_content(const SchemaSet& names);
   [[nodiscard]] std::vector<const Json*> values_of(const Conjunct& c);
 
-  // Write forms.
+  // --- Write forms of the grammar.
   [[nodiscard]] Form write(const SchemaSet& set);
   [[nodiscard]] Form write(const Alternatives& alternatives);
-  // Names that the schema does not spell out, and that match the same patterns.
+  // A set of names that the schema does not list, and that all match the same patterns.
   struct Region {
     Regex names;
     SchemaSet schemas;
@@ -92,7 +93,8 @@ class SchemaCompiler {
   [[nodiscard]] Form write_object(const ObjectLimits& object);
   [[nodiscard]] ObjectForm object_form(const ObjectLimits& object, std::vector<Region>& regions);
   [[nodiscard]] std::vector<Region> regions_of(const ObjectLimits& object, Regex remaining);
-  // Write demands for some item or member (write_some.cpp): the forms in which each demand has a place of its own.
+  // Write forms for demands that some item or some member must satisfy (write_some.cpp). In each form every demand has a place of its
+  // own.
   void write_some(const ArrayLimits& array, std::vector<Form>& out);
   void write_some(const ObjectLimits& object, std::vector<Form>& out);
   void place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out);
@@ -103,16 +105,16 @@ class SchemaCompiler {
   [[nodiscard]] Form write_value(const Json& value, unsigned depth);
   [[nodiscard]] Regex number_value(const Json& value);
 
-  // Return a keyword's value as the type that it must have. Fail with invalid() for another type.
+  // Return a keyword's value, if it has the right type. Otherwise fail with invalid().
   [[nodiscard]] const std::string& text_in(const Schema& schema, std::string_view keyword, const Json& value) const;
   [[nodiscard]] const std::string& name_in(const Schema& schema, std::string_view keyword, const Json& value) const;
   [[nodiscard]] const Json::Array& list_in(const Schema& schema, std::string_view keyword, const Json& value) const;
   [[nodiscard]] const Json::Object& object_in(const Schema& schema, std::string_view keyword, const Json& value) const;
-  // Returns the names in a value of `dependencies`; nullopt if the value is a schema.
+  // Returns the names that are listed in a value of `dependencies`; nullopt if the value is a schema instead.
   [[nodiscard]] std::optional<std::vector<std::string>> names_needed(const Schema& schema, std::string_view keyword, const Json& what);
 
   [[noreturn]] void unsupported(const Schema& schema, std::string_view keyword, std::string_view why) const;
-  // Handles a keyword that is not supported: fails, or adds it to the list of what is left out.
+  // Handles a keyword that is not supported: as the options say, either fails, or adds the keyword to the list of ignored ones.
   void refuse(const Schema& schema, std::string_view keyword, std::string_view why);
   [[noreturn]] void invalid(const Schema& schema, std::string_view keyword, std::string_view why) const;
 
@@ -120,7 +122,7 @@ class SchemaCompiler {
   RegexStore& store_;
   JsonForms forms_;
   const Json& root_;
-  std::deque<Json> made_;  // schemas that the document does not have
+  std::deque<Json> made_;  // schemas that the compiler has made; they are not in the document
   JsonSchemaOptions options_;
   Draft draft_;
   bool assert_formats_;
@@ -128,10 +130,10 @@ class SchemaCompiler {
   std::vector<Schema> schemas_;
   std::unordered_map<const Json*, std::uint32_t> ids_;
   std::unordered_map<Signed, Alternatives> known_;
-  std::vector<Signed> open_;  // schemas being worked out: a $ref to one of them has no meaning
+  std::vector<Signed> open_;  // schemas that are being worked out; a $ref that leads back to one of them has no meaning
   std::map<SchemaSet, Form> written_;
   std::map<SchemaSet, bool> emptiness_;
-  std::vector<std::pair<std::uint32_t, SchemaSet>> to_write_;  // rules without a body
+  std::vector<std::pair<std::uint32_t, SchemaSet>> to_write_;  // rules whose bodies are still to be written
   Fuel fuel_{400'000};
 };
 

@@ -1,5 +1,5 @@
-// Writes alternatives as forms of a grammar. Scalars are written in place. Lists and objects get a rule for each set of schemas, so that a
-// schema that refers to itself is a rule that calls itself.
+// Writes alternatives as forms of a grammar. The forms of scalars are inserted where they are needed. Lists and objects become rules, one
+// for each set of schemas, so that a schema that refers to itself becomes a rule that calls itself.
 #include <algorithm>
 #include <array>
 
@@ -105,8 +105,8 @@ ObjectForm SchemaCompiler::object_form(const ObjectLimits& object, std::vector<R
   return form;
 }
 
-// Returns the names that are not spelled out, divided into regions: the names of a region match the same patterns, and so have the same
-// schemas.
+// Divides the names in `remaining`, which the schema does not list, into regions. All names of a region match the same patterns, so the
+// same schemas apply to them.
 std::vector<SchemaCompiler::Region> SchemaCompiler::regions_of(const ObjectLimits& object, Regex remaining) {
   std::vector<Regex> patterns;
   const auto add = [&](Regex pattern) {
@@ -160,7 +160,7 @@ void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::v
       case Type::string: texts.push_back(*value->string()); break;
       case Type::array:
       case Type::object:
-        // Each form is a reading of its own, and reading n forms side by side takes more than n steps.
+        // The matcher may have to follow all n forms at the same time, and that takes more than n steps.
         fuel_.spend(1 + forms.size() / 2, "too many of its values are objects and lists");
         forms.push_back(write_value(*value, 0));
         break;

@@ -1,5 +1,5 @@
-// Lists with a demand for some item, and objects with a demand for some member. A demanded item is read at a place of its own, with other
-// items before it and behind it; a demanded member is read as a required property of many names.
+// Writes lists in which some item must satisfy a demand, and objects in which some member must. The grammar gives such an item a place of
+// its own, with any other items before and after it. Such a member becomes a required property with many possible names.
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"
@@ -15,7 +15,8 @@ void check(std::size_t forms, std::size_t some) {
   if (forms > kMostForms || some > kMostSome) out_of_fuel("it asks in too many ways for some item or some member");
 }
 
-// Returns all ways to put n things into groups: the group of each thing; groups are numbered in the order of their first thing.
+// Returns all ways to divide n things into groups. In each, entry i is the group of thing i. Groups are numbered in the order of their
+// first things.
 std::vector<std::vector<std::size_t>> groupings(std::size_t n) {
   std::vector<std::vector<std::size_t>> out{{}};
   for (std::size_t i = 0; i < n; ++i) {
@@ -39,8 +40,8 @@ void SchemaCompiler::write_some(const ArrayLimits& array, std::vector<Form>& out
   place_some(array, {}, out);
 }
 
-// Writes a form for each way to place the demands of array.some: each either at one of the first places, which are counted, or behind them.
-// `behind` has the demands that are placed behind them already.
+// Writes one form for each way to place the demands of array.some. A demand is placed either at one of the first items, which have places
+// of their own, or somewhere after these. `behind` has the demands that were already placed after them.
 void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out) {
   fuel_.spend(20, "it asks in too many ways for some item or some member");
   std::uint32_t first = std::max(static_cast<std::uint32_t>(array.prefix.size()), array.min == 0 ? 0 : array.min - 1);
@@ -78,8 +79,8 @@ void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some
   place_some(std::move(array), std::move(behind), out);
 }
 
-// Returns the form of lists with at least `first` items, and then, for each set of `order`, an item that satisfies it, with any items
-// between them and at the end.
+// Returns the form of lists that have at least `first` items, followed by one item for each entry of `order` that satisfies its schemas.
+// Any other items may be between these and at the end.
 Form SchemaCompiler::items_behind(const ArrayLimits& array, std::uint32_t first, const std::vector<SchemaSet>& order) {
   const Form comma = ir_.regex(forms_.comma()), any = write(array.rest);
   ListForm head{.prefix = {}, .rest = any, .min = std::max(first, 1u), .separator = forms_.comma()};
@@ -101,8 +102,8 @@ void SchemaCompiler::write_some(const ObjectLimits& object, std::vector<Form>& o
   place_some(object, {}, out);
 }
 
-// Writes a form for each way to place the demands of object.some: each either at a property that is spelled out, or at another member.
-// `unnamed` has the demands that are placed at other members already.
+// Writes one form for each way to place the demands of object.some. A demand is placed either at a property that the schema lists, or at
+// another member. `unnamed` has the demands that were already placed at other members.
 void SchemaCompiler::place_some(ObjectLimits object, std::vector<ObjectLimits::Some> unnamed, std::vector<Form>& out) {
   fuel_.spend(20 + object.properties.size(), "it asks in too many ways for some item or some member");
   if (object.some.empty()) {

@@ -1,4 +1,4 @@
-// A set of bytes.
+// A set of bytes, as 256 bits.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct ByteSet {
   auto operator<=>(const ByteSet&) const noexcept = default;
 };
 
-// Calls f(byte) for each byte of the set, in order.
+// Calls f(byte) for each byte in the set, in ascending order.
 template <class F>
 constexpr void for_each_byte(const ByteSet& set, F&& f) {
   for (unsigned w = 0; w < 4; ++w) {

@@ -1,4 +1,4 @@
-// Escapes and classes of patterns.
+// Parses escapes (\d, \u0041) and character classes ([a-z]) of patterns.
 #include "grammar/regex/character_class.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ std::uint32_t next_character(std::string_view text, std::size_t& at) {
 
 namespace {
 
-// Unicode's white space and line terminators, as ECMA-262 has them for \s.
+// Returns the characters of \s: Unicode's white space and line terminators, as ECMA-262 lists them.
 CharSet spaces() {
   return {{9, 13}, {32, 32}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
           {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
@@ -140,7 +140,7 @@ CharSet parse_class(std::string_view text, std::size_t& at, EscapePlace place) {
     if (at + 1 >= text.size() || text[at] != '-' || text[at + 1] == ']') continue;
     ++at;
     const ClassItem high = item();
-    if (low.code == kNone || high.code == kNone) {  // [\w-x]: a minus
+    if (low.code == kNone || high.code == kNone) {  // in [\w-x] the minus is an ordinary character
       out.push_back({'-', '-'});
       out.insert(out.end(), high.chars.begin(), high.chars.end());
       continue;

@@ -10,10 +10,11 @@ namespace {
 
 constexpr std::uint32_t kLast = 0x10FFFF;
 
-// Splits the numbers from low to high into sequences of digit ranges. The numbers have `digits` digits to the base 2^bits.
+// Splits the range of numbers low to high into sequences of digit ranges. The numbers are written to the base 2^bits and have `digits`
+// digits.
 void split_digits(std::uint32_t low, std::uint32_t high, unsigned digits, unsigned bits,
                   std::vector<std::vector<std::pair<unsigned, unsigned>>>& out) {
-  for (unsigned d = digits - 1; d > 0; --d) {  // all lower digits of the range must be full, or it is cut in two
+  for (unsigned d = digits - 1; d > 0; --d) {  // if the lower digits do not cover their whole range, the range is cut in two here
     const std::uint32_t mask = (std::uint32_t{1} << (bits * d)) - 1;
     if ((low & ~mask) == (high & ~mask)) continue;
     if ((low & mask) != 0) {
@@ -67,7 +68,7 @@ ByteSet hex_digits(unsigned low, unsigned high) {
   return set;
 }
 
-// Appends \uXXXX for the code units from low to high, behind `before`.
+// Appends the spellings \uXXXX of the code units low to high, with `before` in front of each.
 void spell_units(std::uint32_t low, std::uint32_t high, const ByteSequence& before, std::vector<ByteSequence>& out) {
   std::vector<std::vector<std::pair<unsigned, unsigned>>> parts;
   split_digits(low, high, 4, 4, parts);
@@ -100,7 +101,7 @@ void spell_escapes(const CharSet& set, std::vector<ByteSequence>& out) {
     if (range.low <= 0xFFFF) spell_units(range.low, std::min(range.high, 0xFFFFu), {}, out);
     if (range.high <= 0xFFFF) continue;
     const std::uint32_t low = std::max(range.low, 0x10000u) - 0x10000, high = range.high - 0x10000;
-    const std::uint32_t first = low >> 10, last = high >> 10;  // high surrogates, of 1024 low ones each
+    const std::uint32_t first = low >> 10, last = high >> 10;  // high surrogates; each stands before 1024 low ones
     for (std::uint32_t lead = first; lead <= last;) {
       const std::uint32_t from = lead == first ? low & 0x3FF : 0, to = lead == last ? high & 0x3FF : 0x3FF;
       std::uint32_t until = lead;
@@ -130,7 +131,7 @@ CharSet normalise(CharSet set) {
       merged.push_back(range);
     }
   }
-  CharSet out;  // without surrogates
+  CharSet out;  // the set without surrogates
   for (const CharRange& range : merged) {
     if (range.low < 0xD800) out.push_back({range.low, std::min(range.high, 0xD7FFu)});
     if (range.high > 0xDFFF) out.push_back({std::max(range.low, 0xE000u), std::min(range.high, kLast)});

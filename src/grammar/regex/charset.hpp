@@ -1,5 +1,5 @@
-// Sets of Unicode code points, and the spelling of their characters in bytes: as UTF-8, or inside of a JSON string (RFC 8259, section 7),
-// where a character may also be an escape.
+// Sets of Unicode code points, and how their characters are written as bytes: in UTF-8, or inside a JSON string (RFC 8259, section 7),
+// where a character may also be written as an escape.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace tessera::grammar {
 
 struct CharRange {
-  std::uint32_t low, high;  // both belong to the range
+  std::uint32_t low, high;  // both ends belong to the range
   bool operator==(const CharRange&) const noexcept = default;
 };
 
-// A set: sorted, disjoint and not adjacent after normalise(); without surrogates.
+// A set of code points. After normalise() its ranges are sorted, do not overlap or touch, and contain no surrogates.
 using CharSet = std::vector<CharRange>;
 
 [[nodiscard]] CharSet normalise(CharSet set);
@@ -23,12 +23,12 @@ using CharSet = std::vector<CharRange>;
 [[nodiscard]] CharSet intersect(const CharSet& a, const CharSet& b);
 [[nodiscard]] inline CharSet any_char() { return {{0, 0xD7FF}, {0xE000, 0x10FFFF}}; }
 
-// The spelling of characters. json_plain: an escape only if a character must be one, or is not ASCII, so that most literals have one
-// spelling.
+// The way in which characters are written. json_plain allows escapes only for characters that must be escaped or are not ASCII, so
+// that most texts can be written in only one way.
 enum class Spelling : std::uint8_t { utf8, json, json_plain };
 inline constexpr unsigned kSpellings = 3;
 
-// A sequence of byte sets: every choice of one byte from each set is a spelling.
+// A sequence of byte sets. It stands for all texts that have one byte of each set, in order.
 using ByteSequence = std::vector<ByteSet>;
 [[nodiscard]] std::vector<ByteSequence> spell(const CharSet& set, Spelling spelling);
 

@@ -1,4 +1,5 @@
-// Everything that a RegexStore computes on demand: derivatives, first bytes, emptiness; and texts as expressions.
+// Functions of RegexStore that are computed when asked for: derivatives, possible first bytes, emptiness; and the conversion of texts to
+// expressions.
 #include <algorithm>
 
 #include "grammar/regex/regex_store.hpp"
@@ -44,7 +45,7 @@ Regex RegexStore::derivative(Regex r, unsigned byte) {
 }
 
 Regex RegexStore::derive(Regex r, unsigned byte) {
-  const Node node = nodes_[r];  // a copy: nodes_ grows
+  const Node node = nodes_[r];  // a copy, because nodes_ may grow meanwhile
   switch (node.kind) {
     case Kind::character:
       return derivative(expand_character(r), byte);
@@ -66,7 +67,8 @@ Regex RegexStore::derive(Regex r, unsigned byte) {
         parts.push_back(derivative(lists_[node.a + i], byte));
         if (parts.back() == kEmpty) return kEmpty;
       }
-      // Joins the parts two by two, round after round, because each joining looks at all pairs of its parts.
+      // Joins the parts in pairs, in several rounds. Joining compares all parts with each other, so joining small groups first is
+      // cheaper.
       for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
         for (std::size_t i = 0; i < parts.size(); i += 2) {
           parts[i / 2] = i + 1 < parts.size() ? both(parts[i], parts[i + 1]) : parts[i];
@@ -132,7 +134,7 @@ const ByteSet& RegexStore::first(Regex r) {
 }
 
 bool RegexStore::is_empty(Regex r) {
-  for (;; r = nodes_[r].b) {  // the parts of a concatenation
+  for (;; r = nodes_[r].b) {  // each round handles one part of a concatenation
     if (!nodes_[r].search) return r == kEmpty;
     if (nodes_[r].nullable) return false;
     if (empty_[r] != 0) return empty_[r] == 1;
@@ -152,7 +154,7 @@ bool RegexStore::is_empty(Regex r) {
         }
         return true;
       case Kind::number: {
-        // Behind digits of the whole part, further digits can give any remainder.
+        // While digits of the whole part come, further digits can lead to any remainder. So a step does not make the number impossible.
         const NumberSpec& spec = numbers_[node.a];
         if (!spec.low && !spec.high && number_states_[node.b].phase == NumberState::Phase::whole) return false;
         return search_empty(r);
@@ -163,7 +165,7 @@ bool RegexStore::is_empty(Regex r) {
   }
 }
 
-// Appends the sets that tell bytes apart at the beginning of r.
+// Appends to `out` sets of bytes. Two bytes that are in the same ones of these sets have the same derivative of r.
 void RegexStore::front_sets(Regex r, std::vector<ByteSet>& out) {
   const Node node = nodes_[r];
   switch (node.kind) {
@@ -208,7 +210,7 @@ unsigned RegexStore::classes_of(std::span<const Regex> list, std::array<std::uin
   for (std::size_t i = 0; i < std::min<std::size_t>(sets.size(), 64); ++i) {
     for_each_byte(sets[i], [&](unsigned byte) { signatures[byte] |= std::uint64_t{1} << i; });
   }
-  if (sets.size() > 64) {  // every byte has its own class
+  if (sets.size() > 64) {  // too many sets: every byte becomes a class of its own
     for (unsigned byte = 0; byte < 256; ++byte) signatures[byte] = byte;
   }
   std::vector<std::uint64_t> known;
@@ -217,17 +219,17 @@ unsigned RegexStore::classes_of(std::span<const Regex> list, std::array<std::uin
     if (static_cast<std::size_t>(at) == known.size()) known.push_back(signatures[byte]);
     classes[byte] = static_cast<std::uint8_t>(std::min<std::ptrdiff_t>(at + 1, 255));
   });
-  if (known.size() > 254) return 0;  // too many to number
+  if (known.size() > 254) return 0;  // class numbers are bytes, so there cannot be more
   return static_cast<unsigned>(known.size() + 1);
 }
 
 namespace {
 
-constexpr std::uint64_t kLongestSearch = 12'000;  // derivatives of one search: 40 ms where derivatives are expensive
+constexpr std::uint64_t kLongestSearch = 12'000;  // limit for one search, in derivatives: 40 ms if these are expensive
 
 }  // namespace
 
-// Returns whether no derivative of r may end, by a search breadth first.
+// Returns whether r has no text: searches its derivatives, breadth first, for one that may end.
 bool RegexStore::search_empty(Regex r) {
   struct Visit {
     Regex node;
@@ -270,9 +272,9 @@ bool RegexStore::matches(Regex r, std::string_view text) {
 }
 
 bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
-  const Node node = nodes_[r];  // a copy: nodes_ grows
+  const Node node = nodes_[r];  // a copy, because nodes_ may grow meanwhile
   switch (node.kind) {
-    case Kind::concat:  // the rest must be able to end the text
+    case Kind::concat:  // what follows must also be able to end
       return absorbs(node.a, set, n) && !is_empty(node.b);
     case Kind::alternative:
       for (std::uint32_t i = 0; i < node.b; ++i) {
@@ -282,7 +284,7 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
     case Kind::repeat:
       return node.max >= n && nodes_[node.a].kind == Kind::character &&
              intersect(charsets_[nodes_[node.a].a], set) == set;
-    case Kind::both: {  // one endless part, and parts that exclude finitely many texts
+    case Kind::both: {  // one part must absorb without limit, and the others exclude only finitely many texts
       bool endless = false;
       for (std::uint32_t i = 0; i < node.b; ++i) {
         const Regex part = lists_[node.a + i];
@@ -303,7 +305,8 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
 
 namespace {
 
-// Returns the character at `at`. A byte that begins none is its own code point: callers have excluded texts with a byte like that before.
+// Returns the code point of the character at offset `at`, and moves `at`. (A byte that begins no character would be returned as it is,
+// but callers have excluded such texts.)
 std::uint32_t decode(std::string_view text, std::size_t& at) {
   const auto size = detail::utf8_step(text.substr(at)).size;
   const auto lead = static_cast<unsigned char>(text[at]);
@@ -335,7 +338,7 @@ Regex RegexStore::trie(std::span<const std::string> texts, std::size_t at, Spell
   if (texts.empty()) return kEmpty;
   const std::string_view first = texts.front(), last = texts.back();
   if (texts.size() == 1) return literal(first.substr(at), spelling);
-  std::size_t common = at;  // sorted, so all texts share what the first and the last share
+  std::size_t common = at;  // the texts are sorted, so a beginning that the first and the last share is common to all
   while (common < first.size()) {
     std::size_t next = common;
     decode(first, next);
@@ -397,7 +400,7 @@ Regex RegexStore::import(const RegexStore& from, Regex r, std::vector<Regex>& do
         out = repeat(import(from, node.a, done), node.min, node.max);
         break;
       case Kind::number:
-        out = number(from.numbers_[node.a]);  // in a grammar no digit of a number has been read yet
+        out = number(from.numbers_[node.a]);  // a grammar's numbers have always read no digit yet
         break;
     }
     done[r] = out;

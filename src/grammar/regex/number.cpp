@@ -12,14 +12,15 @@ using Phase = NumberState::Phase;
 
 int sign(int value) noexcept { return (value > 0) - (value < 0); }
 
-// Returns how the digits so far, with one more digit of the whole part (the n-th from 0), compare with the bound's: -1, 0 or 1.
+// Compares the digits of the whole part with those of the bound, after one more digit (the n-th from 0). `so_far` is the result before
+// it. Returns -1, 0 or 1.
 std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
   if (!bound) return 0;
   if (n >= bound->value.whole.size()) return 1;
   return so_far != 0 ? so_far : static_cast<std::int8_t>(sign(digit - bound->value.whole[n]));
 }
 
-// Returns how a whole part of n digits compares with the bound's, once it has ended: fewer digits than the bound's are less.
+// Compares a complete whole part of n digits with the bound's. If it has fewer digits than the bound, it is smaller.
 std::int8_t whole_done(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n) {
   return bound && n < bound->value.whole.size() ? std::int8_t{-1} : so_far;
 }
@@ -33,8 +34,8 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
-// The functions below see a bound's digits from the first that is not zero to the last that is not (1200 has two), and the power of ten of
-// the first.
+// The functions below treat a bound in scientific notation. Its digits are those from the first to the last that is not 0 (1200 has two),
+// and its scale is the power of ten of the first.
 std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
 std::size_t scaled_size(const Decimal& d) {
   if (d.zero()) return 0;
@@ -58,7 +59,7 @@ long largest_scale(const NumberSpec& spec) {
   return out;
 }
 
-// Compares one more digit with the bounds' digits. The number is read as "d.ddd", with one digit before the point.
+// Compares one more digit with the bounds' digits. The number has the form "d.ddd", with one digit before the point.
 void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   const auto compare = [&](const std::optional<NumberBound>& bound, std::int8_t& so_far) {
     if (!bound || bound->value.zero() || so_far != 0) return;
@@ -70,7 +71,8 @@ void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   if (state.scaled_digits < longest) ++state.scaled_digits;
 }
 
-// Returns the state behind the "e"; nullopt: no exponent may follow. What may follow the "e" depends only on how the digits compare.
+// Returns the state after an "e"; nullopt if no exponent may follow. What may follow depends only on how the digits compare with the
+// bounds'.
 std::optional<NumberState> to_exponent(const NumberSpec& spec, const NumberState& state) {
   if (!spec.allows_exponent()) return std::nullopt;
   if (state.nonzero && !state.single && !spec.reads_all_exponents()) return std::nullopt;
@@ -121,7 +123,7 @@ NumberState whole_digit(const NumberSpec& spec, NumberState state, int digit) {
   if (state.digits < longest) ++state.digits;
   if (spec.step) state.remainder = (state.remainder * 10 + static_cast<unsigned>(digit - '0')) % spec.step->units;
   state.phase = Phase::whole;
-  state.nonzero = true;  // the first digit is not zero
+  state.nonzero = true;  // the first digit of a longer whole part is never 0
   return state;
 }
 
@@ -133,18 +135,19 @@ NumberState to_point(const NumberSpec& spec, NumberState state) {
   return state;
 }
 
-// Returns how a number compares with a bound: -1, 0 or 1. `magnitude`: how their absolute values compare.
+// Compares a number with a bound: returns -1, 0 or 1. `magnitude` is the same for their absolute values.
 int against(const NumberBound& bound, bool negative, int magnitude) {
   if (negative != bound.value.negative) return negative ? -1 : 1;
   return negative ? -magnitude : magnitude;
 }
 
-// Returns whether no further digits can bring a number back within its bounds: its magnitude only grows. Ignores exponents.
+// Returns whether the number is out of bounds, whatever digits follow: its magnitude can only grow. Returns false if an exponent may
+// follow.
 bool is_lost(const NumberSpec& spec, const NumberState& state) {
   if (spec.allows_exponent() || !state.nonzero) return false;
   const auto& bound = state.negative ? spec.low : spec.high;
   if (!bound) return false;
-  if (bound->value.negative != state.negative) return true;  // or the bound is zero
+  if (bound->value.negative != state.negative) return true;  // the signs differ, or the bound is zero
   if (state.phase != Phase::whole) return (state.negative ? state.low : state.high) > 0;
   const std::size_t longest = bound->value.whole.size();
   return state.digits > longest || (state.digits == longest && (state.negative ? state.low : state.high) > 0);
@@ -256,7 +259,8 @@ static std::optional<NumberState> step(const NumberSpec& spec, const NumberState
       next.phase = Phase::exponent;
       if (!spec.reads_all_exponents()) {
         const long value = next.exponent * 10L + static_cast<long>(byte - '0');
-        next.exponent = static_cast<std::uint16_t>(std::min(value, largest_scale(spec) + 1));  // larger exponents are all equal
+        // All exponents beyond the largest scale compare alike.
+        next.exponent = static_cast<std::uint16_t>(std::min(value, largest_scale(spec) + 1));
       }
       return next;
   }

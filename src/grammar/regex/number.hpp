@@ -1,5 +1,5 @@
-// JSON numbers within bounds, as an automaton over their digits: exact for decimals of any length, without expanding a range into patterns.
-// The automaton compares the digits with those of each bound as they come, and keeps the remainder by the step.
+// JSON numbers within bounds, as an automaton over their digits. It is exact for decimals of any length, and need not expand ranges into
+// patterns. As digits come, it compares them with each bound's digits, and keeps the remainder for multipleOf.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@
 
 namespace tessera::grammar {
 
-// A decimal number without exponent: (-) whole . fraction, without zeros in front or behind. Zero has no digits.
+// A decimal number without exponent, as digits before and after the point. Zeros at the front and at the end are removed, so zero has no
+// digits.
 struct Decimal {
   bool negative = false;
   std::string whole, fraction;
 
-  // Reads a JSON number's text; nullopt if its exponent makes it longer than kLongest digits.
+  // Parses the text of a JSON number; nullopt if its exponent would make it longer than kLongest digits.
   static constexpr std::size_t kLongest = 1100;
   [[nodiscard]] static std::optional<Decimal> parse(std::string_view text);
   [[nodiscard]] bool zero() const noexcept { return whole.empty() && fraction.empty(); }
-  [[nodiscard]] int compare(const Decimal& other) const noexcept;  // -1, 0, 1
+  [[nodiscard]] int compare(const Decimal& other) const noexcept;  // returns -1, 0 or 1
   bool operator==(const Decimal&) const noexcept = default;
 };
 
@@ -29,9 +30,9 @@ struct NumberBound {
   bool operator==(const NumberBound&) const noexcept = default;
 };
 
-// A multiple of units * 10^-scale.
+// A demand that the number is a multiple of units * 10^-scale.
 struct NumberStep {
-  std::uint64_t units = 1;  // below 2^59: a remainder times ten fits in 64 bits
+  std::uint64_t units = 1;  // below 2^59, so that ten times a remainder fits into 64 bits
   std::uint32_t scale = 0;
   bool operator==(const NumberStep&) const noexcept = default;
 
@@ -39,14 +40,14 @@ struct NumberStep {
 };
 
 struct NumberSpec {
-  bool integer = false;  // no fraction other than zeros
+  bool integer = false;  // true: a fraction may have only zeros
   std::optional<NumberBound> low, high;
   std::optional<NumberStep> step;
   bool operator==(const NumberSpec&) const noexcept = default;
 
   [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
-  // Returns whether numbers with any exponent can be compared with the bounds, which is so if no bound but zero is set. With another bound
-  // only numbers of the form "d.ddd e n", with one digit before the point, can be compared.
+  // Returns whether a number can be compared with the bounds whatever its exponent is. That is so if there is no bound other than zero.
+  // With other bounds, a number with an exponent must have the form "d.ddd e n", with one digit before the point.
   [[nodiscard]] bool reads_all_exponents() const noexcept {
     return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
   }
@@ -56,11 +57,11 @@ struct NumberState {
   enum class Phase : std::uint8_t { start, minus, zero, whole, point, fraction, e, e_sign, exponent };
   Phase phase = Phase::start;
   bool negative = false, nonzero = false;
-  std::int8_t low = 0, high = 0;  // the digits so far compared with the bound's: -1, 0, 1
-  std::uint16_t digits = 0;       // digits of the whole part or of the fraction, counted as far as they matter
+  std::int8_t low = 0, high = 0;  // how the digits so far compare with each bound's: -1, 0 or 1
+  std::uint16_t digits = 0;       // number of digits of the whole part, or of the fraction; not counted beyond the point where it matters
   std::uint64_t remainder = 0;
-  // The digits so far, read as those of a number "d.ddd e n", and compared with the bounds' digits; then the exponent.
-  bool single = false;  // true: one digit, not zero, stands before the point
+  // For numbers "d.ddd e n": how the digits so far compare with the bounds' digits (both without their powers of ten), and the exponent.
+  bool single = false;  // true: there is one digit before the point, and it is not 0
   bool negative_exponent = false;
   std::int8_t scaled_low = 0, scaled_high = 0;
   std::uint16_t scaled_digits = 0, exponent = 0;

@@ -12,10 +12,10 @@ namespace {
 
 constexpr unsigned kBegin = 1, kEnd = 2, kInner = 4, kVariants = 8;
 
-// A part of a pattern, split by what it demands of the text around it: variant[kBegin] matches only if no text is before the part,
-// variant[kInner] only if some text is before the part, variant[kEnd] only if no text follows. Indices are sums of these
-// flags, but never of kBegin and kInner, which exclude each other. Only a lookahead with `^` inside makes variants with kInner. Lookaheads
-// in groups are refused, so a group has no such variants.
+// A part of a pattern, divided by what it demands of the text around it. variant[kBegin] matches only at the beginning of the text,
+// variant[kInner] only if some text comes before it, variant[kEnd] only at the end of the text; variant[0] matches anywhere. An index is
+// a sum of these flags, but never has both kBegin and kInner, which exclude each other. Variants with kInner come only from lookaheads
+// that contain `^`. A group has none, because lookaheads in groups are refused.
 struct PatternPart {
   std::array<Regex, kVariants> variant{};  // RegexStore::kEmpty is 0
 
@@ -34,7 +34,7 @@ PatternPart plain(Regex r) { return only(0, r); }
 
 constexpr bool possible(unsigned flags) noexcept { return (flags & (kBegin | kInner)) != (kBegin | kInner); }
 
-// Variants while they are collected: each will be an alternative of its parts.
+// Collects the expressions of each variant. In the end they become alternatives.
 struct Parts {
   std::array<std::vector<Regex>, kVariants> of;
 
@@ -60,7 +60,7 @@ class PatternParser {
     std::vector<Regex> parts;
     for (unsigned flags = 0; flags < kVariants; ++flags) {
       Regex r = piece.variant[flags];
-      if (!search && (flags & kInner) != 0) continue;  // nothing is before the pattern
+      if (!search && (flags & kInner) != 0) continue;  // if the whole text must match, no text can come before it
       if (search && (flags & kEnd) == 0) r = store_.concat(r, any_);
       if (search && (flags & kInner) != 0) r = store_.concat(store_.character(any_char(), options_.spelling), r);
       if (search && (flags & kBegin) == 0) r = store_.concat(any_, r);
@@ -92,7 +92,7 @@ class PatternParser {
   PatternPart sequence(unsigned depth) {
     struct Part {
       PatternPart piece;
-      int look = 0;  // 1: lookahead, -1: negative lookahead
+      int look = 0;  // 1: a lookahead, -1: a negative lookahead, 0: neither
     };
     std::vector<Part> parts;
     while (at_ < text_.size() && text_[at_] != '|' && text_[at_] != ')') {
@@ -123,7 +123,7 @@ class PatternParser {
         Regex x = a.variant[i], y = b.variant[j];
         if (x == RegexStore::kEmpty || y == RegexStore::kEmpty) continue;
         if ((i & kEnd) != 0) y = empty_text_of(y);
-        if ((j & kInner) != 0) {  // the text before it belongs to x, or stands before x
+        if ((j & kInner) != 0) {  // y needs some text before it: either x matches some text, or some text comes before x
           const Regex some = store_.nullable(x) ? store_.both(x, store_.negate(RegexStore::kEpsilon)) : x;
           parts.add(i | (j & ~kInner), store_.concat(some, y));
         }
@@ -134,8 +134,8 @@ class PatternParser {
     return parts.joined(store_);
   }
 
-  // Returns the texts of `rest` that also begin, or do not begin, with a text of `inside`. At the text's beginning `^` inside holds too, so
-  // there are variants for both cases.
+  // Returns the texts of `rest` that begin with a text of `inside` (for a negative lookahead: that do not). A `^` inside holds only at
+  // the beginning of the text, so there are variants for the beginning and for other places.
   PatternPart looked(const PatternPart& inside, int look, const PatternPart& rest) {
     const bool search = options_.match == PatternOptions::Match::search;
     const auto ahead_of = [&](unsigned place) {
@@ -177,7 +177,7 @@ class PatternParser {
       }
       if (!first) pattern_error(quantifier_at, "two quantifiers in a row");
       if (at_ < text_.size() && text_[at_] == '+') pattern_error(at_, "possessive quantifiers are not supported", ErrorCode::unsupported);
-      take("?");  // lazy: the same texts
+      take("?");  // a lazy quantifier matches the same texts
       piece = repeat(piece, min, max, start);
     }
   }
@@ -188,7 +188,7 @@ class PatternParser {
       pattern_error(start, "a counted repetition of an anchor is not supported", ErrorCode::unsupported);
     }
     PatternPart out = piece;
-    if (max == kUnlimited) {  // the first one may ask for the beginning, the last one for the end
+    if (max == kUnlimited) {  // only the first repetition can be at the beginning of the text, and only the last at its end
       const Regex inner = store_.star(piece.variant[0]);
       PatternPart any = plain(inner);
       any.variant[kBegin] = store_.concat(piece.variant[kBegin], inner);
@@ -201,7 +201,7 @@ class PatternParser {
     return out;
   }
 
-  // Reads {n}, {n,} or {n,m}. A brace that opens none of these is a character.
+  // Parses {n}, {n,} or {n,m}. Returns false if the brace begins none of these; then it is an ordinary character.
   bool counts(std::uint32_t& min, std::uint32_t& max) {
     if (!peek("{")) return false;
     std::size_t i = at_ + 1;

@@ -1,5 +1,5 @@
-// Patterns in the syntax of ECMA-262 (which JSON Schema names), as far as they are regular: classes, groups, alternatives, counts, anchors
-// anywhere, lookahead outside of groups. Not supported: back references, lookbehind, word boundaries, \p{...}.
+// Parses patterns in the syntax of ECMA-262, which JSON Schema prescribes. It supports what is regular: classes, groups, alternatives,
+// counts, anchors anywhere, and lookahead outside of groups. Not supported: back references, lookbehind, word boundaries, \p{...}.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace tessera::grammar {
 
 struct PatternOptions {
-  enum class Match : std::uint8_t { whole, search };  // search: anywhere in the text, unless anchored
-  enum class Case : std::uint8_t { exact, ignore };   // ignore: for ASCII letters
-  enum class Dot : std::uint8_t { line, all };        // line: all but the line terminators
+  enum class Match : std::uint8_t { whole, search };  // search: the pattern may match anywhere in the text, unless it is anchored
+  enum class Case : std::uint8_t { exact, ignore };   // ignore: ASCII letters match in either case
+  enum class Dot : std::uint8_t { line, all };        // line: a dot does not match line terminators
   Spelling spelling = Spelling::utf8;
   Match match = Match::whole;
   Case letters = Case::exact;
   Dot dot = Dot::line;
 };
 
-// Parses a pattern. An error names the byte in the pattern.
+// Parses a pattern. An error says at which byte of the pattern it is.
 [[nodiscard]] Regex parse_pattern(RegexStore& store, std::string_view pattern, const PatternOptions& options);
 
-// Reads a class as patterns and EBNF write it, "[a-z\d]" or "[^...]". `at` is behind the bracket, and moves behind the class.
+// Parses a character class, "[a-z\d]" or "[^...]". `at` is the offset after the opening bracket; it is moved to the end of the class.
 [[nodiscard]] CharSet parse_class(std::string_view text, std::size_t& at, EscapePlace place = EscapePlace::in_class);
 
 }  // namespace tessera::grammar

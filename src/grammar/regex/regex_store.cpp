@@ -18,7 +18,7 @@ RegexStore::RegexStore() {
   nodes_.push_back({.kind = Kind::empty, .pure_json = true, .finite = true});
   nodes_.push_back({.kind = Kind::epsilon, .nullable = true, .pure_json = true, .finite = true});
   empty_.assign(2, 0);
-  star(bytes(ByteSet::all()));  // node 2 is the byte, node 3 is kAll
+  star(bytes(ByteSet::all()));  // makes node 2, the single byte, and node 3, which is kAll
 }
 
 Regex RegexStore::intern(Node node, std::span<const Regex> list) {
@@ -44,7 +44,7 @@ Regex RegexStore::intern(Node node, std::span<const Regex> list) {
   }
   const auto id = static_cast<Regex>(nodes_.size());
   empty_.push_back(0);
-  nodes_.push_back(node);  // last: if there is no memory, nothing refers to what was added to the other lists
+  nodes_.push_back(node);  // comes last, so that nothing refers to what was added above if there is no memory
   index_.add(h, id);
   return id;
 }
@@ -98,7 +98,7 @@ void RegexStore::flatten(Kind kind, Regex r, std::vector<Regex>& out) const {
     out.push_back(r);
     return;
   }
-  const auto parts = list(r);  // never nested: they were flattened when they were made
+  const auto parts = list(r);  // none of them is a list itself, because lists are flattened when they are made
   out.insert(out.end(), parts.begin(), parts.end());
 }
 
@@ -106,7 +106,7 @@ Regex RegexStore::concat(Regex a, Regex b) {
   if (a == kEmpty || b == kEmpty) return kEmpty;
   if (a == kEpsilon) return b;
   if (b == kEpsilon) return a;
-  std::vector<Regex> heads;  // parts of a, so that the result leans to the right
+  std::vector<Regex> heads;  // the parts of a; they are appended one by one, so that the result has the form x(y(z...))
   while (nodes_[a].kind == Kind::concat) {
     heads.push_back(nodes_[a].a);
     a = nodes_[a].b;
@@ -143,7 +143,7 @@ bool RegexStore::is_any_star(Regex r) const noexcept {
          charsets_[body.a] == any_char();
 }
 
-// Merges [a] | [b] = [ab], for bytes and for characters.
+// Merges [a] | [b] to [ab], for sets of bytes and of characters.
 void RegexStore::merge_sets(std::vector<Regex>& parts) {
   ByteSet set;
   CharSet characters[kSpellings];
@@ -165,7 +165,7 @@ void RegexStore::merge_sets(std::vector<Regex>& parts) {
   }
 }
 
-// Merges [a]t | [b]t = [ab]t, which keeps the derivatives of multi-byte characters few.
+// Merges [a]t | [b]t to [ab]t. So characters of several bytes have few derivatives.
 void RegexStore::merge_heads(std::vector<Regex>& parts) {
   std::vector<std::pair<Regex, ByteSet>> tails;
   std::erase_if(parts, [&](Regex r) {
@@ -176,7 +176,7 @@ void RegexStore::merge_heads(std::vector<Regex>& parts) {
     if (at != tails.end()) {
       at->second |= head;
     } else {
-      if (tails.size() >= 64) return false;  // enough tails looked at
+      if (tails.size() >= 64) return false;  // looking at more tails would take too long
       tails.emplace_back(node.b, head);
     }
     return true;

@@ -1,6 +1,7 @@
-// Regular expressions over bytes as hash-consed nodes, matched by derivatives: the derivative of r by a byte b is the expression of the
-// texts that may follow b in a text of r (Brzozowski, 1964). Nodes have a normal form: equal sets get equal ids often enough that every
-// expression has finitely many derivatives. Intersection and complement are nodes like any other.
+// Regular expressions over bytes, stored as nodes that exist only once (hash consing), and matched by derivatives. The derivative of r by
+// a byte b is the expression of all that may follow b in a text of r (Brzozowski, 1964). Nodes are brought into a normal form, so that
+// expressions with the same texts mostly have the same id. This is enough for each expression to have finitely many derivatives.
+// Intersection and complement are nodes like any other.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace tessera::grammar {
 
-using Regex = std::uint32_t;  // a node's id
+using Regex = std::uint32_t;  // the id of a node
 
 inline constexpr std::uint32_t kUnlimited = 0xFFFFFFFFu;
 
@@ -26,15 +27,15 @@ class RegexStore {
  public:
   RegexStore();
 
-  static constexpr Regex kEmpty = 0;    // no text
-  static constexpr Regex kEpsilon = 1;  // the empty text
-  static constexpr Regex kAll = 3;      // every text of bytes
+  static constexpr Regex kEmpty = 0;    // matches no text
+  static constexpr Regex kEpsilon = 1;  // matches only the empty text
+  static constexpr Regex kAll = 3;      // matches every text of bytes
 
   Regex bytes(const ByteSet& set);
-  Regex literal(std::string_view text);                          // the bytes of the text
-  Regex character(const CharSet& set, Spelling spelling);        // one character of the set
-  Regex literal(std::string_view utf8, Spelling spelling);       // its characters, however they are spelled
-  // Returns the alternative of these texts: a tree by their first characters, so that a thousand texts cost no more than their letters.
+  Regex literal(std::string_view text);                          // matches exactly these bytes
+  Regex character(const CharSet& set, Spelling spelling);        // matches one character of the set
+  Regex literal(std::string_view utf8, Spelling spelling);       // matches these characters, in any way they may be written
+  // Matches any of these texts. The expression is a tree by first characters, so a thousand texts cost no more than their letters.
   Regex literals(std::vector<std::string> texts, Spelling spelling);
   Regex concat(Regex a, Regex b);
   Regex concat(std::span<const Regex> parts);
@@ -45,42 +46,43 @@ class RegexStore {
   Regex repeat(Regex a, std::uint32_t min, std::uint32_t max);
   Regex star(Regex a) { return repeat(a, 0, kUnlimited); }
   Regex number(const NumberSpec& spec);
-  Regex import(const RegexStore& from, Regex node, std::vector<Regex>& done);  // done: [nodes of from], kNone at first
+  // done: [nodes of from], the copy of each node; kNone at first.
+  Regex import(const RegexStore& from, Regex node, std::vector<Regex>& done);
 
   [[nodiscard]] bool nullable(Regex r) const noexcept { return nodes_[r].nullable; }
   [[nodiscard]] Regex derivative(Regex r, unsigned byte);
-  // Returns a set that includes every byte a text of r may begin with.
+  // Returns a set of bytes that contains at least every byte with which a text of r may begin.
   [[nodiscard]] const ByteSet& first(Regex r);
-  // Divides the bytes into classes whose bytes have the same derivative: classes[byte] is a number below the result. A byte with which no
-  // text begins has class 0.
+  // Divides the bytes into classes, so that all bytes of a class have the same derivative. Writes the class of each byte to `classes`,
+  // and returns the number of classes. Class 0 has the bytes with which no text begins.
   unsigned classes(Regex r, std::array<std::uint8_t, 256>& classes) { return classes_of({&r, 1}, classes); }
   unsigned classes_of(std::span<const Regex> list, std::array<std::uint8_t, 256>& classes);
-  // Returns whether r is the empty set. Searches if r has an intersection or a complement.
+  // Returns whether r matches no text. If r has an intersection or a complement, this is a search.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
-  // Returns whether any n characters of the set, spelled as UTF-8 without escapes, may come next and be followed by some end; false if that
-  // is not obvious.
+  // Returns true if any n characters of the set, written in UTF-8 without escapes, may come next and be completed to a text. False means
+  // only that this is not easy to see.
   [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n);
-  [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // true: is_empty() is not obvious
+  [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // true: is_empty(r) has to search
 
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
-  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }  // number of derivatives taken
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }  // number of derivatives computed so far
 
   static constexpr std::size_t kMostNodes = 400'000;
-  static constexpr std::uint32_t kDeepest = 2'000;  // levels of recursion in a derivative
+  static constexpr std::uint32_t kDeepest = 2'000;  // limit for the recursion in a derivative
 
  private:
   enum class Kind : std::uint8_t { empty, epsilon, bytes, character, concat, alternative, both, negate, repeat, number };
   struct Node {
     Kind kind;
     bool nullable = false;
-    bool search = false;     // true: has `both` or `negate`, or is a number, so that only a search can tell whether it is empty
-    bool pure_json = false;  // true: has only whole characters of a JSON string
-    bool finite = false;     // true: has finitely many texts; false if that is not obvious
-    std::uint32_t a = 0, b = 0;      // operands; for lists: place in lists_, number
-    std::uint32_t min = 0, max = 0;  // counts of a repeat
+    bool search = false;     // true: it contains an intersection, a complement or a number, so whether it is empty needs a search
+    bool pure_json = false;  // true: its texts consist of whole characters of a JSON string
+    bool finite = false;     // true: it has finitely many texts; false: not known
+    std::uint32_t a = 0, b = 0;      // operands; for a list: its first index in lists_, and its size
+    std::uint32_t min = 0, max = 0;  // bounds of a repetition
     std::uint32_t height = 1;
   };
 
@@ -108,11 +110,11 @@ class RegexStore {
   Interner charset_index_;
   std::vector<NumberSpec> numbers_;
   std::vector<NumberState> number_states_;
-  SmallMap expanded_;              // character node -> node over bytes
-  SmallMap derivatives_;           // node << 8 | byte -> node
-  SmallMap firsts_;                // node -> set
+  SmallMap expanded_;              // key: node of a character set; value: node over bytes
+  SmallMap derivatives_;           // key: node << 8 | byte; value: node
+  SmallMap firsts_;                // key: node; value: index of its set of first bytes
   std::uint64_t work_ = 0;
-  std::vector<std::uint8_t> empty_;  // [nodes]: 0 unknown, 1 empty, 2 not
+  std::vector<std::uint8_t> empty_;  // [node]: 0 not known, 1 empty, 2 not empty
 };
 
 }  // namespace tessera::grammar

@@ -1,32 +1,33 @@
-// Chooses the best of several scales. Each scale makes another grid, which fits a token's numbers by chance; the scale with the least error
-// is taken. A codec of this kind has
-//   scales                     the number of scales
-//   times(i)                   the value to which scale i maps the largest number
-//   scale_from(largest, i)     scale i
-//   lost(value, per_unit)      the squared error of a number, in steps of the grid; per_unit is 1 / scale
+// Tries several scales for a group of numbers, and takes the one with the smallest rounding error. (Each scale gives another grid of
+// values that can be stored, and one of the grids happens to fit best.) A codec that chooses its scale so has these members:
+//   scales                     number of scales to try
+//   times(i)                   the integer to which scale i maps the number of largest magnitude
+//   scale_from(largest, i)     scale i, if `largest` is that magnitude
+//   lost(value, per_unit)      squared rounding error of a number, in units of the scale; per_unit is 1 / scale
 #pragma once
 
 #include <cstddef>
 
 namespace tessera::kv {
 
-inline constexpr std::size_t kLostLanes = 32;  // lanes of a sum of errors: lane i has the numbers i, i + 32, ...
+inline constexpr std::size_t kLostLanes = 32;  // errors are summed in this many lanes; lane i sums the numbers i, i + 32, ...
 
-// Returns the scale with the least error. `lost_with(per_unit)` returns the error summed over the numbers.
+// Returns the scale with the smallest error. `lost_with(per_unit)` returns the sum of lost(value, per_unit) over all numbers.
 template <class Codec, class LostWith>
 constexpr float best_scale(float largest, LostWith&& lost_with) noexcept {
   float best = 0.0f, least = 0.0f;
   for (unsigned i = 0; i < Codec::scales; ++i) {
     const float scale = Codec::scale_from(largest, i);
     const float lost = lost_with(1.0f / scale) / (Codec::times(i) * Codec::times(i));
-    if (i > 0 && !(lost < least)) continue;  // with a NaN among the numbers the first scale stays, which is NaN too
+    if (i > 0 && !(lost < least)) continue;  // if a number is NaN, the first scale is kept, which is NaN too
     best = scale;
     least = lost;
   }
   return best;
 }
 
-// Returns the sum of errors, added in a fixed order: within each lane in ascending order; then lanes 16 apart, 8, 4, 2, 1.
+// Returns the sum of lost() over n numbers. The order of additions is fixed: first within each lane in ascending order, then lanes that
+// are 16 apart are added, then 8, 4, 2 and 1.
 template <class Codec>
 constexpr float lost_of(const float* values, std::size_t n, float per_unit) noexcept {
   float lost[kLostLanes] = {};

@@ -1,4 +1,4 @@
-// F16: IEEE binary16, rounded to nearest, ties to even; values from 65520 on become infinity, NaN stays NaN.
+// F16: IEEE binary16, rounded to nearest, ties to even. Magnitudes of 65520 and more become infinity; NaN stays NaN.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// F32: values as they are.
+// F32: numbers are stored unchanged.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
-// FP8: E4M3 (core/float8.hpp) of x / scale, with one f32 scale for each token and head. Not rotated, because a number that is small
-// beside an outlier keeps its four significant bits. The largest |x| becomes 448. The stored scale is 256 times that scale: kernels read
-// the elements' bits as F16 and multiply by it. A NaN or an infinity makes the scale NaN, and so every value of the token and head.
+// FP8: x / scale is stored as E4M3 (core/float8.hpp), with one f32 scale for each token and head that maps the largest |x| to 448.
+// Numbers are not rotated: E4M3 is a floating-point type, so a small number keeps its four significant bits beside an outlier. The scale
+// in memory is 256 times larger, because kernels read an element's bits as F16, which gives 1 / 256 of its value. If a number is a NaN or
+// an infinity, the scale is NaN, and so is each decoded number of the token and head.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ struct Fp8 {
   static constexpr bool rotates = false;
 
   static constexpr float scale_of(const float* values, std::size_t n) noexcept { return scale_from(largest_of(values, n)); }
-  // Returns the stored scale for the largest magnitude; NaN if that is NaN (largest_of()).
+  // Returns the scale as it is stored, for numbers whose largest magnitude is `largest`; NaN if `largest` is NaN (largest_of()).
   static constexpr float scale_from(float largest) noexcept { return kv::scale_from(largest, kLargestE4M3 / 256.0f); }
   static constexpr Element encode(float value, float scale) noexcept {
     return scale == scale ? f32_to_e4m3(value / scale * 256.0f) : Element{0};

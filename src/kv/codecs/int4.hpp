@@ -1,12 +1,13 @@
-// INT4: a rotated number (kv/rotation.hpp) is stored as x = n * m * scale.
-//   n      four bits for each number, -8 .. 7
-//   m      an integer for each 16 numbers, 1 .. 15 or -1 .. -15. Its sign makes the largest of the 16 numbers -8
-//   scale  one f32 for each token and head, which makes the largest |x| 8 * 15
-// m is one of the two nearest integers: the one with the smaller error. n * m is exact in 8 bits, so kernels multiply it like INT8's
-// numbers. A NaN or an infinity makes the scale NaN, and so every number of the token and head.
+// INT4: rotated numbers (kv/rotation.hpp) are stored as x = n * m * scale, where
+//   n      is an integer of four bits for each number, -8 .. 7
+//   m      is an integer for each 16 numbers, 1 .. 15 or -1 .. -15. Its sign is such that the number of largest magnitude has n = -8
+//   scale  is one f32 for each token and head. It maps the largest |x| to 8 * 15
+// m is one of the two integers next to the exact factor: the one with the smaller rounding error. n * m fits into 8 bits, so kernels
+// can multiply it like INT8's numbers. If a number is a NaN or an infinity, the scale is NaN, and so is each decoded number of the token
+// and head.
 //
-// A run of 32 numbers is 18 bytes: byte i has number i in its low half and number 16 + i in its high half, then come the two m. A head's
-// last run is filled up with zeros.
+// A run of 32 numbers takes 18 bytes. Byte i of the first 16 has number i in its low half and number 16 + i in its high half. The last
+// two bytes are the m of the first and of the last 16 numbers. A head's last run is padded with zeros.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +53,7 @@ struct Int4 {
   struct Group {
     float n[kGroup] = {};
     int m = 1;
-    float lost = 0.0f;  // sum of squared errors / scale^2
+    float lost = 0.0f;  // sum of squared rounding errors, divided by scale^2
   };
 
   static constexpr Group best_of(const float* values, float scale) noexcept {
@@ -62,13 +63,13 @@ struct Int4 {
       lowest = values[i] < lowest ? values[i] : lowest;
     }
     const int sign = highest > -lowest ? -1 : 1;
-    const float needed = (sign < 0 ? highest : -lowest) / scale / 8.0f;  // up to 15, within rounding
+    const float needed = (sign < 0 ? highest : -lowest) / scale / 8.0f;  // the exact factor m; at most 15, up to rounding
     const int below = needed < 1.0f ? 1 : needed > 14.0f ? 14 : static_cast<int>(needed);
     const Group one = rounded(values, scale, sign * below), other = rounded(values, scale, sign * (below + 1));
     return one.lost <= other.lost ? one : other;
   }
   static constexpr Group rounded(const float* values, float scale, int m) noexcept {
-    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
     Group group;
     group.m = m;
     const float times = static_cast<float>(m), per_unit = 1.0f / (scale * times);

@@ -1,4 +1,4 @@
-// Scales of one token and head, made of the largest magnitude of its numbers.
+// Computes the scale of one token and head from the largest magnitude of its numbers.
 #pragma once
 
 #include <cstddef>
@@ -6,20 +6,20 @@
 
 namespace tessera::kv {
 
-// Returns the largest magnitude; NaN if a number is a NaN or an infinity.
+// Returns the largest magnitude of n numbers; NaN if any of them is a NaN or an infinity.
 constexpr float largest_of(const float* values, std::size_t n) noexcept {
   float largest = 0.0f;
   bool finite = true;
   for (std::size_t i = 0; i < n; ++i) {
     const float magnitude = values[i] < 0.0f ? -values[i] : values[i];
-    finite = finite && magnitude <= std::numeric_limits<float>::max();  // false for NaN
+    finite = finite && magnitude <= std::numeric_limits<float>::max();  // stays false once a magnitude is infinite or NaN
     largest = magnitude > largest ? magnitude : largest;
   }
   return finite ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Returns the scale with which `largest` becomes `times`: largest / times, within bounds. It is at least the smallest normal float, so that
-// nothing divides by zero, and so small that times * scale is finite, also for the largest float. NaN if `largest` is NaN.
+// Returns the scale that maps `largest` to `times`: largest / times, within two bounds. The scale is at least the smallest normal float,
+// so that nothing is divided by zero. It is at most a scale for which times * scale is still finite. Returns NaN if `largest` is NaN.
 constexpr float scale_from(float largest, float times) noexcept {
   if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
   constexpr float kLeast = std::numeric_limits<float>::min();

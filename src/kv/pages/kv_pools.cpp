@@ -1,4 +1,4 @@
-// The handle KvPools, and what pools share: one budget, one index, requests for pages of several pools.
+// The handle KvPools, and what all its pools share: the budget, the prefix index, and requests for pages of several pools at once.
 #include <tessera/extend/kv/kv_pools.hpp>
 
 #include <algorithm>
@@ -75,7 +75,8 @@ void KvPools::trim() const noexcept {
   if (state_ == nullptr) return;
   std::unique_lock lock(state_->mutex);
   const auto drop_all = [&] {
-    const std::uint64_t evictions = state_->figures.evictions;  // counts evictions for want of room alone: restored below
+    // The figure counts only evictions for want of room, so its value is restored below.
+    const std::uint64_t evictions = state_->figures.evictions;
     for (const auto& pool : state_->pools) {
       while (pool->drop_oldest_copy(PagePool::Copies::any) || pool->evict_one()) {
       }
@@ -83,7 +84,7 @@ void KvPools::trim() const noexcept {
     for (const auto& pool : state_->pools) pool->release_slabs(0);
     state_->figures.evictions = evictions;
   };
-  drop_all();  // so that no further page is written to the file
+  drop_all();  // without cached pages no further write to the file begins
   state_->written.wait(lock, [&] { return state_->writing == 0; });
   drop_all();
 }
@@ -106,7 +107,7 @@ const PooledLayout& KvPools::State::pooled(const KvLayout& layout) {
 }
 
 Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mutex>& lock) {
-  // Fails before cached pages are evicted in vain.
+  // If the budget can never be enough, fail here, before cached pages are evicted in vain.
   if (writing == 0 && options.budget != 0 && !obtainable(out, options.budget)) return no_room(out);
   const auto give_back = [&](std::size_t pools_done) {
     for (PoolPage& page : out) {
@@ -115,7 +116,7 @@ Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mu
       }
     }
   };
-  // A loop by index: provide() may release the lock, and other layouts may add pools meanwhile.
+  // An iterator could become invalid: provide() may release the lock, and another thread may then add a pool.
   for (std::size_t i = 0; i < pools.size(); ++i) {
     PagePool& pool = *pools[i];
     const std::size_t n = count_of(out, pool);
@@ -125,7 +126,7 @@ Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mu
       give_back(i);
       return status.error().code() == ErrorCode::cache_full ? Status(no_room(out)) : status;
     }
-    // The pages are taken at once, so that the next pool's request cannot evict them.
+    // Take this pool's pages now, so that the request to the next pool cannot evict them.
     for (PoolPage& page : out) {
       if (page.pool == &pool) page.id = pool.take();
     }
@@ -191,7 +192,7 @@ std::uint64_t KvPools::State::occupied() const noexcept {
 void KvPools::State::settle() noexcept {
   for (const auto& pool : pools) {
     while (occupied() > options.keep && pool->cached() > 0) {
-      if (pool->clean() == 0 && pool->write_behind(options.keep)) break;  // pages become free when they have been written
+      if (pool->clean() == 0 && pool->write_behind(options.keep)) break;  // pages that are being written become free later
       pool->evict_one();
     }
   }

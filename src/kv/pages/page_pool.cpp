@@ -34,7 +34,7 @@ void PagePool::unlink(List& list, PageId id) noexcept {
 
 void PagePool::make_free(PageId id) noexcept {
   if (all_.options.freed == FreedPages::fill_nan) {
-    (void)all_.options.memory->fill(pages_[id].address, 0xff, page_bytes_);  // an error is ignored: the page is only not marked
+    (void)all_.options.memory->fill(pages_[id].address, 0xff, page_bytes_);  // an error is ignored: the NaNs only serve to find mistakes
   }
   --slabs_[id / slab_pages_].busy;
   push_back(free_, id);
@@ -71,18 +71,18 @@ Status PagePool::grow() {
 }
 
 Status PagePool::provide(std::size_t n, std::unique_lock<std::mutex>& lock) {
-  // Once all pools hold what may be kept, cached pages are taken before new memory.
+  // When all pools together hold as much memory as may be kept (options.keep), cached pages are evicted rather than new memory taken.
   const auto within_keep = [&] { return all_.figures.held_bytes + slab_bytes() <= all_.options.keep; };
   while (free_.size < n) {
     if (!within_keep() && cached() > 0) {
-      // It is better to wait for a copy to be written than to lose a page.
+      // Waiting until a page has a copy in the file is better than losing a page.
       if (clean_.size == 0 && write_behind(0)) all_.written.wait(lock);
       else evict_one();
     } else if (all_.make_room(slab_bytes(), *this)) {
-      // If Memory gives nothing, cached pages are evicted although they could be kept.
+      // If Memory has no more, cached pages are evicted although they could be kept.
       if (Status status = grow(); !status && !evict_one() && !all_.reclaim(*this)) return status;
     } else if (all_.writing > 0) {
-      all_.written.wait(lock);  // pages that have been written can become free
+      all_.written.wait(lock);  // a page that has been written can be evicted
     } else {
       return make_error(ErrorCode::cache_full, "no room for {} pages of {} bytes", n, page_bytes_);
     }
@@ -118,7 +118,7 @@ void PagePool::share(std::span<const PageId> ids) noexcept {
 }
 
 void PagePool::release(std::span<const PageId> ids) noexcept {
-  // The last page goes first, so that a chain of cached pages is evicted from its end.
+  // A sequence's last page is released first, so that the beginnings of cached sequences are evicted last.
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
     if (*id != kNoPage && --pages_[*id].references == 0) put_down(*id);
   }

@@ -1,5 +1,5 @@
-// PagePool and the file: copies of cached pages are written in the background, so that an eviction need not wait for a disk. A page that
-// was evicted with a copy can be found again.
+// PagePool: copies of pages in the file. Copies of cached pages are written in the background, so that an eviction need not wait for a
+// disk. A page that was evicted with a copy can still be found and read back.
 #include <utility>
 
 #include "core/guard.hpp"
@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-// Pages that are written at once, at most. A page that is being written cannot be evicted.
+// Limit for the number of pages that are being written at the same time, because such a page cannot be evicted.
 constexpr std::size_t kMostWriting = 8;
 
 }  // namespace
@@ -60,7 +60,7 @@ std::shared_ptr<PageFile::Extent> PagePool::allocate_stored(Copies of) {
 bool PagePool::write_behind(std::uint64_t level) noexcept {
   while (all_.file != nullptr && all_.figures.file_errors == 0 && cached_.size > 0 && writing_ < kMostWriting && all_.occupied() > level) {
     const PageId id = cached_.first;
-    share({&id, 1});  // the page is neither evicted nor reused while it is written
+    share({&id, 1});  // a reference keeps the page from being evicted or reused while it is written
     ++writing_;
     ++all_.writing;
     try {
@@ -76,7 +76,7 @@ bool PagePool::write_behind(std::uint64_t level) noexcept {
                            }});
         continue;
       }
-    } catch (...) {  // without memory for the job there is no copy
+    } catch (...) {  // if there is no memory for the job, there is no copy
     }
     finish_write(id, nullptr, -1);
     break;
@@ -94,7 +94,7 @@ void PagePool::finish_write(PageId id, std::shared_ptr<PageFile::Extent> extent,
     ++all_.figures.pages_written;
   }
   if (error == 0) release({&id, 1});
-  // Does the same as release(), but does not try to write the page again at once.
+  // Like release(), but does not call write_behind(), which would try to write the page again at once.
   else if (--pages_[id].references == 0) put_down(id);
 }
 

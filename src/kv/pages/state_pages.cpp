@@ -1,4 +1,4 @@
-// KvStorage: the states of recurrent layers. A step writes them to slots, which become pages of the sequence by a commit.
+// KvStorage: the states of recurrent layers. A step writes its states to slots; the commit makes some of the slots pages of the sequence.
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +8,9 @@
 namespace tessera::detail {
 namespace {
 
-// Decides which states at page borders a step keeps. kept(page) returns whether the state after the last token of page `page` is kept.
-// `last`: the position behind the step's last row that is no draft.
+// Decides for which pages a step keeps the state after the page's last token: kept(page) returns true for the newest pages (checkpoints)
+// and for some pages at regular distances (for other sequences to find). `last` is the position behind the step's last row that is not a
+// draft.
 class Kept {
  public:
   Kept(const KvLayout& layout, const StateRows& rows, std::uint64_t last) noexcept
@@ -65,14 +66,14 @@ Status KvStorage::reserve_states(const StateRows& rows) {
   std::vector<StateSlot> pages(last > rows.length ? (last - 1) / size + 1 - first_page : 0), drafts(rows.reserved - last);
   targets.pages.resize(pages.size());
   targets.drafts.resize(drafts.size());
-  std::vector<std::size_t> wanted;  // indices of pages whose state is kept
+  std::vector<std::size_t> wanted;  // indices (relative to first_page) of the pages that need a slot
   wanted.reserve(pages.size());
   for (std::size_t i = 0; i < pages.size(); ++i) {
     if (i + 1 == pages.size() || kept(first_page + i)) wanted.push_back(i);
   }
   std::vector<StateSlot> slots(wanted.size() + drafts.size() - (spare_.address != nullptr ? 1 : 0));
   TESSERA_TRY_STATUS(take_slots(slots));
-  if (spare_.address != nullptr) slots.push_back(std::exchange(spare_, {}));  // the spare slot was subtracted above
+  if (spare_.address != nullptr) slots.push_back(std::exchange(spare_, {}));  // the count of slots taken above leaves the spare slot out
   auto next = slots.rbegin();
   for (const std::size_t i : wanted) targets.pages[i] = (pages[i] = *next++).address;
   for (std::size_t i = 0; i < drafts.size(); ++i) targets.drafts[i] = (drafts[i] = *next++).address;
@@ -87,7 +88,7 @@ std::uint64_t KvStorage::commit_states(std::uint64_t n, Reserved beyond) noexcep
   if (!targets_) return n;
   const std::uint64_t size = layout_.page_tokens, before = targets_->length, exact_from = targets_->exact_from;
   n = std::min(n, reserved_);
-  // Find the last state at or before `n`.
+  // Lower `n` to the last position, at or before `n`, after which the state was kept.
   const auto slot_behind = [&](std::uint64_t tokens) -> StateSlot* {
     if (tokens > exact_from) return &draft_slots_[tokens - 1 - exact_from];
     const std::uint64_t page = (tokens - 1) / size - targets_->first_page;

@@ -24,7 +24,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
       std::shared_ptr<StoredPage>& page = pages[group][i];
       page = std::make_shared<StoredPage>(StoredPage{.page = {.pool = &pool}, .extent = {}});
       while ((page->extent = pool.allocate_stored(PagePool::Copies::any)) == nullptr && pools_.writing > 0) {
-        pools_.written.wait(lock);  // a page that was abandoned gives its room in the file back when its job ends
+        pools_.written.wait(lock);  // the room of an abandoned page in the file becomes free when the job that writes the page ends
       }
       if (page->extent == nullptr) {
         return make_error(ErrorCode::cache_full,
@@ -40,7 +40,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
     }
   }
   pages_ = std::move(pages);
-  // A page whose job cannot be submitted stays in memory; that is no error.
+  // If a page's job cannot be submitted, the page simply stays in memory. That is no error.
   (void)guard([&]() -> Status {
     for (const auto& group : pages_) {
       for (const auto& page : group) {
@@ -52,7 +52,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
   return {};
 }
 
-// Notes that a page has been written, or could not be (error != 0).
+// Called when a page was written or, if error != 0, could not be written.
 void SuspendedPages::arrived(KvPools::State& pools, StoredPage& page, int error) noexcept {
   page.writing = false;
   --pools.writing;
@@ -74,7 +74,8 @@ void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
                          .extent = page->extent,
                          .done = [pools = &pools_, held = page](int error, std::shared_ptr<PageFile::Extent> extent) mutable {
                            const std::lock_guard lock(pools->mutex);
-                           // Released before the lock, so that a waiting thread finds an abandoned page's room in the file.
+                           // `written` is released before the lock is, so that a waiting thread finds an abandoned page's room in the
+                           // file free.
                            const std::shared_ptr<StoredPage> written = std::move(held);
                            extent.reset();
                            arrived(*pools, *written, error);
@@ -105,7 +106,7 @@ Status SuspendedPages::prefetch() {
   to_read.reserve(n);
   fresh.reserve(n);
   std::unique_lock lock(pools_.mutex);
-  // First take pages that are still in memory, so that they stay there.
+  // Before anything can evict pages, take those that are still in memory, so that they need not be read.
   for (std::size_t group = 0; group < pages_.size(); ++group) {
     for (std::size_t i = 0; i < pages_[group].size(); ++i) {
       const StoredPage* page = pages_[group][i].get();
@@ -129,7 +130,7 @@ Status SuspendedPages::prefetch() {
     return {};
   });
   if (!status) {
-    lock.unlock();  // the file's thread may need the lock for jobs before these reads
+    lock.unlock();  // jobs that run before these reads may need the lock on the file's thread
     incoming->reads->wait();
     lock.lock();
     release(incoming->tables);

@@ -1,4 +1,4 @@
-// The pages of a suspended cache: in the file, or being written or read.
+// The pages of a suspended cache. They are in the file, or are just being written to it or read from it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace tessera::detail {
 
-using PageTable = std::vector<PageId>;  // one group's pages; kNoPage: given back behind the window
+// Pages of one group, in the order of the sequence; kNoPage: given back, because the window has passed it.
+using PageTable = std::vector<PageId>;
 
 class SuspendedPages {
  public:
@@ -19,14 +20,15 @@ class SuspendedPages {
   SuspendedPages& operator=(const SuspendedPages&) = delete;
   ~SuspendedPages();
 
-  // Takes over the references of all pages and begins to write them. Precondition: there are no pages here. After an error nothing has
-  // changed.
+  // Takes over all pages of a sequence, with their references, and begins to write them to the file. Precondition: no pages are here yet.
+  // After an error nothing has changed.
   Status put(const std::vector<PageTable>& tables);
-  // Begins to read all pages back. After an error nothing has changed.
+  // Begins to read all pages back into memory, before take() needs them. After an error nothing has changed.
   Status prefetch();
-  // Undoes prefetch().
+  // Undoes prefetch(): frees the memory of pages that were read back.
   void drop_incoming() noexcept;
-  // Returns all pages, with a reference each, and keeps none. After an error all pages stay here.
+  // Reads back the pages that are not in memory, and hands all pages over to the caller, each with one reference. After an error all
+  // pages stay here.
   Result<std::vector<PageTable>> take();
   void shrink(std::size_t n) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return pages_.empty() ? 0 : pages_.front().size(); }  // pages of a group
@@ -36,12 +38,12 @@ class SuspendedPages {
   [[nodiscard]] std::uint64_t bytes_in_memory() const noexcept;
 
  private:
-  // A page. Guarded by the pools' mutex; shared with the job that writes the page.
+  // A page of the sequence. The pools' mutex guards it. The job that writes the page shares it.
   struct StoredPage {
     PoolPage page;  // with an id the page is in memory: not written yet, or it could not be written. Without an id it is only in the file
     std::shared_ptr<PageFile::Extent> extent;
     bool writing = false;
-    bool abandoned = false;  // the cache has dropped the page: the job that writes it releases it
+    bool abandoned = false;  // true: the cache no longer needs the page, so the job that writes it must release it
   };
   struct Incoming {
     std::vector<PageTable> tables;
@@ -50,7 +52,7 @@ class SuspendedPages {
 
   void submit(const std::shared_ptr<StoredPage>& page);
   static void arrived(KvPools::State& pools, StoredPage& page, int error) noexcept;
-  void drop_from(std::size_t n) noexcept;  // with the mutex held
+  void drop_from(std::size_t n) noexcept;  // call it with the mutex held
   void release(const std::vector<PageTable>& tables) noexcept;
 
   KvPools::State& pools_;

@@ -1,11 +1,11 @@
-// Finds pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). The index is a tree. It has a root for
-// each layout and identity (model, numerics, KV types, salt); below the root a node for each full page of inputs, with a page of every
-// group of layers. Nodes are found by a chain of hashes (a node's hash is over its parent's hash and its inputs) and confirmed by comparing
-// the parent node and the inputs. So a hit has the same identity and the same inputs from the beginning, even if the chain's hashes
-// collide.
+// The prefix index finds KV pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). It is a tree. A root
+// stands for a layout and an identity (model, numerics, KV types, salt). Each node below a root stands for one full page of inputs, and
+// refers to one page of every group of layers. Nodes are looked up by hash, where a node's hash covers its parent's hash and its own
+// inputs. Then parent and inputs are compared, so that even if hashes collide, a hit has the same identity and the same inputs from the
+// beginning on.
 //
-// A node may lack the page of a group with a window, which needs the page only until the window has passed it. A node without any page
-// still leads to the nodes below it.
+// A node may lack the page of a group with a window, because the page can be evicted once the window has passed it. A node without any
+// page is still useful: it leads to the nodes below it.
 //
 // Not thread-safe: the pools' mutex guards it.
 #pragma once
@@ -33,31 +33,32 @@ inline constexpr PageId kNoPage = ~PageId{0};
 class PagePool;
 struct PrefixNode;
 
-// One group's page of a node.
+// The page of one group that a node refers to, in memory, in the file, or both.
 struct IndexedPage {
   PrefixNode* node = nullptr;
   PagePool* pool = nullptr;
-  PageId id = kNoPage;                       // kNoPage: not in memory
-  std::shared_ptr<PageFile::Extent> stored;  // a copy in the file
-  IndexedPage* previous_stored = nullptr;    // neighbours in the pool's list of pages with a copy
+  PageId id = kNoPage;                       // kNoPage: the page is not in memory
+  std::shared_ptr<PageFile::Extent> stored;  // the page's copy in the file; nullptr: there is none
+  IndexedPage* previous_stored = nullptr;    // the pool links all pages that have a copy
   IndexedPage* next_stored = nullptr;
 
   [[nodiscard]] bool exists() const noexcept { return id != kNoPage || stored != nullptr; }
 };
 
-// A layout of caches, and the pools of its groups' pages.
+// A layout of caches, with the pool that has the pages of each of its groups.
 struct PooledLayout {
   KvLayout layout;
   std::vector<PagePool*> pools;  // [group]
 };
 
-// A node. Only the index owns nodes: other code has weak_from_this(), which is empty once the node has been removed.
+// A node of the tree. Only the index owns nodes. Other code keeps a weak pointer (weak_from_this()), which is empty after the node's
+// removal.
 struct PrefixNode : std::enable_shared_from_this<PrefixNode> {
   Hash128 hash;
-  std::string identity;                  // a root's; empty in other nodes
+  std::string identity;                  // set in roots only
   const PooledLayout* layout = nullptr;
   std::vector<Token> tokens;             // the page's tokens, -1 for an embedding; a root has none
-  std::vector<Hash128> contents;         // one for each embedding of the page
+  std::vector<Hash128> contents;         // content_hash() of each embedding of the page, in order
   std::vector<IndexedPage> pages;        // [group]; a root has none
   PrefixNode* parent = nullptr;
   PrefixNode* first_child = nullptr;
@@ -76,15 +77,15 @@ struct PrefixNode : std::enable_shared_from_this<PrefixNode> {
 
 class PrefixIndex {
  public:
-  // Return the node; nullptr: there is none.
+  // Return the root of this identity and layout, and the child of `parent` with these inputs; nullptr if there is none.
   [[nodiscard]] PrefixNode* root(std::string_view identity, const PooledLayout& layout) const noexcept;
   [[nodiscard]] PrefixNode* child(const PrefixNode& parent, const KvInputs& page) const noexcept;
-  // Add a node. Precondition: the index does not have it yet, and the page's contents are all known. May throw bad_alloc; then nothing has
-  // changed.
+  // Add a root, or a child of `parent`. Preconditions: the index does not have it yet, and the contents of the page's embeddings are
+  // known. May throw bad_alloc, and then have changed nothing.
   PrefixNode& add_root(std::string_view identity, const PooledLayout& layout);
   PrefixNode& add_child(PrefixNode& parent, const KvInputs& page);
-  // Removes the node and all nodes below it, the deepest first, and calls detach(page) for each of their pages. Then removes the root, if
-  // it has no children left.
+  // Removes the node and all nodes below it, the deepest first, and calls detach(page) for each of their pages. If the root has no
+  // children afterwards, removes it too.
   template <class Fn>
   void remove(PrefixNode& top, Fn&& detach) noexcept {
     PrefixNode* const stop = top.parent;
@@ -104,9 +105,9 @@ class PrefixIndex {
   void drop_childless(PrefixNode& root) noexcept {
     if (root.first_child == nullptr) erase(root);
   }
-  // Removes the node if it has neither pages nor children, then its parent in the same way, and so on.
+  // If the node has neither pages nor children, removes it, and then treats its parent in the same way.
   void prune(PrefixNode& node) noexcept;
-  // Counts nodes without pages. Call it when a node may have got its first page or lost its last one.
+  // Updates empty(), the number of nodes without pages. Call it when the node may have got its first page or lost its last one.
   void count_empty(PrefixNode& node) noexcept {
     const bool empty = !node.is_root() && node.is_empty();
     if (empty != node.counted_as_empty) empty_ += empty ? 1 : std::size_t(-1);
@@ -115,7 +116,7 @@ class PrefixIndex {
   [[nodiscard]] std::size_t empty() const noexcept { return empty_; }        // nodes without any page
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes, roots included
 
-  // Is told of each node except roots, after it was added and before it is removed.
+  // Learns of all nodes except roots: stored() is called after a node was added, removed() before it is removed.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -124,7 +125,7 @@ class PrefixIndex {
   };
   void add_listener(Listener& listener) { listeners_.push_back(&listener); }
   void remove_listener(Listener& listener) noexcept { std::erase(listeners_, &listener); }
-  // Calls tell(node) for each node except roots, for a parent before its children.
+  // Calls tell(node) for each node except roots. A parent comes before its children.
   template <class Fn>
   void for_each(Fn&& tell) const {
     for (const auto& [hash, root] : nodes_) {

@@ -1,4 +1,4 @@
-// Asks the prefix index, for plans, what a new sequence would find, and takes nothing.
+// Finds out, for plans, how much of a new sequence the prefix index already has. It takes no pages.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace tessera::detail {
 
 struct KnownPrefix {
-  std::uint64_t tokens = 0;        // tokens of whole pages, from the sequence's beginning
-  std::uint64_t bytes_in_use = 0;  // bytes of found pages that sequences hold: to take these pages costs no room
+  std::uint64_t tokens = 0;        // tokens at the sequence's beginning whose pages the index has
+  std::uint64_t bytes_in_use = 0;  // bytes of those pages that sequences hold now, so that taking them needs no more room
 };
 
 class PrefixProbe {
@@ -23,7 +23,7 @@ class PrefixProbe {
   // Makes a probe for sequences of one layout and identity (KvCacheOptions::prefix_identity). May throw bad_alloc.
   PrefixProbe(const KvPools& pools, const KvLayout& layout, std::string identity);
 
-  // Returns what the index has for `inputs`. bytes_in_use counts pages from page `from` on. Thread-safe; may throw bad_alloc.
+  // Returns what the index has for `inputs`. bytes_in_use leaves out the first `from` pages. Thread-safe; may throw bad_alloc.
   [[nodiscard]] KnownPrefix operator()(const KvInputs& inputs, std::uint64_t from = 0) const;
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return pooled_->layout.page_tokens; }
   [[nodiscard]] const std::string& identity() const noexcept { return identity_; }

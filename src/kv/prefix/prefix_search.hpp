@@ -10,26 +10,26 @@
 
 namespace tessera::detail {
 
-// A question to the prefix index.
+// A sequence's question to the prefix index: which of its pages are there?
 struct PrefixQuestion {
   std::string_view identity;
-  KvInputs inputs;                         // inputs that continue the sequence
-  std::span<const std::uint64_t> windows;  // [group]: window that gives pages back; 0: no page is given back
+  KvInputs inputs;                         // inputs that follow the sequence's present ones
+  std::span<const std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
 };
 
-// too: pages that are only in the file count as present.
+// Says whether a page counts as present if it is only in the file: too (it does) or excluded (it does not).
 enum class Stored : std::uint8_t { too, excluded };
 
 enum class SequenceHas : std::uint8_t { nothing, tokens };
 
-// The index's nodes behind a sequence's pages, and the pages to take. Valid while the mutex is held.
+// The nodes that the index has for a sequence's inputs, and which of their pages to take. Valid while the mutex is held.
 struct FoundPages {
-  std::vector<PrefixNode*> nodes;   // a node for each page of the inputs, as far as the index has them
-  std::uint64_t pages = 0;          // number of first nodes whose pages are taken
-  std::vector<std::uint64_t> from;  // [group]: pages before this one are not taken, because the window has passed them
+  std::vector<PrefixNode*> nodes;   // the node of each page of the inputs, up to the first page that the index does not have
+  std::uint64_t pages = 0;          // pages of the first `pages` nodes are taken
+  std::vector<std::uint64_t> from;  // [group]: index of the first page to take; the window has passed the pages before it
 };
 
-// Searches for the question's inputs behind the node `after`; nullptr: nothing is found.
+// Searches for the question's inputs below the node `after`. If `after` is nullptr, finds nothing.
 [[nodiscard]] FoundPages find_pages(const PrefixIndex& index, PrefixNode* after, const PooledLayout& layout,
                                     const PrefixQuestion& question, SequenceHas has, Stored stored);
 

@@ -1,5 +1,5 @@
-// Command R7B and Command A (Cohere 2024, 2025): Command R, in which three of four layers have a sliding window and the fourth does not
-// rotate.
+// Command R7B and Command A (Cohere 2024, 2025): like Command R, but three of four layers have a sliding window, and the fourth sees
+// everything and has no rope.
 #pragma once
 
 #include "model/arch/command_r.hpp"

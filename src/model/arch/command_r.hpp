@@ -1,5 +1,5 @@
-// Command R (Cohere 2024): attention and FFN in parallel behind one LayerNorm without a bias; logits are multiplied by a setting. Command
-// R+ has norms of queries and keys that differ from head to head, and is refused.
+// Command R (Cohere 2024): attention and FFN run in parallel on one LayerNorm without a bias, and logits are multiplied by a setting.
+// Command R+ is refused: its norms of queries and keys have other weights for each head.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,4 +1,5 @@
-// ERNIE 4.5, dense (Baidu 2025): Llama, trained with rope pairs (2i, 2i+1), so the converter permutes no rows; some models have biases.
+// ERNIE 4.5, dense (Baidu 2025): like Llama. It was trained with rope pairs (2i, 2i+1), so the converter need not permute rows. Some
+// models have biases.
 #pragma once
 
 #include "model/arch/llama.hpp"

@@ -1,5 +1,5 @@
-// EXAONE 4 (LG AI Research 2025): norms behind attention and FFN and not before them, and a norm over each query and key head. In the 32B
-// model three of four layers have a sliding window, and the fourth does not rotate.
+// EXAONE 4 (LG AI Research 2025): norms after attention and after the FFN instead of before them, and a norm over each query and key
+// head. In the 32B model three of four layers have a sliding window, and the fourth sees everything and has no rope.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,6 +1,6 @@
-// Gemma 2 (Gemma Team 2024): Gemma with RMSNorms behind attention and FFN too, softcaps of attention scores and of logits, and a sliding
-// window in every other layer. The 27B model (46 layers) scales scores by d_model / n_heads. Files of the first converters lack the
-// settings of softcaps and window.
+// Gemma 2 (Gemma Team 2024): like Gemma, with RMSNorms after attention and FFN too, softcaps of attention scores and of logits, and a
+// sliding window in every other layer. The 27B model (46 layers) scales scores by 1 / sqrt(d_model / n_heads). Files of the first
+// converters do not have the settings for softcaps and window.
 #pragma once
 
 #include "model/arch/gemma.hpp"

@@ -1,6 +1,6 @@
-// Gemma 3 (Gemma Team 2025), text: RMSNorms before and behind attention and FFN, and over each query and key head; GELU in its tanh form in
-// the gate; embeddings times sqrt(d_model). Five of six layers have a sliding window and a rope base of 10000; the sixth sees everything.
-// The converter adds 1 to the norms' weights. The 27B model (62 layers) scales scores by d_model / n_heads.
+// Gemma 3 (Gemma Team 2025), text: RMSNorms before and after attention and FFN, and over each query and key head; GELU in its tanh form
+// in the gate; embeddings times sqrt(d_model). Five of six layers have a sliding window and a rope base of 10000; the sixth sees
+// everything. The converter adds 1 to the norms' weights. The 27B model (62 layers) scales scores by 1 / sqrt(d_model / n_heads).
 #pragma once
 
 #include "model/architecture.hpp"

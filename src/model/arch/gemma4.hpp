@@ -1,8 +1,8 @@
-// Gemma 4 (Google 2026), text: Gemma 3, in which layers that see everything have larger heads, fewer KV heads and a rope of their own; most
-// of that rope's pairs do not turn (rope_freqs.weight divides their frequencies by 1e30). Scores are not scaled. Values are normed without
-// a weight; in layers without attn_v.weight the values are the product that makes the keys. The E models give each layer a vector of each
-// token, and their last layers read earlier layers' keys and values and have a wider FFN. 26B-A4B has experts beside the dense FFN. The
-// converter adds nothing to the norms' weights.
+// Gemma 4 (Google 2026), text: like Gemma 3, but the layers that see everything have larger heads, fewer KV heads and a rope of their
+// own. Most pairs of that rope do not turn, because rope_freqs.weight divides their frequencies by 1e30. Scores are not scaled. Values
+// are normed without a weight; in layers without attn_v.weight the key product serves as the values too. The E models have an embedding
+// of each token for each layer; their last layers read the keys and values of earlier layers, and have a wider FFN. 26B-A4B has experts
+// beside the dense FFN. The converter adds nothing to the norms' weights.
 #pragma once
 
 #include "model/arch/gemma3.hpp"

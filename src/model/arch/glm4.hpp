@@ -1,4 +1,4 @@
-// GLM-4-0414 (Z.ai 2025): norms before and behind attention and FFN, one matrix of gate and up, rope pairs (2i, 2i+1) in half of each
+// GLM-4-0414 (Z.ai 2025): norms before and after attention and FFN, one matrix for gate and up, rope pairs (2i, 2i+1) in half of each
 // head, and biases of Q, K and V.
 #pragma once
 

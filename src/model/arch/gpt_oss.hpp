@@ -1,6 +1,6 @@
-// gpt-oss (OpenAI 2025): experts of clamped SwiGLU, chosen by their logits and weighted by the softmax over the chosen ones; biases
-// everywhere; a sink in each head's softmax; a sliding window in every other layer; YaRN whose ramp is not rounded to whole pairs. The
-// converter separates the rows of gate and up, which alternate in the original.
+// gpt-oss (OpenAI 2025): experts with a clamped SwiGLU. They are chosen by their logits, and weighted by the softmax over the chosen
+// ones. There are biases everywhere, a sink logit in each head's softmax, and a sliding window in every other layer. YaRN's ramp is not
+// rounded to whole pairs. In the original the rows of gate and up alternate; the converter separates them.
 #pragma once
 
 #include "model/architecture.hpp"

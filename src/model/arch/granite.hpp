@@ -1,5 +1,5 @@
-// Granite 3 and 4, dense (IBM 2024): Llama with factors from the settings for embeddings, scores, branches of the residual stream and
-// logits (1 / logit_scale). The converter permutes Q and K rows as Llama's.
+// Granite 3 and 4, dense (IBM 2024): like Llama, with factors from the settings for the embeddings, the scores, the branches of the
+// residual stream and the logits (1 / logit_scale). The converter permutes the rows of Q and K as for Llama.
 #pragma once
 
 #include "model/arch/llama.hpp"

@@ -1,4 +1,4 @@
-// Granite 4 H (IBM 2025): Granite, dense or with experts, in which most layers are Mamba-2. Heads rotate only if the file says so. The
+// Granite 4 H (IBM 2025): like Granite, dense or with experts, but most layers are Mamba-2. Heads rotate only if the file says so. The
 // converter replaces A_log by -exp(A_log).
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace tessera::arch {
 
-// Adds the tensors of Mamba-2.
+// Returns the table with the tensors of Mamba-2 added.
 inline constexpr TensorTable with_mamba2(TensorTable table) noexcept {
   return table
       .required(Role::state_in, Role::state_conv, Role::state_step_bias, Role::scan_rate, Role::scan_skip, Role::scan_norm, Role::state_out)

@@ -1,5 +1,5 @@
-// Granite 3 and 4 with experts (IBM 2024): Granite with experts, weighted by the softmax over a token's experts; some models have a shared
-// expert.
+// Granite 3 and 4 with experts (IBM 2024): like Granite, with experts that are weighted by the softmax over the token's chosen experts.
+// Some models have a shared expert.
 #pragma once
 
 #include "model/arch/granite.hpp"

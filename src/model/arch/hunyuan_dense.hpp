@@ -1,5 +1,5 @@
-// Hunyuan 0.5B to 7B, dense (Tencent 2025): Llama with an RMSNorm over each query and key head behind its rotation, and rope pairs
-// (i, i + d/2). The converter computes the rope's base from its scaling.
+// Hunyuan 0.5B to 7B, dense (Tencent 2025): like Llama, with an RMSNorm over each query and key head after rope, and rope pairs (i, i +
+// d/2). The model scales its rope; the converter includes this in the base.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// LFM2 with experts (Liquid AI 2025): first dense layers, then layers with experts. The experts' scores are sigmoids, renormalised, and the
-// choice may have a bias.
+// LFM2 with experts (Liquid AI 2025): the first layers have a dense FFN, the others experts. The experts' scores are sigmoids,
+// renormalised. A bias may be added to them for the choice.
 #pragma once
 
 #include "model/arch/lfm2.hpp"

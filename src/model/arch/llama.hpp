@@ -1,6 +1,6 @@
 // Llama 1 to 3 (Touvron et al. 2023; Dubey et al. 2024), and most files of Mistral 7B (Jiang et al. 2023), which differ only in the key
-// llama.attention.sliding_window. The converter permutes Q and K rows, so rope pairs are (2i, 2i+1). Llama 3.1's long-context rope comes as
-// the tensor rope_freqs.weight.
+// llama.attention.sliding_window. The converter permutes the rows of Q and K, so that rope pairs are (2i, 2i+1). The factors of Llama
+// 3.1's long-context rope are the tensor rope_freqs.weight.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// Mistral 7B (Jiang et al. 2023, section 2: sliding window attention) under its own name. Most files have the architecture "llama"
-// (llama.hpp); the tables differ only in the name.
+// Mistral 7B (Jiang et al. 2023, section 2: sliding window attention), in files that give the architecture as "mistral". Most files say
+// "llama" (llama.hpp). Apart from the name the two tables are equal.
 #pragma once
 
 #include "model/arch/llama.hpp"

@@ -1,6 +1,6 @@
-// Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): Nemotron-H whose FFNs are experts without gates, with a shared expert. The experts'
-// scores are sigmoids, with a bias for the choice. In the larger models experts read and give a narrower vector, between two products. The
-// layers behind the last one, which guess further tokens, are left out.
+// Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): like Nemotron-H, but the FFNs are experts without gates, and a shared expert. The
+// experts' scores are sigmoids, with a bias added for the choice. In the larger models one product narrows the experts' input and another
+// widens their output again. The MTP layers behind the last layer are left out.
 #pragma once
 
 #include "model/arch/nemotron_h.hpp"

@@ -1,5 +1,5 @@
-// Phi-3, 3.5 and 4 (Microsoft 2024): Llama with a fused QKV matrix, a fused matrix of gate and up, rope pairs (i, i + d/2) in a part of
-// each head, and LongRoPE's factors in models with a long context (Ding et al. 2024).
+// Phi-3, 3.5 and 4 (Microsoft 2024): like Llama, with one matrix for Q, K and V, one for gate and up, and rope pairs (i, i + d/2) in a
+// part of each head. Models with a long context have LongRoPE's factors (Ding et al. 2024).
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// Qwen1.5-MoE and Qwen2-57B-A14B (Qwen Team 2024): Qwen2 whose FFNs are experts, weighted by the softmax over all experts (not
-// renormalised), and a shared expert with a weight of its own.
+// Qwen1.5-MoE and Qwen2-57B-A14B (Qwen Team 2024): like Qwen2, but the FFNs are experts, weighted by the softmax over all experts (not
+// renormalised), and a shared expert. A gate of its own weights the shared expert for each token.
 #pragma once
 
 #include "model/arch/qwen2.hpp"

@@ -1,7 +1,7 @@
-// Qwen3.5 and 3.6, dense (Qwen Team 2026): three of four layers are gated delta nets, the fourth is attention with a gate of its output,
-// which the product of the queries makes too. A quarter of each head rotates; the rope sections for images do not matter to text. The
-// converter orders value heads so that head h belongs to group h mod groups, adds 1 to all norms but the delta net's, and replaces A_log by
-// -exp(A_log). MTP heads are attention layers.
+// Qwen3.5 and 3.6, dense (Qwen Team 2026): three of four layers are gated delta nets. The fourth is attention whose output is gated; the
+// query matrix computes that gate too. A quarter of each head rotates. The rope sections for images do not matter to text. The converter
+// orders value heads so that head h belongs to group h mod n_groups, adds 1 to the weights of all norms but the delta net's, and replaces
+// A_log by -exp(A_log). MTP heads are attention layers.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// Qwen3.5 and 3.6 with experts (Qwen Team 2026): Qwen3.5 whose FFNs are experts, weighted by the softmax over all experts, renormalised,
-// and a shared expert with a weight of its own.
+// Qwen3.5 and 3.6 with experts (Qwen Team 2026): like Qwen3.5, but the FFNs are experts, weighted by the softmax over all experts,
+// renormalised, and a shared expert. A gate of its own weights the shared expert for each token.
 #pragma once
 
 #include "model/arch/qwen35.hpp"

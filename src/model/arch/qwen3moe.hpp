@@ -1,4 +1,5 @@
-// Qwen3-30B-A3B and its relatives (Qwen Team 2025): Qwen3 whose FFNs are experts, weighted by the softmax over all experts, renormalised.
+// Qwen3-30B-A3B and its relatives (Qwen Team 2025): like Qwen3, but the FFNs are experts, weighted by the softmax over all experts,
+// renormalised.
 #pragma once
 
 #include "model/arch/qwen3.hpp"

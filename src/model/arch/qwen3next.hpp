@@ -1,5 +1,5 @@
-// Qwen3-Next (Qwen Team 2025): Qwen3.5 with experts, with two differences: one matrix gives betas and steps of a delta net, group by group,
-// and consecutive heads share a group's keys, as the model was trained.
+// Qwen3-Next (Qwen Team 2025): like Qwen3.5 with experts, with two differences in the delta nets. One matrix computes betas and steps,
+// group by group. The heads that share a group's keys are consecutive, as in training.
 #pragma once
 
 #include "model/arch/qwen35moe.hpp"

@@ -1,5 +1,5 @@
-// Seed-OSS (ByteDance 2025): Llama with biases of Q, K and V and rope pairs (i, i + d/2). The FFN's norm is named after the attention
-// before it.
+// Seed-OSS (ByteDance 2025): like Llama, with biases of Q, K and V and rope pairs (i, i + d/2). The norm before the FFN is called
+// post_attention_norm in the file.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,4 +1,4 @@
-// SmolLM3 (Hugging Face 2025): Llama, in which every fourth layer does not rotate. The converter permutes Q and K rows as Llama's.
+// SmolLM3 (Hugging Face 2025): like Llama, but every fourth layer has no rope. The converter permutes the rows of Q and K as for Llama.
 #pragma once
 
 #include "model/arch/llama.hpp"

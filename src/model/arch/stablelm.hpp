@@ -1,5 +1,5 @@
-// StableLM 3B and 2 1.6B (Stability AI 2023, 2024): LayerNorm, a gated FFN, rope pairs (i, i + d/2) in a quarter of each head; some models
-// have biases of Q, K and V. Files of 2 12B lack the FFN's norm and are refused.
+// StableLM 3B and 2 1.6B (Stability AI 2023, 2024): LayerNorm, a gated FFN, and rope pairs (i, i + d/2) in a quarter of each head. Some
+// models have biases of Q, K and V. Files of StableLM 2 12B have no norm before the FFN and are refused.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -10,8 +10,8 @@ using backend::Act;
 namespace {
 namespace attention {
 
-// Computes q, k, v = W input, norms and rotates q and k, and writes k and v to the pages. Leaves q in Act::q and the output's gate, if
-// there is one, in Act::gate.
+// Computes queries, keys and values from the input, norms and rotates queries and keys, and writes keys and values to the pages. The
+// queries stay in Act::q and the gate of the output, if the layer has one, in Act::gate.
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const bool has_gate = layer.spec.output_gate != OutputGate::none;
@@ -41,7 +41,7 @@ Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   return grow_queries(pass);
 }
 
-// Computes x += W attention(q), over the keys and values in the pages.
+// Attends with the queries to the keys and values in the pages, and adds the output projection of the result to the residual stream x.
 Status look_back(const Pass& pass, const Layer& layer) {
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,

@@ -1,5 +1,5 @@
-// The blocks that layers are made of. Each has a file, which defines one constant. To add a block: write its file, and add a line to the
-// list of mixers or of feeds below.
+// The blocks that layers are made of: a layer is one mixer and one feed. Each block has a file, which defines one constant. To add a
+// block, write its file and add a line to the list of mixers or of feeds below.
 #pragma once
 
 #include <array>
@@ -10,24 +10,26 @@
 
 namespace tessera::detail {
 
-// A mixer: the half of a layer in which a row sees other rows of its sequence. A layer calls remember(), then look_back().
+// A mixer is the half of a layer that combines rows of a sequence (attention, recurrence). A layer calls remember(), then look_back().
 struct MixerBlock {
-  // Writes to the cache what later rows will see of the step's rows. Called for all rows.
+  // Writes to the cache what later rows will need of the step's rows (keys and values, or states). It gets all rows of the step.
   Status (*remember)(const Pass& pass, const Layer& layer, const Input& input);
-  // Adds the mixer's output to the residual stream. In a step's last layer called for the wanted rows alone.
+  // Adds the mixer's output to the residual stream. In the last layer it gets only the rows whose output is wanted.
   Status (*look_back)(const Pass& pass, const Layer& layer);
-  // Returns the activations that remember() leaves to look_back().
+  // Returns the activations that remember() has written and look_back() reads.
   std::span<const backend::Act> (*leaves)(const LayerSpec& layer);
-  // Adds the activations that the block uses to the shape of the workspace.
+  // Makes the workspace large enough: raises the widths of the activations that the block uses.
   void (*make_room)(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
 };
 
-extern const MixerBlock kNoMixer;            // the layer is its feed alone
-extern const MixerBlock kAttention;          // Vaswani et al. 2017, over keys and values in pages
-extern const MixerBlock kLatentAttention;    // DeepSeek-AI 2024: a key is a latent, which is the value too, and a part that rotates
-// Recurrent mixers: remember() computes the whole recurrence, and leaves its output and that output's gate.
+extern const MixerBlock kNoMixer;            // for a layer that has only a feed
+extern const MixerBlock kAttention;          // Vaswani et al. 2017; keys and values are in pages
+// DeepSeek-AI 2024: a token's key is a latent vector and a part with rope; the latent is its value too.
+extern const MixerBlock kLatentAttention;
+// Recurrent mixers. Their remember() computes the whole recurrence; only gating and output projection are left to look_back().
 extern const MixerBlock kDeltaNet;           // Yang et al. 2024: a convolution, then the gated delta rule
-extern const MixerBlock kShortConvolution;   // Liquid AI 2025 (LFM2): a convolution of two projections' product, times a third one
+// Liquid AI 2025 (LFM2): the product of two projections is convolved, and the result is multiplied by a third one.
+extern const MixerBlock kShortConvolution;
 extern const MixerBlock kMamba2;             // Dao and Gu 2024: a convolution, then a selective scan
 
 // Returns the layer's mixer.
@@ -36,20 +38,21 @@ extern const MixerBlock kMamba2;             // Dao and Gu 2024: a convolution, 
   return layer.is_latent() ? kLatentAttention : *kMixers[static_cast<std::size_t>(layer.mixer)];
 }
 
-// A feed: the half of a layer that treats each row by itself.
+// A feed is the half of a layer that computes each row by itself (FFN, experts).
 struct FeedBlock {
   // Adds the feed's output to the residual stream.
   Status (*run)(const Pass& pass, const Layer& layer, const Input& input);
-  // Adds the activations that the block uses to the shape of the workspace.
+  // Makes the workspace large enough: raises the widths of the activations that the block uses.
   void (*make_room)(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
 };
 
-extern const FeedBlock kNoFeed;              // the layer is its mixer alone
+extern const FeedBlock kNoFeed;              // for a layer that has only a mixer
 extern const FeedBlock kGatedFeed;           // down(act(gate(input)) * up(input)) (Shazeer 2020)
 extern const FeedBlock kPlainFeed;           // down(act(up(input)))
-// The weighted sum of a token's experts, which are gated or plain feeds, plus the shared expert that all tokens take, if there is one.
+// The weighted sum of the experts chosen for a token, which are gated or plain FFNs, plus the shared expert, if there is one.
 extern const FeedBlock kExpertFeed;
-// The sum of a gated feed and of a token's experts, each with a norm before it and behind it; the router has a norm of its own.
+// The sum of a gated FFN and of the experts chosen for a token. Each of the two has a norm before and after it, and the router has a norm
+// too.
 extern const FeedBlock kDenseAndExpertFeed;
 
 // Returns the layer's feed.
@@ -59,17 +62,17 @@ extern const FeedBlock kDenseAndExpertFeed;
   return *kFeeds[static_cast<std::size_t>(layer.ffn)];
 }
 
-// Returns a layer's experts for Backend::experts().
+// Returns the layer's experts as the argument of Backend::experts().
 [[nodiscard]] backend::Experts experts_of(const Layer& layer);
-// Adds the activations of a router and experts to the shape of the workspace.
+// Makes the workspace large enough for the router and the experts.
 void make_room_for_experts(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
 
-// Computes each layer's vector of a row's token: the sum of the token's per-layer embedding and of a projection of its own embedding,
-// [rows, n_layers, per_layer_dim] in Act::per_layer.
+// Computes for each row one vector for each layer: the token's embedding for that layer plus a projection of its ordinary embedding. The
+// result is Act::per_layer  [rows, n_layers, per_layer_dim].
 Status per_layer_inputs(const Pass& pass);
-// Computes x += norm(projection(act(gate(x)) * the layer's vector)).
+// Computes x += norm(projection(act(gate(x)) * v)), where v is the row's vector for this layer (per_layer_inputs()).
 Status per_layer_feed(const Pass& pass, const Layer& layer);
-// Adds the activations of per_layer_inputs() and per_layer_feed() to the shape of the workspace.
+// Makes the workspace large enough for per_layer_inputs() and per_layer_feed().
 void make_room_for_per_layer(const ModelSpec& model, backend::WorkspaceShape& shape);
 
 }  // namespace tessera::detail

@@ -11,12 +11,13 @@ using backend::Act;
 namespace {
 namespace latent {
 
-// Epsilon of the latents' norms in the authors' code, whatever epsilon the file has for other norms.
+// Epsilon of the norms of latents. The authors' code has this value even if the model's other norms have another epsilon.
 constexpr float kLatentEps = 1e-6f;
 
-// Writes the key to the pages and leaves q in Act::q. A query or key has a turned part, which rotates by position, and a plain part, which
-// does not. On the way Act::gate has the heads' plain queries, Act::attn the plain queries as latents, Act::up and Act::v the turned parts
-// of queries and key, and Act::k the latent.
+// Computes the step's keys and writes them to the pages, and computes the queries, which stay in Act::q. A query or key consists of a
+// turned part, which rope rotates, and a plain part, which it does not. Intermediate results: Act::gate has the plain queries of all
+// heads, Act::attn the same multiplied into the latent's space, Act::up and Act::v the turned parts of queries and key, Act::k the
+// latent.
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;

@@ -23,7 +23,7 @@ Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   return pass.backend.scan(recurrence_of(pass, layer, Role::scan_rate), Act::q, Act::k, Act::gate, Act::attn);
 }
 
-// The gate is applied before the norm (a delta net's behind it).
+// Mamba-2 multiplies by the gate before the norm. (A delta net does so after the norm.)
 Status look_back(const Pass& pass, const Layer& layer) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;

@@ -1,4 +1,4 @@
-// The missing halves of layers that are a mixer alone or a feed alone: they do nothing.
+// The mixer of layers that have only a feed, and the feed of layers that have only a mixer. Both do nothing.
 #include "model/blocks/blocks.hpp"
 
 namespace tessera::detail {

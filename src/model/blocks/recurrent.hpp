@@ -1,4 +1,4 @@
-// Functions that recurrent mixers share: a convolution of the mixed columns, and the recurrence of heads behind it.
+// Functions that recurrent mixers share: a convolution of their input columns, and the description of the recurrence that follows.
 #pragma once
 
 #include "backend/recurrent_state.hpp"
@@ -6,7 +6,7 @@
 
 namespace tessera::detail {
 
-// Convolves `x` and applies SiLU: q, k and v of a delta net; x, B and C of Mamba-2.
+// Convolves the columns of `x` and applies SiLU. The columns are q, k and v of a delta net, or x, B and C of Mamba-2.
 inline Status convolve_mixed(const Pass& pass, const Layer& layer, backend::Act x) {
   const Weights& w = layer.weights;
   return pass.backend.convolve(
@@ -27,7 +27,7 @@ inline backend::Recurrence recurrence_of(const Pass& pass, const Layer& layer, R
           .skip = layer.weights.vector(Role::scan_skip)};
 }
 
-// Adds the activations of a delta net or of Mamba-2 to the shape of the workspace.
+// Makes the workspace large enough for a delta net or for Mamba-2.
 inline void make_room_for_recurrence(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape) {
   widen(shape, backend::Act::q, extent::mixed(model, layer));
   for (const backend::Act act : {backend::Act::v, backend::Act::attn}) widen(shape, act, extent::all_values(model, layer));

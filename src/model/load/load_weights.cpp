@@ -13,25 +13,27 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns the role of the tensor whose numbers divide the frequencies of a model's first rope, if the file has it.
+// Returns the role of the tensor that a file may have to change the first rope: it has a number for each pair, by which the pair's
+// frequency is divided.
 constexpr Role factors_of(const RopeSpec& rope) noexcept {
   return rope.factors == LongRope::long_context    ? Role::rope_factors_long
          : rope.factors == LongRope::short_context ? Role::rope_factors_short
                                                    : Role::rope_freqs;
 }
 
-// Returns the bytes of a vector in the file: all of its tensor, or a stretch of a tensor that holds several parts.
+// Returns how many bytes of the file belong to a vector. If a tensor holds several vectors, that is only a part of the tensor.
 std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor) noexcept {
   return binding.shape.count != 1 ? tensor.bytes : binding.shape.inputs * tensor.bytes / tensor.dims[0];
 }
 
-// Returns the share of a pair's frequency that is divided: 0 to 1 (Peng et al. 2023, section 3.2).
+// Returns how far YaRN has slowed a pair down (Peng et al. 2023, section 3.2). 0: its frequency is not changed; 1: the whole frequency is
+// divided by the scaling factor; between: the mean of both, so weighted.
 double slowed_share(const RopeSpec& rope, double pair) noexcept {
   return std::clamp((pair - rope.first_slowed) / std::max(0.001, rope.all_slowed - rope.first_slowed), 0.0, 1.0);
 }
 
-// Returns the frequencies of a rope: theta^(-2i/d) (Su et al. 2021, section 3.2.2). Linear scaling divides all of them by one number,
-// YaRN some of them, and factors (Llama 3.1's, LongRoPE's) each by a number of its own.
+// Returns the frequency of each pair of a rope: theta^(-2i/d) (Su et al. 2021, section 3.2.2), changed by scaling. Linear scaling divides
+// all frequencies by one number, YaRN only some of them. `factors` (of Llama 3.1 and LongRoPE) divide each by a number of its own.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, TensorNames names) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -50,7 +52,7 @@ Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const
   return frequencies;
 }
 
-// Fills the model's rope tables. `factors` are the first rope's.
+// Fills the model's rope tables. `factors` divide the frequencies of the first rope only.
 Status make_ropes(Model& model, std::span<const float> factors, TensorNames names) {
   const ModelSpec& spec = model.spec;
   for (const RopeSpec& rope : spec.ropes) {
@@ -68,10 +70,10 @@ Status make_ropes(Model& model, std::span<const float> factors, TensorNames name
   return {};
 }
 
-// Returns whether the binding is one number, which the forward pass holds itself and not the backend.
+// Returns whether the tensor is a single number, which the Model keeps as a float instead of giving it to the backend.
 constexpr bool is_number(const Binding& binding) noexcept { return binding.role == Role::output_scale; }
 
-// Returns the sizes of heads whose values are normed, each size once.
+// Returns the head sizes of the layers that norm their values, each size once.
 std::vector<std::uint32_t> normed_value_dims(const ModelSpec& spec) {
   std::vector<std::uint32_t> dims;
   for (const LayerSpec& layer : spec.layers) {
@@ -80,7 +82,7 @@ std::vector<std::uint32_t> normed_value_dims(const ModelSpec& spec) {
   return dims;
 }
 
-// Adds a vector of ones as the weight of each norm that has none.
+// Norms of values have no weights in the file, but the backend's norm needs some: adds a vector of ones for each head size.
 Status add_value_norms(Model& model, backend::Backend& backend) {
   for (const std::uint32_t dim : normed_value_dims(model.spec)) {
     TESSERA_TRY(const backend::Vector* ones, backend.add_vector(std::vector<float>(dim, 1.0f)));
@@ -92,7 +94,8 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Adds the weights that shift hidden states by one row for draft heads: a convolution with 1 for the row before and 0 for the row itself.
+// Adds the weights with which draft heads shift hidden states by one row. They are a convolution of width 2 that has 1 for the row before
+// and 0 for the row itself.
 Status add_hidden_shift(Model& model, backend::Backend& backend) {
   if (!heads_read_all_rows(model.spec)) return {};
   std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);
@@ -101,7 +104,7 @@ Status add_hidden_shift(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Returns how many of a binding's `bytes` are read for one token: for experts only the share of the experts that a token takes.
+// Returns how many of a tensor's `bytes` in the file are read to compute one token. Of experts only those that the token takes are read.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = binding.role >= Role::experts_gate && binding.role <= Role::experts_down_bias;
   return !is_experts || binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layer(binding.layer).n_used;

@@ -1,5 +1,5 @@
-// The roles of a model's tensors: what each tensor does in the model. The table has a row for each role: the tensor's name in each kind of
-// file, its owner, and its shape.
+// The roles of tensors: what each tensor does in a model. The table has a row for each role, with the tensor's name in each kind of file,
+// its owner (the model or each layer), and its shape.
 #pragma once
 
 #include <array>
@@ -37,15 +37,15 @@ enum class Role : std::uint8_t {
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
 
-// The owner of a role's tensor: the model, or each layer (those of draft heads too), or each layer of draft heads.
+// The owner of a role's tensors: the model (one tensor), each layer (those of draft heads too), or each layer of draft heads.
 enum class Owner : std::uint8_t { model, layer, draft_head };
 
-// A number of values, of a model or of one of its layers.
+// A function that computes one dimension of a tensor from the specs of the model and of the layer.
 using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
 
-// A role's tensor name in each kind of file. A new kind of TensorNames is a field here, and a column of the table.
+// The tensor's name in each kind of file. To add a kind of file (TensorNames), add a field here, which is a column of the table.
 struct RoleNames {
-  std::string_view gguf;  // "Standardized tensor names"; "blk.N." precedes a layer's
+  std::string_view gguf;  // GGUF's "standardized tensor names"; a layer's tensor has "blk.N." in front
 
   constexpr RoleNames(const char* in_gguf) noexcept : gguf(in_gguf) {}  // NOLINT: implicit, so that a row has just the name
 };
@@ -54,20 +54,21 @@ struct RoleRow {
   Role role;
   Owner owner;
   RoleNames names;
-  Extent inputs;             // values of a matrix's row, or of a vector
-  Extent outputs = nullptr;  // rows of a matrix; nullptr: a vector
-  // Roles of a fused tensor's parts, which follow each other: rows of a matrix, or values of a vector.
+  Extent inputs;             // length of a row of the matrix, or of the vector
+  Extent outputs = nullptr;  // number of rows of the matrix; nullptr: the tensor is a vector
+  // If the tensor fuses several parts: their roles, in order. The parts are successive rows of a matrix, or successive values of a
+  // vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
-  Extent count = nullptr;  // number of equal matrices or vectors in the tensor; nullptr: one
-  // In a fused matrix whose parts alternate: number of stretches into which each part is divided; nullptr: one.
+  Extent count = nullptr;  // number of equal matrices (or vectors) in the tensor, such as one for each expert; nullptr: 1
+  // If the parts of a fused matrix alternate: how often. (8 heads whose query rows and gate rows alternate: 8 times.) nullptr: once.
   Extent turns = nullptr;
-  bool by_element = false;  // vectors are stored as all first elements, then all second ones, ...
-  bool by_columns = false;  // the parts of a fused matrix stand side by side in each row
+  bool by_element = false;  // the tensor has the first element of all vectors, then the second of all, ...
+  bool by_columns = false;  // the parts of a fused matrix are ranges of columns instead of rows
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
   [[nodiscard]] constexpr bool is_norm() const noexcept { return names.gguf.ends_with("norm.weight"); }
-  // Returns the tensor's name in a kind of file.
+  // Returns the tensor's name in files of this kind.
   [[nodiscard]] std::string tensor_name(TensorNames kind, std::uint32_t layer) const {
     switch (kind) {
       case TensorNames::gguf: break;
@@ -101,7 +102,7 @@ inline constexpr Extent attended = [](const ModelSpec&, const LayerSpec& l) noex
 inline constexpr Extent projected = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + keys(m, l) + values(m, l);
 };
-// Weights of the norms of queries and keys.
+// Length of the weights of the norms of queries (and below of keys): one head's size, or all heads' together.
 inline constexpr Extent query_norm = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.head_norms == HeadNorms::together ? queries(m, l) : l.key_dim;
 };
@@ -112,7 +113,7 @@ inline constexpr Extent gate_and_up = [](const ModelSpec&, const LayerSpec& l) n
   return 2 * std::uint64_t{l.ffn_dim};
 };
 inline constexpr Extent experts = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.n_experts; };
-// Columns that experts read and give.
+// Width of the experts' input and output. (In some models it is narrower than d_model.)
 inline constexpr Extent expert_width = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.expert_width != 0 ? l.expert_width : m.d_model;
 };
@@ -122,7 +123,7 @@ inline constexpr Extent ffn = [](const ModelSpec&, const LayerSpec& l) noexcept 
 inline constexpr Extent queries_and_gate = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + attended(m, l);
 };
-// Latent attention.
+// Dimensions of latent attention.
 inline constexpr Extent latent = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.value_dim; };
 inline constexpr Extent turned = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim - l.value_dim; };
 inline constexpr Extent latent_and_turned = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim; };
@@ -142,7 +143,7 @@ inline constexpr Extent head_value = [](const ModelSpec&, const LayerSpec& l) no
 inline constexpr Extent head_values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
   return std::uint64_t{l.n_heads} * l.head_value_dim;
 };
-// Recurrent mixers.
+// Dimensions of recurrent mixers.
 inline constexpr Extent state_heads = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_heads; };
 inline constexpr Extent state_groups = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_groups; };
 inline constexpr Extent state_values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_values; };
@@ -152,7 +153,7 @@ inline constexpr Extent all_values = [](const ModelSpec&, const LayerSpec& l) no
 inline constexpr Extent group_values = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.state_groups == 0 ? 0 : all_values(m, l) / l.state_groups;
 };
-// Columns of the convolution: every head's values and twice each group's keys.
+// Number of columns that the convolution gets: the values of all heads, and keys of all groups twice (keys and queries; or B and C).
 inline constexpr Extent mixed = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return all_values(m, l) + 2 * std::uint64_t{l.state_groups} * l.state_keys;
 };
@@ -169,7 +170,7 @@ inline constexpr Extent two_widths = [](const ModelSpec& m, const LayerSpec&) no
 inline constexpr Extent three_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return 3 * std::uint64_t{m.d_model};
 };
-// Inner width of the FFN that all tokens take.
+// Inner width of the FFN that every token takes (not an expert).
 inline constexpr Extent dense = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.ffn == Ffn::dense_and_experts ? l.shared_dim : l.ffn_dim;
 };
@@ -185,12 +186,13 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::position_embd, Owner::model, "position_embd.weight", extent::width, extent::positions},
     {Role::output_norm, Owner::model, "output_norm.weight", extent::width},
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
-    // LFM2's converter names the last norm as if it belonged to the embedding.
+    // LFM2's converter gives the final norm a name that looks like a norm of the embedding.
     {Role::output_norm_early, Owner::model, "token_embd_norm.weight", extent::width, nullptr,
      {Role::output_norm, Role::count, Role::count}},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
-    {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // divisors of the first rope's frequencies
-    {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},  // LongRoPE's divisors
+    {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // the frequencies of the first rope are divided by these
+    // The frequencies are divided by these (LongRoPE).
+    {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},
     {Role::rope_factors_long, Owner::model, "rope_factors_long.weight", extent::rope_pairs},
     {Role::per_layer_token_embd, Owner::model, "per_layer_token_embd.weight", extent::all_per_layer, extent::vocabulary},
     {Role::per_layer_model_proj, Owner::model, "per_layer_model_proj.weight", extent::width, extent::all_per_layer},
@@ -209,7 +211,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_k_bias, Owner::layer, "attn_k.bias", extent::keys},
     {Role::attn_v, Owner::layer, "attn_v.weight", extent::width, extent::values},
     {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
-    // For each head its query, then the gate of its output.
+    // The matrix has, for each head, first the rows of its query, then the rows of the gate of its output.
     {.role = Role::attn_q_gated, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::width,
      .outputs = extent::queries_and_gate, .parts = {Role::attn_q, Role::attn_gate, Role::count}, .turns = extent::heads},
     {Role::attn_gate, Owner::layer, "attn_gate.weight", extent::width, extent::attended},
@@ -219,7 +221,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
-    // Latent attention. For each head the plain part of its query, then the turned part.
+    // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then those of its turned part.
     {.role = Role::latent_q, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_a, Owner::layer, "attn_q_a.weight", extent::width, extent::query_rank},
@@ -238,12 +240,13 @@ inline constexpr RoleRow kRoleTable[] = {
     {.role = Role::latent_v_b, .owner = Owner::layer, .names = "attn_v_b.weight", .inputs = extent::latent,
      .outputs = extent::head_value, .count = extent::heads},
     {Role::latent_output, Owner::layer, "attn_output.weight", extent::head_values, extent::width},
-    // Recurrent mixers. Mamba-2 has one matrix for gate, convolved columns and steps; delta nets have several.
+    // Recurrent mixers. In Mamba-2 one matrix computes the gate, the columns that are convolved, and the steps. Delta nets have several
+    // matrices.
     {Role::state_in, Owner::layer, "ssm_in.weight", extent::width, extent::all_of_state,
      {Role::state_gate, Role::state_mixed, Role::state_steps}},
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
     {Role::state_mixed, Owner::layer, "attn_qkv.weight", extent::width, extent::mixed},
-    // For each group its heads' betas, then their steps.
+    // The matrix has, for each group, first the rows of its heads' betas, then those of their steps.
     {.role = Role::state_steps_betas, .owner = Owner::layer, .names = "ssm_ba.weight", .inputs = extent::width,
      .outputs = extent::steps_and_betas, .parts = {Role::state_betas, Role::state_steps, Role::count}, .turns = extent::state_groups},
     {Role::state_steps, Owner::layer, "ssm_alpha.weight", extent::width, extent::state_heads},
@@ -259,7 +262,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {.role = Role::scan_norm, .owner = Owner::layer, .names = "ssm_norm.weight", .inputs = extent::group_values,
      .count = extent::state_groups},
     {Role::state_out, Owner::layer, "ssm_out.weight", extent::all_values, extent::width},
-    // The gate before the convolution, the gate behind it, and its input.
+    // The matrix has three parts: the gate before the convolution, the gate after it, and the input of the convolution.
     {Role::short_in, Owner::layer, "shortconv.in_proj.weight", extent::width, extent::three_widths,
      {Role::short_before, Role::short_behind, Role::short_mixed}},
     {Role::short_before, Owner::layer, "shortconv.before.weight", extent::width, extent::width},
@@ -270,7 +273,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
     {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
-    // Some converters name the norm after the attention before it, as the norm behind attention is named.
+    // The norm before the FFN. Some converters call it post_attention_norm, which elsewhere is a norm of attention's output.
     {Role::ffn_norm_late, Owner::layer, "post_attention_norm.weight", extent::width, nullptr, {Role::ffn_norm, Role::count, Role::count}},
     {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
      {Role::ffn_gate, Role::ffn_up, Role::count}},
@@ -284,7 +287,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
     {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
     {Role::router_norm, Owner::layer, "ffn_gate_inp.scale", extent::width},
-    {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // added to scores for the choice, not to weights
+    // Added to the scores when experts are chosen, but not when they are weighted.
+    {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},
     {Role::experts_in, Owner::layer, "ffn_latent_down.weight", extent::width, extent::expert_width},
     {Role::experts_out, Owner::layer, "ffn_latent_up.weight", extent::expert_width, extent::width},
     {Role::expert_norm, Owner::layer, "pre_ffw_norm_2.weight", extent::width},
@@ -313,7 +317,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::per_layer_proj, Owner::layer, "proj.weight", extent::per_layer, extent::width},
     {Role::per_layer_post_norm, Owner::layer, "post_norm.weight", extent::width},
     {Role::output_scale, Owner::layer, "layer_output_scale.weight", extent::one},
-    // The matrix into an MTP head has in each row first the weights of the token's embedding, then those of the hidden state.
+    // An MTP head's input matrix. Each row has first the weights for the token's embedding, then those for the hidden state.
     {Role::mtp_token_norm, Owner::draft_head, "nextn.enorm.weight", extent::width},
     {Role::mtp_hidden_norm, Owner::draft_head, "nextn.hnorm.weight", extent::width},
     {.role = Role::mtp_in, .owner = Owner::draft_head, .names = "nextn.eh_proj.weight", .inputs = extent::two_widths,
@@ -337,12 +341,13 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 
 }  // namespace detail
 
-// Returns whether the role belongs to the keys and values that a layer computes.
+// Returns whether tensors of this role serve to compute the layer's own keys and values.
 [[nodiscard]] constexpr bool is_of_keys(Role role) noexcept {
   return (role >= Role::attn_k && role <= Role::attn_v_bias) || role == Role::attn_k_norm;
 }
 
-// Returns whether the layer has the role. That depends on its mixer, on the layer whose keys and values it reads, and on its FFN.
+// Returns whether the layer has a tensor of this role. It depends on the layer's mixer, on whether the layer has keys and values of its
+// own, and on its FFN.
 [[nodiscard]] inline bool has_role(const ModelSpec& spec, const LayerSpec& layer, Role role) noexcept {
   const bool has_dense = layer.ffn == Ffn::gated || layer.ffn == Ffn::plain || layer.ffn == Ffn::dense_and_experts;
   if (role >= Role::shared_gate && role <= Role::shared_weight) return !has_dense && layer.shared_dim != 0;

@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 namespace {
 
-// The shape that a role's tensor must have; vectors have outputs 0.
+// The shape that a tensor must have for its role. A vector has 0 outputs.
 struct Expected {
   std::uint64_t inputs = 0, outputs = 0, count = 1;
 };
@@ -26,14 +26,15 @@ Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSp
           .count = row.count != nullptr ? row.count(spec, layer) : 1};
 }
 
-// Returns whether the tensor carries nothing of the model: tables that older converters wrote and that can be computed, and the ranges of
-// activations for hardware that rounds them to 4 bits.
+// Returns whether the tensor can be ignored: a table that can be computed and that older converters wrote, or the range of a matrix's
+// inputs, which only hardware needs that rounds activations to 4 bits.
 bool is_redundant(std::string_view name) {
   return name.ends_with(".input_scale") || name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-// Returns whether the binding may have factors: a matrix that is neither a table of embeddings nor a matrix of heads (head_linear()).
+// Returns whether the results of this matrix may be multiplied by factors. Embedding tables and per-head matrices (head_linear()) may
+// not.
 bool can_be_scaled(const Binding& binding) {
   return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd &&
          binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
@@ -42,7 +43,7 @@ bool can_be_scaled(const Binding& binding) {
 
 bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
 
-// The most values in a row of a matrix: a thousand times as many as models have, and every offset within a row fits 32 bits.
+// Limit for the length of a matrix's row. It is a thousand times what models have, and keeps every offset within a row below 2^32.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
 
 std::string shape_text(const TensorInfo& tensor) {
@@ -71,7 +72,7 @@ class Binder {
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
                       table_.name, spec_.n_layers());
     }
-    // Sorts by the tensors' order in the file, so that loading reads the file forward.
+    // Sort by the order of the tensors in the file, so that loading reads the file from front to back.
     std::stable_sort(bindings_.begin(), bindings_.end(), [&](const Binding& a, const Binding& b) {
       const TensorInfo& x = source_.tensors()[a.tensor];
       const TensorInfo& y = source_.tensors()[b.tensor];
@@ -81,7 +82,8 @@ class Binder {
   }
 
  private:
-  // Checks the source's own statements about its tensors: bindings are indices into tensors(), and loading reads `bytes` of each tensor.
+  // Checks what the source says about its tensors, because later code relies on it: bindings are indices into tensors(), and loading
+  // reads `bytes` bytes of each tensor.
   [[nodiscard]] Status check_tensors() const {
     for (const TensorInfo& tensor : source_.tensors()) {
       const std::string place = fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset);
@@ -89,7 +91,7 @@ class Binder {
         return error_at(ErrorCode::invalid_argument, place, "find_tensor() must return the element of tensors() that has this name");
       }
       const auto block = formats::block_of(tensor.dtype);
-      if (!block) continue;  // bind_role() refuses the tensor, if the model has it
+      if (!block) continue;  // bind_role() refuses the tensor if the model needs it
       std::optional<std::uint64_t> bytes = tensor.dims[0] % block->values == 0 ? tensor.dims[0] / block->values : std::optional<std::uint64_t>();
       for (std::size_t i = 1; bytes && i < tensor.dims.size(); ++i) bytes = checked_multiply(*bytes, tensor.dims[i]);
       if (bytes) bytes = checked_multiply(*bytes, block->bytes);
@@ -110,7 +112,7 @@ class Binder {
   Status bind_role(const RoleRow& row, std::uint32_t layer) {
     const Presence presence = table_.tensors[row.role];
     if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
-    if (is_bound(row.role, layer)) return {};  // as a part of a fused tensor
+    if (is_bound(row.role, layer)) return {};  // the file has it as a part of a fused tensor
     const std::string name = row.tensor_name(source_.tensor_names(), layer);
     const TensorInfo* tensor = found(name);
     if (tensor == nullptr) {
@@ -126,7 +128,7 @@ class Binder {
                       "its type is {} ({}), which tessera does not read: use another quantisation", ggml_type_name(id), id);
     }
     const Expected expected = expected_shape(row, spec_, spec_.layer(layer));
-    // A trailing dimension of 1 is no dimension.
+    // A last dimension of 1 may be missing in the file.
     const std::uint64_t second = row.is_matrix() ? expected.outputs : expected.count;
     const std::uint64_t third = row.is_matrix() ? expected.count : 1;
     if (tensor->dims[0] != expected.inputs || tensor->dims[1] != second || tensor->dims[2] != third || tensor->dims[3] != 1) {
@@ -148,7 +150,7 @@ class Binder {
     for (const Role role : row.parts) {
       if (role == Role::count) break;
       const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
-      // The parts of fused experts alternate from expert to expert.
+      // With fused experts each expert has its rows of all parts, so the parts alternate from expert to expert.
       const bool apart = turns > 1 || expected.count > 1;
       const Stretch stretch = apart ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
       add(row_of(role), layer, index, first, part, stretch);
@@ -157,7 +159,7 @@ class Binder {
     return {};
   }
 
-  // Adds parts that stand side by side in each row. Each part must begin at a block of the format.
+  // Binds the parts of a fused matrix whose parts are ranges of columns. Each part must begin at the start of one of the format's blocks.
   Status add_columns(const RoleRow& row, std::uint32_t layer, std::uint32_t index, const Expected& expected) {
     const TensorInfo& tensor = source_.tensors()[index];
     std::uint64_t first = 0;
@@ -177,7 +179,8 @@ class Binder {
     return {};
   }
 
-  // Binds the factors of products: NAME.scale beside NAME.weight, one number or one for each matrix (NVFP4's files have them).
+  // Binds the factors by which the results of matrices are multiplied (in NVFP4's files). The tensor NAME.scale belongs to NAME.weight.
+  // It has one number, or one for each matrix of the tensor.
   Status bind_factors() {
     const std::vector<bool> has_role = used_;
     for (Binding& binding : bindings_) {
@@ -192,7 +195,7 @@ class Binder {
                         "it is {} of shape {}; a scale of {} is one F32 number, or one for each of {} matrices", to_string(tensor->dtype),
                         shape_text(*tensor), printable(weight), binding.shape.count);
       }
-      // llama.cpp adds the bias before it multiplies, and says that this is wrong for NVFP4.
+      // The order of bias and factor is not clear: llama.cpp adds the bias first, and says that this is wrong for NVFP4.
       if (is_plain_ffn(binding.role) && found(stem + "bias") != nullptr) {
         return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
                         "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
@@ -203,16 +206,17 @@ class Binder {
     return {};
   }
 
-  // Returns whether two roles hold the same weights in another arrangement: one fused matrix and its parts. Qwen3-Next's first converter
-  // wrote ssm_in, whose rows are in another order than attn_qkv's and attn_gate's.
+  // Returns whether two roles are the same weights in another arrangement: a fused matrix and one of its parts. One case is not in the
+  // table: Qwen3-Next's first converter wrote ssm_in, whose rows are in another order than those of attn_qkv and attn_gate.
   [[nodiscard]] static bool holds_the_same(const RoleRow& a, const RoleRow& b) {
     const auto has = [](const RoleRow& row, Role part) { return std::ranges::find(row.parts, part) != std::end(row.parts); };
     const auto is_of_state = [](const RoleRow& row) { return row.role == Role::state_gate || row.role == Role::state_mixed; };
     return (a.is_fused() && has(a, b.role)) || (b.is_fused() && has(b, a.role)) || (a.role == Role::state_in && is_of_state(b));
   }
 
-  // Returns a hint for the error of a missing tensor: a tensor of another role that the file has and the architecture has not. Either
-  // another converter wrote the missing weights under that name, or the model is a variant (StableLM 2 12B's norms of queries and keys).
+  // Returns a hint for the error that a tensor is missing. It names a tensor that the file has and the architecture does not: either
+  // another converter wrote the missing weights under that name, or the model is a variant (StableLM 2 12B has norms of queries and
+  // keys).
   [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
     std::string strange;
     for (const RoleRow& row : kRoleTable) {
@@ -231,7 +235,7 @@ class Binder {
     return fmt::format("; it has {}, which \"{}\" has not: the model is a variant that tessera does not implement", strange, table_.name);
   }
 
-  // Returns the layer in a tensor's name: 12 for "blk.12.attn_k.weight".
+  // Returns the number of the layer from a tensor's name: 12 from "blk.12.attn_k.weight".
   [[nodiscard]] static std::optional<std::uint32_t> layer_of(std::string_view name) {
     constexpr std::string_view kLayer = "blk.";
     std::uint32_t layer = 0;
@@ -241,21 +245,23 @@ class Binder {
     return layer;
   }
 
-  // Returns whether the tensor belongs to a layer that is not loaded, behind the last one (ModelSpec::n_left_out).
+  // Returns whether the tensor belongs to one of the layers after the last one that are not loaded (ModelSpec::n_left_out).
   [[nodiscard]] bool is_left_out(std::string_view name) const {
     const auto layer = layer_of(name);
     const std::uint32_t first = spec_.n_layers_with_heads();
     return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 
-  // Returns whether the tensor would make keys or values in a layer that reads another layer's: files have it, and no model uses it.
+  // Returns whether the tensor would compute keys or values in a layer that reads another layer's instead. Files have them, but nothing
+  // uses them.
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
     return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(source_.tensor_names(), *layer) == name; });
   }
 
-  // Returns the source's tensor of that name; nullptr: none. A tensor that is no element of tensors(), or has another name, counts as none.
+  // Returns the source's tensor with that name; nullptr if there is none. The source may be a host's: a pointer that is not into
+  // tensors(), or to a tensor of another name, counts as nullptr.
   [[nodiscard]] const TensorInfo* found(std::string_view name) const noexcept {
     const TensorInfo* tensor = source_.find_tensor(name);
     const std::span<const TensorInfo> all = source_.tensors();
@@ -268,7 +274,8 @@ class Binder {
   }
 
   [[nodiscard]] bool is_bound(Role role, std::uint32_t layer) const {
-    for (auto b = bindings_.rbegin(); b != bindings_.rend() && b->layer == layer; ++b) {  // bindings are added layer by layer
+    // Bindings are added layer by layer, so the layer's are the last ones.
+    for (auto b = bindings_.rbegin(); b != bindings_.rend() && b->layer == layer; ++b) {
       if (b->role == role) return true;
     }
     return false;

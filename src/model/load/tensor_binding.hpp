@@ -1,4 +1,5 @@
-// Binds a file's tensors to the roles of a model, and checks them once: presence by the architecture's table, shape by the spec.
+// Assigns each tensor of a file to its role in the model (binds it), and checks that all needed tensors are there with the expected
+// shape.
 #pragma once
 
 #include <array>
@@ -14,16 +15,16 @@
 
 namespace tessera::detail {
 
-// A tensor beside another one, to whose values it belongs. To add a companion (zeros, an order of inputs): name it here, bind it in
-// tensor_binding.cpp, and apply it when rows are read (weight_rows.cpp).
+// A tensor that is needed to compute the values of another one (glossary: companion). To add a kind (zeros, an order of inputs): name it
+// here, bind it in tensor_binding.cpp, and apply it in weight_rows.cpp when rows are read.
 enum class Companion : std::uint8_t {
-  factors,  // factors of a matrix's products: one number, or one for each matrix
+  factors,  // the results of the matrix are multiplied by these; one number, or one for each matrix of the tensor
   count
 };
 
 inline constexpr std::uint32_t kNoTensor = UINT32_MAX;
 
-// The companions of a part: the index of each one's tensor, or kNoTensor.
+// For each kind of companion, the index of the tensor in source.tensors(), or kNoTensor.
 struct Companions {
   std::array<std::uint32_t, static_cast<std::size_t>(Companion::count)> tensors;
   constexpr Companions() noexcept { tensors.fill(kNoTensor); }
@@ -32,25 +33,25 @@ struct Companions {
   [[nodiscard]] bool has(Companion of) const noexcept { return (*this)[of] != kNoTensor; }
 };
 
-// A part of the model: a tensor, or some of its rows (a fused QKV matrix is bound three times).
+// One weight of the model and where it is in the file: a tensor, or some rows or columns of one. (A fused QKV matrix has three bindings.)
 struct Binding {
   Role role;
-  std::uint32_t layer;      // 0 for parts that a model has once
+  std::uint32_t layer;      // 0 for weights that the model has once
   std::uint32_t tensor;     // index into source.tensors()
   bool is_matrix;           // false: a vector
-  std::uint64_t first_row;  // the part's first row in the tensor; in a vector, its first element
-  // A part whose rows alternate with other parts' has stretch_rows consecutive rows in every stretch_stride rows of the tensor. 0: all
-  // rows of the part follow each other.
+  std::uint64_t first_row;  // index of the first row in the tensor; in a vector, of the first element
+  // If the weight's rows alternate with other weights' rows: it has stretch_rows consecutive rows in every stretch_stride rows of the
+  // tensor. 0: all its rows are consecutive.
   std::uint64_t stretch_rows = 0, stretch_stride = 0;
-  // A part that stands beside other parts in each row of the tensor begins at first_column of a row of row_inputs. 0: the part is the
-  // whole row.
+  // If the weight is a range of the tensor's columns: the range begins at first_column, and a whole row has row_inputs values. 0: the
+  // weight has whole rows.
   std::uint64_t first_column = 0, row_inputs = 0;
   Companions companions = {};
-  backend::MatrixShape shape;  // vectors: outputs 1, count the number of vectors in one
+  backend::MatrixShape shape;  // for vectors, outputs is 1 and count how many vectors there are
 };
 
-// Returns all parts, in the order of the file's tensors. Errors, which name the tensor: a tensor is missing, has another shape or type
-// than expected, or is unknown.
+// Returns all bindings, in the order of the file's tensors. Error (its message names the tensor): a tensor is missing, is unknown, or has
+// another shape or type than expected.
 [[nodiscard]] Result<std::vector<Binding>> bind_tensors(const ModelSource& source, const Architecture& table,
                                                         const ModelSpec& spec);
 

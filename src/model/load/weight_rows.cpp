@@ -8,7 +8,7 @@
 namespace tessera::detail {
 
 std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
-  const auto block = formats::block_of(shape.dtype);  // never empty: the reader refuses other types
+  const auto block = formats::block_of(shape.dtype);  // has a value, because the reader refuses unknown types
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 

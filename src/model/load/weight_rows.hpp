@@ -1,5 +1,5 @@
-// Reads a model's rows and vectors out of a source's tensors, which may hold several parts or have them in another order, for a backend to
-// pack. A format with companions (scales, zeros, an order of inputs) applies them to its blocks here.
+// Reads rows of matrices, and vectors, from a source's tensors, so that a backend can pack them. A tensor may hold several weights, or
+// its rows in another order. Companions of a format (scales, zeros, an order of inputs) are applied here.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace tessera::detail {
 
-// Returns the bytes of a matrix's row in its format.
+// Returns how many bytes of the file one row of the matrix takes.
 [[nodiscard]] std::uint64_t file_row_bytes(const backend::MatrixShape& shape);
-// Returns the number of values of a vector, or of the equal vectors of one part.
+// Returns the number of values of a vector. If the binding has several vectors, counts all of them.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
-// Reads a vector of any format, or a stretch of one, as f32. Adds the tensor's bytes to `hasher`.
+// Reads a vector of any format, or the bound part of one, and converts it to f32. Adds the file's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                                      Hasher128& hasher);
-// Reads the factors of products, one for each matrix of the binding. Adds the bytes to `hasher`.
+// Reads the factors by which results are multiplied, one for each matrix of the binding. Adds the file's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_factors(const ModelSource& source, const Binding& binding, Hasher128& hasher);
-// Fills `out` with rows of a matrix from row `first` on. The matrix's stretches may lie apart in its tensor.
+// Fills `out` with rows of the binding's matrix, beginning with row `first`. They need not be consecutive in the tensor.
 [[nodiscard]] Status read_rows(const ModelSource& source, const TensorInfo& tensor, const Binding& binding, std::uint64_t first,
                                std::span<std::byte> out);
 

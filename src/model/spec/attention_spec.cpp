@@ -10,11 +10,12 @@ namespace tessera::detail {
 
 namespace {
 
-// The keys that a layer sees: the same in all layers; or a window, while other layers see everything; or everything, while other layers
-// have a window.
+// The keys that a layer sees. as_all: the same as all other layers. In a model that mixes both kinds of layers, window: those in its
+// window; all_among_windows: all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
-// Reads the pattern of windows: a number N (every N-th layer sees everything), or a list of booleans (the layers with a window).
+// Returns which keys the layer sees. The file gives the pattern as a number N (every N-th layer sees everything), or as a list of
+// booleans (true: the layer has a window).
 Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32_t n_layers) {
   const bool has_windows = from.table.windows.length != 0 || from.settings.has(Setting::window);
   if (from.table.windows.period == 0 || !has_windows) return Sees::as_all;
@@ -32,7 +33,7 @@ Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32
   return (layer + 1) % period == 0 ? Sees::all_among_windows : Sees::window;
 }
 
-// Returns the layer's window; 0: none. A window of the whole context or more hides nothing and is none.
+// Returns the layer's window; 0 if it has none. A window that is not smaller than the context hides nothing and counts as none.
 Result<std::uint32_t> window_of(const SettingReader& from, const SpecOverrides& overrides, std::uint32_t layer, const ModelSpec& spec) {
   std::uint64_t value = overrides.sliding_window.value_or(0);
   if (!overrides.sliding_window) {
@@ -47,7 +48,7 @@ Status read_window(const SettingReader& from, const SpecOverrides& overrides, st
   if (sees == Sees::all_among_windows) layer.window = 0;
   TESSERA_TRY(const std::uint64_t globals, from.layer_number(Setting::global_tokens, index, spec.n_layers(), 0));
   if (layer.window == 0 || globals == 0) return {};
-  if (globals >= spec.context - layer.window) layer.window = 0;  // the window and the global tokens hide nothing of the context
+  if (globals >= spec.context - layer.window) layer.window = 0;  // window and global tokens together show the whole context
   else layer.globals = static_cast<std::uint32_t>(globals);
   return {};
 }
@@ -63,7 +64,7 @@ Result<std::uint32_t> rope_of(const SettingReader& from, std::uint32_t layer, Se
   return kRope;
 }
 
-// Returns a head's size: `own` in a layer with a window, if the model has that setting.
+// Returns the size of a head: the value of `setting`. If the model has the setting `own`, that is the size in layers with a window.
 Result<std::uint32_t> head_dim(const SettingReader& from, Setting setting, Setting own, Sees sees, std::uint32_t n_heads, const ModelSpec& spec) {
   if (sees == Sees::window && from.settings.has(own)) return from.count(own);
   if (from.settings.has(setting)) return from.count(setting);
@@ -87,8 +88,8 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
   return {};
 }
 
-// Returns the factor of attention scores: the factor in the model's file, else the architecture's (Architecture::score_scale), else
-// 1 / sqrt(key_dim) (Vaswani et al. 2017). A factor of 0 counts as none. Exception to key_dim: Architecture::layers_scaled_by_width.
+// Returns the factor of attention scores. It is the file's, else the architecture's (Architecture::score_scale), else 1 / sqrt(key_dim)
+// (Vaswani et al. 2017). A factor of 0 counts as missing. Exception: Architecture::layers_scaled_by_width replaces key_dim.
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);

@@ -1,4 +1,4 @@
-// Reads a layer's attention: heads, window, rope, and the scale of scores.
+// Reads how a layer attends: heads, window, rope, and the scale of scores.
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// Fills layer `index` of `spec`. Preconditions: the layer's mixer is attention; the spec's width and context are set.
+// Fills in the attention of layer `index`. Preconditions: the layer's mixer is attention; the width and context of `spec` are set.
 [[nodiscard]] Status read_attention(const SettingReader& from, const SpecOverrides& overrides, std::uint32_t index, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Reads a layer's feed-forward half: its size, or its experts and their routing.
+// Reads a layer's FFN: its size, or its experts and how rows are routed to them.
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-// Fills `layer`, the index-th of `n_layers`. Precondition: the layer has a feed-forward half.
+// Fills in the FFN of `layer`, which is layer `index` of `n_layers`. Precondition: the layer has an FFN.
 [[nodiscard]] Status read_feed(const SettingReader& from, LayerSpec& layer, std::uint32_t index, std::uint32_t n_layers);
 
 }  // namespace tessera::detail

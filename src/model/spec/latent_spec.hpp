@@ -1,4 +1,4 @@
-// Reads the numbers of latent attention.
+// Reads the dimensions and the scale of latent attention.
 #pragma once
 
 #include <tessera/core/result.hpp>
@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-// Fills the layers' numbers of latent attention; does nothing in an architecture without it. Precondition: the rest of the spec is read.
-// Error: unsupported, a file whose matrix out of the latent is in one piece.
+// Fills in each layer's latent attention. Does nothing if the architecture has none. Precondition: the rest of the spec is read. Error:
+// unsupported, the file has the matrix that expands the latent in one piece instead of two (keys, values).
 [[nodiscard]] Status read_latent(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

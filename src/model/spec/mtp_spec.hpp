@@ -1,4 +1,4 @@
-// Reads a model's MTP head.
+// Reads the MTP head of a model.
 #pragma once
 
 #include <tessera/core/result.hpp>
@@ -8,8 +8,9 @@
 
 namespace tessera::detail {
 
-// Adds the first of the file's MTP heads to the spec; the head's layer is like the model's last layer with attention. Precondition: the
-// rest of the spec is read. Errors: not_found, the file has no MTP heads; unsupported, no layer attends or it has global tokens.
+// Adds the first of the file's MTP heads to the spec. The head's layer has the same settings as the model's last attention layer.
+// Precondition: the rest of the spec is read. Errors: not_found, the file has no MTP heads; unsupported, there is no attention layer or
+// it has global tokens.
 [[nodiscard]] Status read_mtp_head(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

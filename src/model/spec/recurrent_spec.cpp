@@ -6,11 +6,11 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::uint64_t kMostHeads = 4096;           // ten times as many as models have
-constexpr std::uint64_t kMostOfHead = 4096;          // keys of a head, or values
-constexpr std::uint64_t kMostColumns = 1 << 24;      // values of all heads
+constexpr std::uint64_t kMostHeads = 4096;           // limit for the number of heads: ten times what models have
+constexpr std::uint64_t kMostOfHead = 4096;          // limit for the keys of a head, and for the values
+constexpr std::uint64_t kMostColumns = 1 << 24;      // limit for the values of all heads together
 
-// Reads the spec that all recurrent layers of the model share.
+// Returns the dimensions of the model's recurrent layers, which all have the same.
 Result<LayerSpec> recurrent_layer(const SettingReader& from) {
   LayerSpec layer;
   layer.mixer = from.table.recurrent.mixer;
@@ -32,7 +32,8 @@ Result<LayerSpec> recurrent_layer(const SettingReader& from) {
   return layer;
 }
 
-// Reads a layer's number: one for all layers, or its element of a list.
+// Returns the setting's value for the layer with index `layer`. The file has one value for all layers, or a list with a value for each
+// layer.
 Result<std::uint64_t> of_layer(const SettingReader& from, Setting setting, std::uint32_t layer, const ModelSpec& spec) {
   if (!from.settings.has_list(setting)) return from.settings.unsigned_integer(setting);
   TESSERA_TRY(const ValueList list, from.settings.list(setting));

@@ -1,4 +1,4 @@
-// Reads the mixers of a model's layers, and the numbers of recurrent ones.
+// Reads which mixer each layer has (attention or a recurrent one), and the dimensions of the recurrent ones.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tessera::detail {
 
-// Sets each layer's mixer with its numbers, and Ffn::none in layers that are a mixer alone. Does nothing in an architecture without
-// recurrent layers.
+// Sets the mixer of each layer, with its dimensions. Sets Ffn::none in layers that have only a mixer. Does nothing if the architecture
+// has no recurrent layers.
 [[nodiscard]] Status read_mixers(const SettingReader& from, ModelSpec& spec);
 
-// Returns the bytes of one sequence's state of a recurrent layer; 0 for other layers.
+// Returns the bytes that the state of one sequence takes in this layer; 0 if the layer is not recurrent.
 [[nodiscard]] std::uint64_t state_bytes(const ModelSpec& spec, const LayerSpec& layer) noexcept;
 
 }  // namespace tessera::detail

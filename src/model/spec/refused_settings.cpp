@@ -4,10 +4,10 @@ namespace tessera::detail {
 
 namespace {
 
-// A setting that only some architectures read, or none.
+// A setting that changes results, and a test whether the architecture reads it. If it does not, a file with that setting is refused.
 struct Refused {
   Setting setting;
-  double neutral;  // the value that changes nothing; 0 changes nothing either
+  double neutral;  // the value that changes nothing, so that it is not refused; neither is 0
   bool (*is_read)(const Architecture& table) noexcept;
 };
 

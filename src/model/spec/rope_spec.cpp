@@ -15,8 +15,8 @@ namespace {
 
 bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::attention; }
 
-// Returns how many elements of a head rotate with this rope. The setting of a rope that no layer has is not read: Nemotron-H's files have
-// a count for heads that do not rotate.
+// Returns how many elements of a head this rope rotates. If no layer has the rope, the setting is not read, because Nemotron-H's
+// files have it although their heads do not rotate.
 Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Setting setting, const ModelSpec& spec) {
   std::uint32_t key_dim = 0;
   for (const LayerSpec& layer : spec.layers) {
@@ -33,8 +33,9 @@ Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Se
   return static_cast<std::uint32_t>(dim);
 }
 
-// Returns the factor by which YaRN multiplies rotated elements. If the file states it (transformers' attention_factor): that number, as in
-// transformers; llama.cpp computes it even so. Else it follows from `factor` and, if there is one, the multiplier of all elements.
+// Returns the factor by which YaRN multiplies rotated elements. If the file states it (transformers' attention_factor), it is that
+// number, as in transformers. (llama.cpp computes it nevertheless.) Otherwise it is computed from YaRN's scaling `factor` and, if the
+// file has one, from yarn_log_multiplier.
 Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   if (from.settings.has(Setting::yarn_magnitude)) return from.positive(Setting::yarn_magnitude, 1.0);
   const auto growth = [factor](double by) { return factor > 1.0 ? 0.1 * by * math::log(factor) + 1.0 : 1.0; };
@@ -42,8 +43,9 @@ Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   return growth(1.0) / (by != 0.0 ? growth(by) : 1.0);
 }
 
-// Reads YaRN (Peng et al. 2023). Pairs that turn more than beta_fast times in the context of the first training keep their frequency;
-// frequencies of pairs that turn less than beta_slow times are divided by the factor.
+// Reads YaRN's settings (Peng et al. 2023). A pair that makes more than beta_fast turns within the context of the first training keeps
+// its frequency. The frequency of a pair that makes fewer than beta_slow turns is divided by the factor. Pairs between are slowed down
+// gradually.
 Status read_yarn(const SettingReader& from, const ModelSpec& spec, RopeSpec& rope) {
   TESSERA_TRY(rope.linear_factor, from.positive(Setting::rope_scaling_factor, 1.0));
   TESSERA_TRY(const std::uint64_t original, from.original_context(spec.context));
@@ -52,7 +54,7 @@ Status read_yarn(const SettingReader& from, const ModelSpec& spec, RopeSpec& rop
   TESSERA_TRY(const double share, from.settings.number_or(Setting::yarn_share, 1.0));
   if (share != 1.0) return from.unsupported(Setting::yarn_share, "the value is {}; 1 alone is implemented", share);
   if (rope.theta == 1.0) return from.corrupt(Setting::rope_theta, "YaRN with a base of 1");
-  const auto pair_that_turns = [&](double times) {  // in the original context
+  const auto pair_that_turns = [&](double times) {  // returns the (fractional) pair that makes `times` turns in the original context
     constexpr double kTurn = 6.283185307179586;
     return rope.dim * math::log(static_cast<double>(original) / (times * kTurn)) / (2.0 * math::log(rope.theta));
   };
@@ -69,7 +71,7 @@ Status read_scaling(const SettingReader& from, const ModelSpec& spec, RopeSpec& 
   TESSERA_TRY(const double magnitude, from.positive(Setting::rope_magnitude, 1.0));
   rope.magnitude = static_cast<float>(magnitude);
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
-  const bool old_style = from.settings.has(Setting::rope_scale_linear);  // written by converters of GGUF v1's time
+  const bool old_style = from.settings.has(Setting::rope_scale_linear);  // a setting that converters wrote when GGUF's version was 1
   if (type == "linear" || (type.empty() && old_style)) {
     const Setting setting = old_style && type.empty() ? Setting::rope_scale_linear : Setting::rope_scaling_factor;
     TESSERA_TRY(const double said, from.settings.number(setting));
@@ -93,8 +95,8 @@ Status read_scaling(const SettingReader& from, const ModelSpec& spec, RopeSpec& 
   return {};
 }
 
-// Chooses LongRoPE's factors: short ones for contexts within the first training's, long ones beyond. A row must not change with the rows
-// that follow it, so the engine's context decides for all its sequences.
+// Chooses LongRoPE's factors: the short ones if the context is at most that of the first training, else the long ones. The engine's
+// context decides for all its sequences, however short they are, because a row must not change when more rows follow it.
 Status choose_factors(const SettingReader& from, const SpecOverrides& overrides, const ModelSpec& spec, RopeSpec& rope) {
   const bool has_short = from.has_tensor(Role::rope_factors_short);
   const bool has_long = from.has_tensor(Role::rope_factors_long);

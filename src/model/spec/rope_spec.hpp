@@ -1,4 +1,4 @@
-// Reads a model's rotary positions.
+// Reads the rotary positions (ropes) of a model.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace tessera::detail {
 
-// Indices of a model's ropes. kWindowedRope: the rope of layers with a window, if other layers see everything with kRope.
+// Indices into ModelSpec::ropes. If layers with a window have another rope than the rest, theirs is kWindowedRope.
 inline constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
 
-// Reads the ropes that the layers of `spec` name; a model without rotary positions has none. Settings of ropes that no layer uses are not
-// looked at. Precondition: the layers are read.
+// Reads the ropes that the layers of `spec` name. A model without rotary positions has none. Settings of ropes that no layer uses are
+// ignored. Precondition: the layers are read.
 [[nodiscard]] Status read_rope(const SettingReader& from, const SpecOverrides& overrides, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Reads the factors of embeddings, branches, queries and logits, and the softcap of logits.
+// Reads the factors of embeddings, residual branches, queries and logits, and the softcap of logits.
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-// Fills the factors in `spec` and its layers. Precondition: the layers are read.
+// Fills in the factors in `spec` and in its layers. Precondition: the layers are read.
 [[nodiscard]] Status read_scales(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Reads settings as checked numbers; the functions that read a spec use it.
+// SettingReader reads settings and checks that their numbers make sense. All functions that read a spec use it.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct SettingReader {
   [[nodiscard]] bool has_tensor(Role role, std::uint32_t layer = 0) const {
     return source.find_tensor(row_of(role).tensor_name(source.tensor_names(), layer)) != nullptr;
   }
-  // Returns a role's name in the file, for errors.
+  // Returns the tensor's name in the file, for errors.
   [[nodiscard]] std::string tensor_name(Role role, std::uint32_t layer = 0) const {
     return row_of(role).tensor_name(source.tensor_names(), layer);
   }
 
-  // Return an error whose place is the setting's in the file.
+  // Return an error whose place is the setting's key in the file.
   template <class... Args>
   [[nodiscard]] Error corrupt(Setting setting, fmt::format_string<Args...> format, Args&&... args) const {
     return error_at(ErrorCode::corrupt_file, settings.place(setting), format, std::forward<Args>(args)...);
@@ -39,24 +39,24 @@ struct SettingReader {
     return error_at(ErrorCode::unsupported, settings.place(setting), format, std::forward<Args>(args)...);
   }
 
-  // Return a count from 1 to `most`. Error: corrupt_file, another value.
+  // Return the value as a count. Error: corrupt_file, it is not between 1 and `most`.
   static constexpr std::uint64_t kMostCount = 0x7FFFFFFF;
   [[nodiscard]] Result<std::uint32_t> to_count(Setting setting, std::uint64_t value, std::uint64_t most = kMostCount) const;
   [[nodiscard]] Result<std::uint32_t> count(Setting setting, std::uint64_t most = kMostCount) const;
 
-  // Return a layer's value: the number for all layers, or the layer's element of a list. layer_count() is at least 1, layer_number() at
-  // least 0, and `absent` if the model has no such setting.
+  // Return the setting's value for one layer: the file's number for all layers, or the layer's element of a list. layer_count() wants at
+  // least 1. layer_number() allows 0, and returns `absent` if the model has no such setting.
   [[nodiscard]] Result<std::uint32_t> layer_count(Setting setting, std::uint32_t layer, std::uint32_t n_layers) const;
   [[nodiscard]] Result<std::uint64_t> layer_number(Setting setting, std::uint32_t layer, std::uint32_t n_layers, std::uint64_t absent) const;
 
-  // Returns a factor from 2^-64 to 2^64; `usual` if the model has none. The pass multiplies a few factors, or 1 over them, in float32:
-  // within the bounds no product is 0 or infinite. No model has a factor beyond them. Error: corrupt_file.
+  // Returns a factor between 2^-64 and 2^64; `usual` if the model has none. Error: corrupt_file, it is outside. No real model's is. The
+  // bounds keep products of a few factors, or of their inverses, from becoming 0 or infinite in float32.
   [[nodiscard]] Result<double> positive(Setting setting, double usual) const;
-  // Does the same, but allows 0, which means that the model has no factor.
+  // Does the same, but allows 0, which files write if the model has no factor.
   [[nodiscard]] Result<double> positive_or_none(Setting setting, double usual) const;
   [[nodiscard]] Result<float> softcap(Setting setting, double usual) const;
 
-  // Returns the positions that the model was first trained with, before its context was made longer.
+  // Returns the context of the model's first training, before it was made longer.
   [[nodiscard]] Result<std::uint32_t> original_context(std::uint32_t context) const;
 };
 

@@ -1,4 +1,4 @@
-// Reads which layers use an earlier layer's keys and values (Setting::shared_kv_layers).
+// Reads which layers use the keys and values of an earlier layer (Setting::shared_kv_layers).
 #pragma once
 
 #include <tessera/extend/model/model_spec.hpp>
@@ -7,9 +7,10 @@
 
 namespace tessera::detail {
 
-// Sets LayerSpec::keys_of. The file says how many of the last layers share; each reads the keys and values of the last layer of its kind
-// before them. If the table makes attn_v.weight optional, a layer without it uses its keys as values, and both must have the same size.
-// Does nothing in an architecture without shared keys. Precondition: the layers' other fields are set.
+// Sets LayerSpec::keys_of. The file says how many layers at the end have no keys and values of their own. Each of these reads those of
+// the last layer with the same window, rope and head sizes before them. If the architecture's attn_v.weight is optional, a layer without it
+// uses its keys as values; keys and values must have the same size then. Does nothing if the architecture shares no keys. Precondition:
+// the layers' other fields are set.
 [[nodiscard]] Status read_shared_keys(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

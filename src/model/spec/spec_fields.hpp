@@ -1,5 +1,5 @@
-// Lists the fields of a model's spec, for code that must look at all of them. A field that is added to a struct and not to its list does
-// not compile.
+// Lists the fields of a model's spec, for code that must treat all of them. If a field is added to a struct but not to its list, a
+// static_assert fails.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tessera::detail {
 
-// yes: the model's results depend on the field.
+// Says whether the model's results depend on the field.
 enum class Counts : bool { no, yes };
 
 template <class T>
@@ -21,9 +21,9 @@ struct Field {
   Counts counts = Counts::yes;
 };
 template <class T>
-Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which clang 14 does not deduce by itself
+Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 14 does not deduce this by itself
 
-// Returns the name that the layers of draft heads have in a spec's text, which tells the kinds apart.
+// Returns the name of the list of draft heads' layers in the text of a spec. It differs from kind to kind, so that the texts differ too.
 [[nodiscard]] constexpr std::string_view name_of(DraftHeadKind kind) noexcept { return kind == DraftHeadKind::mtp ? "mtp_heads" : "no_heads"; }
 
 [[nodiscard]] inline auto fields_of(const RopeSpec& rope) noexcept {
@@ -99,7 +99,8 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{name_of(model.draft_heads.kind), model.draft_heads.layers}};
 }
 
-// Returns the number of an aggregate's fields: the largest number of initializers that it takes.
+// field_count() returns the number of fields of an aggregate: the largest number of initializers that it takes. AnyField is an
+// initializer for a field of any type.
 struct AnyField {
   template <class T>
   operator T() const;

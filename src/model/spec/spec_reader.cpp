@@ -45,11 +45,11 @@ Status read_vocabulary(const SettingReader& from, ModelSpec& spec) {
   return error_at(ErrorCode::corrupt_file, place, "it has {} rows, but {} says {}", rows, from.settings.called(Setting::vocab_size), stated);
 }
 
-// Reads the number of layers. Layers that guess further tokens come last and are left out.
+// Reads the number of layers. MTP layers come last in the file; the count leaves them out.
 Status count_layers(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint32_t n_layers, from.count(Setting::n_layers));
   const std::size_t n_tensors = from.source.tensors().size();
-  // Each layer has tensors, so this bounds what a wrong count can make us allocate.
+  // Each layer has at least one tensor. So this bounds the memory that a false count can make us allocate.
   if (n_layers > n_tensors) return from.corrupt(Setting::n_layers, "{} layers in a file of {} tensors", n_layers, n_tensors);
   TESSERA_TRY(const std::uint64_t left_out, from.settings.unsigned_integer_or(Setting::n_further_layers, 0));
   if (left_out >= n_layers) return from.corrupt(Setting::n_further_layers, "{} of {} layers", left_out, n_layers);
@@ -70,7 +70,7 @@ Status read_layers(const SettingReader& from, const SpecOverrides& overrides, Mo
   return {};
 }
 
-// Reads the size of each layer's vector of a token.
+// Reads the size of the embeddings that each layer has of a token, beside the ordinary one.
 Status read_per_layer_inputs(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint64_t dim, from.settings.unsigned_integer_or(Setting::per_layer_dim, 0));
   if (!from.table.has_per_layer_inputs || dim == 0) return {};

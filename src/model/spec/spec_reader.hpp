@@ -1,5 +1,5 @@
-// Makes a ModelSpec of a model's settings. Each subject has a function in a file of its own: read_attention(), read_feed(), read_rope(),
-// ...
+// Makes a ModelSpec from a model's settings. Each subject has a function in a file of its own: read_attention(), read_feed(), read_rope()
+// and so on.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@
 namespace tessera::detail {
 
 struct SpecOverrides {
-  std::optional<std::uint32_t> sliding_window;  // replaces the file's window; 0 turns it off
-  std::uint64_t context = 0;  // positions that sequences will have; 0: all positions that the model knows
+  std::optional<std::uint32_t> sliding_window;  // replaces the file's window; 0: no window
+  std::uint64_t context = 0;  // how many positions sequences will have at most; 0: all that the model knows
   MtpHeads mtp = MtpHeads::leave_out;
 };
 
-// Returns the table for Setting::architecture. Error: unsupported, an unknown architecture; the message lists the known ones.
+// Returns the table of the architecture that the settings name. Error: unsupported, the architecture is unknown; the message lists the
+// known ones.
 [[nodiscard]] Result<const Architecture*> find_architecture(const Settings& settings);
 
-// Reads the spec. A setting that changes results and that tessera does not implement is an error, never ignored. Errors name the setting
-// as its file does.
+// Reads the spec. If a setting changes results and tessera does not implement it, that is an error; it is never ignored. Errors name a
+// setting as the file does.
 [[nodiscard]] Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table,
                                           const SpecOverrides& overrides);
 

@@ -22,7 +22,7 @@ void add_field(std::string& text, const Field<T>& field) {
   if (field.counts == Counts::yes) text += fmt::format("{} {}\n", field.name, value_text(field.value));
 }
 
-// Adds a line with one field of all items: the index-th of the item's list of fields.
+// Adds a line with one field of all items (ropes or layers). `index` is the field's index in the item's list of fields.
 template <std::size_t index, class Item>
 void add_column(std::string& text, std::string_view list, const std::vector<Item>& items) {
   const auto value = [&](std::size_t i) { return value_text(std::get<index>(fields_of(items[i])).value); };

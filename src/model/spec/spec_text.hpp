@@ -1,4 +1,4 @@
-// A spec as text: the fields that change the model's results, and nothing else.
+// Writes a spec as text: all fields that change the model's results, and no others. Equal texts mean equal computations (Identity).
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tessera::detail {
 
-// Returns the text. Models with equal texts and equal weights compute the same. Each field has a line with its name and its value; a field
-// of ropes or layers has all their values in order, "V*N" for N times V. Enumerations are numbers.
+// Returns the text. Each field is a line with its name and value. A field of ropes or layers is one line with the values of all of them
+// in order, where "V*N" stands for N times V. Enumerations are written as numbers.
 [[nodiscard]] std::string spec_text(const ModelSpec& spec);
 
 }  // namespace tessera::detail

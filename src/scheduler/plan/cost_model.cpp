@@ -7,16 +7,16 @@ namespace tessera {
 namespace {
 
 constexpr double kFewRows = 16;
-// Units that bring the terms to one order of magnitude.
+// Each term of the model is divided by its unit, so that all terms have about the same size.
 constexpr std::array<double, 5> kUnits = {1, 8, kFewRows, 64, 32768};
-constexpr double kForget = 0.995;   // weight that earlier observations keep at each step: half after 140 steps
-// The number of observations that the first guess counts for. Small, since the guess may be wrong by a factor of 100 and a few steps
-// must outweigh it.
+constexpr double kForget = 0.995;   // weight of all earlier observations is multiplied by this at each step: halved after 140 steps
+// Weight of the first guess of the costs, in observations. It is small, because the guess may be wrong by a factor of 100, and a few
+// steps must be enough to correct it.
 constexpr double kGuess = 1e-6;
-constexpr int kSweeps = 12;         // sweeps of coordinate descent, which begins at the last solution
+constexpr int kSweeps = 12;         // coordinate descent needs few sweeps, because it begins at the last solution
 constexpr double kErrorMemory = 0.98;
-constexpr std::size_t kMostDrawing = 512;  // drawing steps are told apart by their rows up to 512
-constexpr std::uint32_t kSure = 3;  // measured steps of a number of rows from which on their time is known
+constexpr std::size_t kMostDrawing = 512;  // steps in which every row draws are timed separately for each number of rows up to this
+constexpr std::uint32_t kSure = 3;  // after this many measured steps of a width, its time counts as known
 
 }  // namespace
 
@@ -33,7 +33,7 @@ CostModel::CostModel(const Costs& guess)
   for (std::size_t i = 0; i < kTerms; ++i) {
     costs_[i] = std::max(costs_[i], 0.0) * kUnits[i];
     const double scale = std::max(costs_[i], 1e-9);
-    products_[i][i] = kGuess / (scale * scale);  // weighted as a relative error, like observations
+    products_[i][i] = kGuess / (scale * scale);  // a deviation from the guess counts relative to the guess, as errors of observations do
     targets_[i] = products_[i][i] * costs_[i];
   }
 }
@@ -63,8 +63,8 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   mean_error_ = observed_ == 0 ? error : kErrorMemory * mean_error_ + (1 - kErrorMemory) * error;
   ++observed_;
   const Terms terms = terms_of(load);
-  // The error counts relative to the expected time. Relative to the measured time, a step that is quick by chance would count more
-  // than a slow one, and noise would make every cost too small. The expectation may be far off, so it is limited to a factor of 2.
+  // Errors count relative to the expected time. If they counted relative to the measured time, a step that is quick by chance would weigh
+  // more than a slow one, and noise would make all costs too small. The expectation may be far off, so at most a factor of 2 is believed.
   const double expected = std::clamp(predict(load), 0.5 * seconds, 2.0 * seconds);
   const double weight = 1.0 / (expected * expected);
   for (std::size_t i = 0; i < kTerms; ++i) {
@@ -74,8 +74,8 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   solve();
 }
 
-// Solves the least squares problem without negative costs: sets each cost in turn to the best value given the other costs (cyclic
-// coordinate descent).
+// Solves the least squares problem for costs that are not negative. Each cost in turn is set to its best value while the others are fixed
+// (cyclic coordinate descent).
 void CostModel::solve() noexcept {
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (std::size_t i = 0; i < kTerms; ++i) {

@@ -5,9 +5,10 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::uint64_t kLedgerPlainFirst = 3, kLedgerPlainAgain = 48;  // steps without drafts, for each width: the first 3, then one in 48
-constexpr double kLedgerMayLose = 0.01;                           // share of the time that drafts may lose
-constexpr double kLedgerMemory = 0.998;                           // weight that earlier steps keep at each step
+// Steps without drafts, counted for each width: the first kLedgerPlainFirst, and then one in kLedgerPlainAgain.
+constexpr std::uint64_t kLedgerPlainFirst = 3, kLedgerPlainAgain = 48;
+constexpr double kLedgerMayLose = 0.01;                           // fraction of the time that drafts may cost more than they gain
+constexpr double kLedgerMemory = 0.998;                           // weight of all earlier steps is multiplied by this at each step
 
 }  // namespace
 

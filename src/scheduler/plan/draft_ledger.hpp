@@ -1,6 +1,6 @@
-// Limits the time that drafts may lose. Adds up, over all requests, how much longer or shorter steps took than the same tokens would have
-// taken without drafts. (Predicted costs and chances alone are not exact enough.) Only steps in which every row draws a token are counted.
-// Some steps get no drafts, so that the time of a step without drafts is known.
+// Limits the time that drafts may lose. Over all requests it adds up how much longer (or shorter) steps with drafts took than the same
+// tokens would have taken without. It is needed because predicted costs and acceptance rates alone are not exact enough. Only steps in
+// which every row draws a token are counted. Some steps get no drafts, so that the time of a step without drafts is known.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,19 @@ class DraftLedger {
  public:
   explicit DraftLedger(std::size_t most_rows) : turns_(most_rows + 1) {}
 
-  // Returns whether a step of `rows` rows may have drafts as well.
+  // Returns whether the next step, which has `rows` rows without drafts, may have drafts as well.
   [[nodiscard]] bool may_draft(std::size_t rows) noexcept;
 
   struct Step {
-    double seconds;  // the time that the step took
-    double without;  // the time that its tokens would have taken without drafts
+    double seconds;  // time that the step took
+    double without;  // time that the same number of tokens would have taken without drafts
   };
   void observe(const Step& step) noexcept;
 
  private:
-  std::vector<std::uint64_t> turns_;  // [rows]: calls of may_draft() for this number of rows; the last entry counts all larger steps
-  double spent_ = 0.0, lost_ = 0.0;   // seconds of counted steps; seconds that drafts have lost; older steps count less
+  // [rows]: how often may_draft() was called for this number of rows; all larger steps share the last entry.
+  std::vector<std::uint64_t> turns_;
+  double spent_ = 0.0, lost_ = 0.0;   // seconds of counted steps, and how many of them drafts have lost; older steps weigh less
 };
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Costs that the scheduler has learnt from its steps. Used by the driving thread.
+// Costs that the scheduler has learnt from its steps. Only the driving thread uses them.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace tessera::detail {
 
 struct Learnt {
-  static constexpr std::size_t kMostRows = 256;  // DraftLedger: steps are told apart by their rows up to 256; larger steps count as 256
+  static constexpr std::size_t kMostRows = 256;  // for DraftLedger, which treats all steps with more rows than this as one width
 
   explicit Learnt(const CostModel& known) : costs(known) {}
 
   CostModel costs;
   DraftLedger drafts{kMostRows};
-  double file_rate = 1e9;  // bytes a second that are read from the KV file
+  double file_rate = 1e9;  // bytes a second at which pages are read from the KV file
 
   void observe_file(std::uint64_t bytes, double seconds) noexcept {
     if (seconds > 0.0 && bytes > 0) file_rate = 0.7 * file_rate + 0.3 * static_cast<double>(bytes) / seconds;

@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// Returns how many keys rows [position, position + rows) see in all, without windows.
+// Returns how many keys the rows [position, position + rows) attend to in all, if there is no window.
 std::uint64_t keys_of(std::uint64_t position, std::uint64_t rows) noexcept {
   return rows * position + rows * (rows + 1) / 2;
 }
@@ -17,9 +17,9 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
   return {.rows = load.rows + rows, .outputs = load.outputs + (draws ? 1u : 0u), .keys = load.keys + keys_of(position, rows)};
 }
 
-// Returns the bytes of pages that the request still needs: for the rest of its prompt, and for a share of the tokens that it is expected to
-// draw (`headroom`: StepLimits), at least a page. Exception: a request that will drop tokens needs the pages of all tokens until the drop,
-// and of the drop itself, because it may be unable to give its pages up afterwards.
+// Returns the bytes of KV pages that the request will still need: for the rest of its prompt, and for a fraction (`headroom`: StepLimits)
+// of the tokens that it is expected to draw, at least one page. Exception: a request that will drop tokens may be unable to give its
+// pages up after the drop. So it must have room for all tokens until the drop, and for the drop itself.
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
   const auto bytes_of = [&](std::uint64_t tokens) { return sequence_bytes(request, pages, tokens); };
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;
@@ -78,7 +78,7 @@ std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cos
 
 std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double seconds, std::uint64_t position,
                           std::uint32_t most) noexcept {
-  std::uint32_t low = 0, high = most;  // `low` rows fit; more than `high` rows do not fit, or are not asked for
+  std::uint32_t low = 0, high = most;  // binary search: `low` rows fit, more than `high` rows do not fit or are not wanted
   while (low < high) {
     const std::uint32_t middle = high - (high - low) / 2;
     if (costs.predict(with_rows(load, position, middle, true)) <= seconds) low = middle;
@@ -87,7 +87,7 @@ std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double s
   return low;
 }
 
-// Makes one plan.
+// Makes one plan; its members are the plan's working state.
 class [[gnu::visibility("hidden")]] StepPlanner::Making {
  public:
   Making(StepPlanner& lists, std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting,
@@ -115,7 +115,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     is_awaited_ = !plan_.shares.empty();
   }
 
-  // Gives rows to prompts: of running requests, and of waiting requests that may be admitted.
+  // Gives rows to requests that compute their prompts: running ones, and waiting ones that may be admitted.
   void prompts() {
     prompts_.clear();
     for (std::size_t at = 0; at < ranked_.size(); ++at) {
@@ -130,16 +130,17 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       serve_equals({begin, end});
       begin = end;
     }
-    // All prompts wait for pages. If no request goes on, no page ever becomes free. So the last request gives its pages up.
+    // No request got rows, because all prompts wait for pages. Pages become free only if a request gives its own up, so the last request
+    // does.
     if (!plan_.shares.empty() || !plan_.preempted.empty()) return;
     const auto last = std::find_if(ranked_.rbegin(), ranked_.rend(), [&](const Ranked& one) { return !running_[one.index].keeps_pages; });
     if (last != ranked_.rend()) preempt(last->index);
   }
 
-  // Adds drafts, as long as each draft raises the step's tokens a second. A draft does so if
-  //   chance that the draft is accepted / (seconds of its row + seconds to make it)  >  tokens of the step / seconds of the step.
-  // Each row that is no draft counts as one token. No request gives pages up for drafts. All requests get their k-th draft before any
-  // request gets its next one.
+  // Adds drafts to requests that decode, as long as each draft increases the tokens a second of the step. That is so if
+  //   chance that the draft is accepted / (seconds of its row + seconds to make it)  >  tokens of the step / seconds of the step,
+  // where each row that is not a draft counts as one token. All requests get their k-th draft before any gets its (k + 1)-th. No request
+  // is made to give pages up for drafts.
   void draft() {
     if (!plan_.preempted.empty() || plan_.shares.empty()) return;
     const StepLoad none = plan_.load;
@@ -148,7 +149,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     for (std::uint32_t k = 1; more; ++k) {
       more = false;
       for (StepPlan::Share& share : plan_.shares) {
-        if (share.request >= running_.size() || share.rows != k) continue;  // only requests that decode and have k - 1 drafts
+        if (share.request >= running_.size() || share.rows != k) continue;  // skips prompts, and requests that did not get k - 1 drafts
         const PlannedRequest& request = running_[share.request];
         if (request.needed() != 1 || request.drafts < k || plan_.load.rows >= limits_.rows) continue;
         const StepLoad load = with_rows(plan_.load, request.computed + k, 1, true);
@@ -175,21 +176,21 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
 
  private:
   static constexpr std::uint32_t kLeastRows = 8;
-  static constexpr double kMargin = 1.05;  // factor by which a draft must be better than none, because costs are not exact
+  static constexpr double kMargin = 1.05;  // a draft must promise this many times the gain that would just do, because costs are not exact
 
   [[nodiscard]] const PlannedRequest& request_of(std::size_t index) const noexcept {
     return index < running_.size() ? running_[index] : waiting_[index - running_.size()];
   }
   [[nodiscard]] const PlannedRequest& request_of(const Prompt& prompt) const noexcept { return request_of(prompt.ranked.index); }
 
-  // Adds the first waiting requests to the prompts, as long as there is room for each beside the running requests and the ones
-  // added before.
+  // Adds waiting requests, in the policy's order, to the prompts that may get rows. Stops at the first request for which there is not
+  // room enough beside the running requests and those added before.
   void enter() {
     const std::size_t places = free_places(running_, limits_);
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
     for (const PlannedRequest& request : running_) reserved += request.keeps_pages ? 0 : still_to_come(request);
-    for (const StepPlan::Share& share : plan_.shares) {  // the rows of these shares have their pages already
+    for (const StepPlan::Share& share : plan_.shares) {  // these pages were taken from the free ones already
       const PlannedRequest& request = running_[share.request];
       if (!request.keeps_pages) reserved -= std::min(reserved, growth(request, share.rows));
     }
@@ -205,8 +206,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Serves prompts of equal rank in order of arrival. Prompts that await another request (PlannedRequest::awaits) come last, because the
-  // request that they await may be one of `equals`.
+  // Gives rows to prompts of equal rank, in order of arrival. A prompt that awaits another request (PlannedRequest::awaits) comes after
+  // the others, because the request that it awaits may be one of them.
   void serve_equals(std::span<Prompt> equals) {
     for (const bool awaits : {false, true}) {
       for (std::size_t i = 0; i < equals.size() && !is_full_; ++i) {
@@ -216,8 +217,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Serves first the first prompt with its share of the rows (StepLimits::first_share), then prompts of `behind` that would still finish
-  // earlier, the shortest first, and then the rest of the first prompt.
+  // Gives the prompt `first` its share of the step's rows (StepLimits::first_share). Then serves those prompts of `behind` that would
+  // still finish before it, the shortest first. `first` gets the rows that are left.
   void serve_first(Prompt& first, std::span<Prompt> behind) {
     constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
     const double share = std::clamp(limits_.first_share, 0.0, 1.0);
@@ -235,13 +236,13 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     serve(first, kAll);
   }
 
-  // Gives the prompt at most `most` more rows, and no more than the step's budget and the free pages allow.
+  // Gives the prompt at most `most` more rows. The step's budget and the free pages may allow fewer.
   void serve(Prompt& prompt, std::uint32_t most) {
     const bool has_given_way = prompt.place != kWaits && marks_[prompt.ranked.index] == Mark::preempted;
     if (is_full_ || has_given_way || prompt.rows == prompt.left) return;
     const PlannedRequest& request = request_of(prompt);
     std::uint32_t rows = room_for(prompt, static_cast<std::uint32_t>(std::min<std::uint64_t>(prompt.left - prompt.rows, most)));
-    if (is_full_ = rows == 0; is_full_) return;  // no prompt gets more rows in this step
+    if (is_full_ = rows == 0; is_full_) return;  // the step has no room for rows of any prompt
     if (prompt.place == kWaits) {
       const std::uint64_t need = prompt.rows == 0 ? prompt.bytes : 0;
       free_ -= need;
@@ -249,7 +250,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     } else {
       const auto more = [&] { return growth(request, prompt.rows + rows) - growth(request, prompt.rows); };
       const auto is_short = [&] { return !request.keeps_pages && more() > free_; };
-      while (rows > 1 && is_short()) rows /= 2;  // fewer rows rather than pages of other requests
+      while (rows > 1 && is_short()) rows /= 2;  // rather compute fewer rows than take pages from other requests
       if (prompt.rows > 0 && is_short()) return;
       if (!take(prompt.place, more())) return;
     }
@@ -265,20 +266,21 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     has_prompts_ = true;
   }
 
-  // Returns the position of the prompt's next row.
+  // Returns the position of the first row of the prompt that is not planned yet.
   [[nodiscard]] std::uint64_t begin_of(const Prompt& prompt) const noexcept {
     const PlannedRequest& request = request_of(prompt);
     return request.prompt + request.drawn - prompt.left + prompt.rows;
   }
 
-  // Returns false for a waiting prompt whose beginning a request of this step computes.
+  // Returns whether the prompt should get rows itself. A waiting prompt should not if a request in this step computes the same beginning.
   [[nodiscard]] bool comes_by_itself(const Prompt& prompt) const noexcept {
     const std::uint64_t awaited = request_of(prompt).awaits;
     if (prompt.place != kWaits || awaited == PlannedRequest::kNobody) return true;
     return std::ranges::none_of(plan_.shares, [&](const StepPlan::Share& share) { return request_of(share.request).order == awaited; });
   }
 
-  // Gives the share one more branch, if the request may have more and there are pages. Called for each draft behind the first.
+  // Called for each draft after the first. Allows the share one more branch of drafts, if the request may have one and there are pages
+  // for it.
   void add_branch(const PlannedRequest& request, StepPlan::Share& share) noexcept {
     const std::uint64_t bytes = pages_.next_bytes();
     if (share.branches == request.branches || bytes > free_) return;
@@ -295,10 +297,10 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return bytes_to_come(request, pages_, limits_.headroom);
   }
 
-  // Takes `need` bytes of pages for the request ranked_[at]. If too few are free, preempts requests behind it in ranked_. Returns false if
-  // that is not enough.
+  // Takes `need` bytes of pages for the request ranked_[at]. If fewer are free, preempts requests that come after it in ranked_. Returns
+  // false if even that is not enough.
   bool take(std::size_t at, std::uint64_t need) {
-    if (running_[ranked_[at].index].keeps_pages) {  // its pages have been set aside
+    if (running_[ranked_[at].index].keeps_pages) {  // its pages were set aside and do not count as free
       plan_.bytes += need;
       return true;
     }
@@ -327,7 +329,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     plan_.preempted.push_back(index);
   }
 
-  // Adds a row of a request that decodes, or a row for each beam.
+  // Adds one row for a request that decodes; for a beam search, one for each beam.
   void add_decoding(std::size_t index) {
     const PlannedRequest& request = running_[index];
     add(index, request.computed, 1, true);
@@ -341,7 +343,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     plan_.load = with_rows(plan_.load, position, rows, draws);
   }
 
-  // Returns how many more rows of the prompt this step has room for, at most `most`.
+  // Returns how many more rows of the prompt fit into this step, at most `most`.
   [[nodiscard]] std::uint32_t room_for(const Prompt& prompt, std::uint32_t most) noexcept {
     const std::uint64_t position = begin_of(prompt);
     if (!has_prompts_) set_budget(position, prompt.left);
@@ -351,8 +353,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::max(rows_within(costs_, plan_.load, budget_seconds_, position, rows), least);
   }
 
-  // Sets the step's budget of rows and seconds. If decoding requests fill the budget alone, prompts still go on slowly: a few rows,
-  // in a budget raised by 1.5 times the seconds of the decoding rows.
+  // Sets how many rows and seconds the step may have. If the rows of decoding requests use all of it, prompts still get a few rows, so
+  // that they go on slowly. For these rows the budget of seconds is raised by 1.5 times the predicted time of the decoding rows.
   void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
     budget_rows_ = limits_.rows;
     budget_seconds_ = limits_.seconds;
@@ -384,9 +386,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   double now_;
   StepPlan& plan_;
   std::uint64_t free_;
-  bool is_awaited_ = false;  // a request waits for the end of the step: it decodes, or has a short prompt
-  bool has_prompts_ = false, is_full_ = false;  // a prompt has rows in the step; no prompt gets more rows
-  // The step's budget, set before the first prompt gets rows (set_budget()).
+  bool is_awaited_ = false;  // true: some request waits for the end of this step, because it decodes or has a short prompt
+  bool has_prompts_ = false, is_full_ = false;  // true: a prompt has rows in the step; true: no prompt can get more rows
+  // The rows and seconds that the step may have. set_budget() sets them before the first prompt gets rows.
   std::uint32_t budget_rows_ = 0;
   double budget_seconds_ = 0.0;
 };
@@ -403,7 +405,7 @@ void StepPlanner::rank_first(std::span<const PlannedRequest> requests, const Pol
   for (std::size_t i = 0; i < requests.size() && most > 0; ++i) {
     const Ranked one = ranked(requests, i, policy, now);
     if (queue.size() == most) {
-      if (!(one < queue.front())) continue;  // the heap's front is the last one in order
+      if (!(one < queue.front())) continue;  // the front of the heap is the last of the kept requests in order
       std::pop_heap(queue.begin(), queue.end());
       queue.pop_back();
     }

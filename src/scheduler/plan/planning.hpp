@@ -1,4 +1,4 @@
-// Collects the inputs of StepPlanner, and keeps the plan until the step is done. Used by the driving thread.
+// Collects what StepPlanner needs to know, and keeps the plan until the step is done. Only the driving thread uses it.
 #pragma once
 
 #include <span>
@@ -17,16 +17,17 @@ class Planning {
   Planning(const Setup& setup, Requests& requests, Prefixes& prefixes, Drops& drops, Preemption& preemption, Learnt& learnt)
       : setup_(setup), requests_(requests), prefixes_(prefixes), drops_(drops), preemption_(preemption), learnt_(learnt) {}
 
-  // Makes the plan. If the plan needs pages of requests that are held back (paused, or not read by anybody), these requests give their
-  // pages up. Throws bad_alloc.
+  // Makes the plan. If the plan needs the pages of requests that are held back (they are paused, or nobody reads them), makes these
+  // requests give their pages up. Throws bad_alloc.
   void make(double time);
 
   [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
-  // Returns the requests that ran when the plan was made. A share of the plan (StepPlan::Share) is the rows that one request gets. Its
-  // `request` is an index into running(), or, from running().size() on, into the candidates: the waiting requests that may be admitted.
+  // Returns the requests that ran when the plan was made. A share of the plan (StepPlan::Share) is the rows that one request gets. If
+  // Share::request is below running().size(), it is an index into running(); else, less that size, an index into the candidates: the
+  // waiting requests that may be admitted.
   [[nodiscard]] std::span<const PlannedRequest> running() const noexcept { return running_; }
   [[nodiscard]] bool is_new(const StepPlan::Share& share) const noexcept { return share.request >= running_.size(); }
-  // Returns the index of a new share's request among the waiting requests. Precondition: is_new(share).
+  // Returns the index among the waiting requests of the request that this share admits. Precondition: is_new(share).
   [[nodiscard]] std::size_t place_of_new(const StepPlan::Share& share) const noexcept {
     return candidates_.places[share.request - running_.size()];
   }
@@ -49,7 +50,7 @@ class Planning {
   StepPlanner planner_;
   StepPlan plan_;
   std::vector<PlannedRequest> running_;
-  std::vector<std::size_t> in_order_;  // indices of the first waiting requests, in the policy's order
+  std::vector<std::size_t> in_order_;  // indices into the waiting requests, in the policy's order; only the first ones
   Candidates candidates_;
 };
 

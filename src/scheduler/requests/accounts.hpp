@@ -1,5 +1,5 @@
-// The figures and tenants of a scheduler. Any thread reads them, the driving thread changes them. Each of the two has its own lock;
-// no other lock is taken while one of these is held.
+// The figures and the tenants of a scheduler. Any thread may read them; the driving thread changes them. Each has its own lock, and while
+// one of the two is held no other lock is taken.
 #pragma once
 
 #include <tessera/scheduler/scheduler.hpp>
@@ -12,7 +12,8 @@ namespace tessera::detail {
 struct Accounts {
   explicit Accounts(const TokenPrices& prices) : tenants(prices) {}
 
-  Guarded<SchedulerFigures> figures;  // without `submitted`, `running` and `waiting`, which the inbox counts, and without tenants
+  // `submitted`, `running` and `waiting` are not set here, because the inbox counts them; nor are the tenants.
+  Guarded<SchedulerFigures> figures;
   // The driving thread also reads the tenant of a request without the lock, because no other thread changes a tenant.
   Guarded<Tenants> tenants;
 };

@@ -45,7 +45,8 @@ Status check(const Setup& setup, const Request& request) {
   const ModelSpec& spec = setup.engine.spec();
   for (const Token token : request.prompt) TESSERA_TRY_STATUS(detail::check_token(token, spec.vocab_size));
   if (request.session) {
-    const Changing use(*view_of(state_of(*request.session)).use);  // error: a Generation or another thread uses the session
+    // Its status() is an error if a Generation or another thread uses the session.
+    const Changing use(*view_of(state_of(*request.session)).use);
     TESSERA_TRY_STATUS(use.status());
   }
   const std::size_t before = request.session ? request.session->tokens().size() : 0;
@@ -113,7 +114,7 @@ Result<ActivePtr> make_active(const Setup& setup, Request request) {
   handle->figures.prompt_tokens = request.prompt.size();
   if (!request.sampler) {
     request.sampler = sampling::chain().greedy().build();
-    if (!request.sampler->status()) return out_of_memory_error();  // a greedy sampler has no other error
+    if (!request.sampler->status()) return out_of_memory_error();  // the only error that a greedy sampler can have
   }
   active->request = std::move(handle);
   active->forks = request.samples - 1;

@@ -1,4 +1,4 @@
-// Checks a submitted request and prepares it, before it is put into the inbox. Any thread.
+// Checks a submitted request and prepares it for the inbox. Any thread may call these functions.
 #pragma once
 
 #include "scheduler/requests/active.hpp"
@@ -6,12 +6,12 @@
 
 namespace tessera::detail {
 
-// Checks that the engine and the scheduler can serve the request. Takes the request's session for a moment: invalid_state if a
-// Generation or another thread uses it.
+// Checks that the engine and the scheduler can serve the request. Locks the request's session for a moment. Error, among others:
+// invalid_state, a Generation or another thread uses the session.
 [[nodiscard]] Status check(const Setup& setup, const Request& request);
-// Makes the Active of a request that check() has accepted, without its id, deadline and stop callback. May throw bad_alloc.
+// Makes the Active of a request that check() has accepted. Id, deadline and stop callback are not set yet. May throw bad_alloc.
 [[nodiscard]] Result<ActivePtr> make_active(const Setup& setup, Request request);
-// Checks that the whole KV budget has room for the request. Error: invalid_argument.
+// Checks that the request alone fits into the whole KV budget. Error: invalid_argument.
 [[nodiscard]] Status check_size(const Setup& setup, const PlannedRequest& planned);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// RequestHandle: the caller's side of a request.
+// RequestHandle: the side of a request that its caller uses.
 #include <thread>
 #include <utility>
 
@@ -56,10 +56,11 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
     const bool driven = state_->scheduler->inbox.has_driver();
     {
       Lock lock(state_->mutex);
-      if (!state_->unread.empty()) continue;  // a piece came since try_next()
+      if (!state_->unread.empty()) continue;  // a piece has come since try_next() looked
       if (state_->waits_for_nobody()) return std::nullopt;
       if (driven) {
-        // Waits in slices: if the driver is stopped meanwhile, this call has to drive.
+        // A driver makes the steps. Wait only a short time at once, because if the driver is stopped meanwhile, this call must make the
+        // steps itself.
         const auto slice = std::chrono::milliseconds(100);
         state_->changed.wait_for(lock, for_ever || timeout - spent > slice ? slice : timeout - spent,
                                  [&] { return !state_->unread.empty() || state_->waits_for_nobody(); });
@@ -73,9 +74,9 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
     {
       const Lock lock(state_->mutex);
       if (state_->waits_for_nobody()) continue;
-      if (!may_wake) return std::nullopt;  // only reading or resuming another request can bring more
+      if (!may_wake) return std::nullopt;  // no step can bring a piece before another request is read or resumed
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until pages are free, or a batch is complete
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // then look again whether pages are free, or a batch is complete
   }
 }
 

@@ -1,4 +1,4 @@
-// The state that a request's handle and its scheduler share.
+// The state that a RequestHandle and its scheduler share.
 #pragma once
 
 #include <condition_variable>
@@ -22,35 +22,37 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   };
   struct Sample {
     FinishReason finish = FinishReason::none;
-    std::optional<Session> session;  // for take_session(), when the request has ended
+    std::optional<Session> session;  // what take_session() returns after the request's end
   };
 
-  // --- Read by every step.
+  // --- Members that every step reads. (They are together in memory.)
   std::size_t max_unread = 0;
   std::function<void(const RequestPiece&)> on_piece;  // called by the driving thread
   std::function<void()> on_ready;                     // called by the driving thread
   bool tells_progress = false;
 
-  mutable std::mutex mutex;             // guards the members down to `beams`; taken after the scheduler's step_mutex_, never before
-  std::condition_variable changed;      // notified of a piece and of the end
+  mutable std::mutex mutex;             // guards the members down to `beams`; take it after the scheduler's step_mutex_, never before
+  std::condition_variable changed;      // notified when a piece comes or the request ends
   std::deque<RequestPiece> unread;
   std::vector<Sample> samples;
   RequestState phase = RequestState::waiting;
   std::uint32_t samples_left = 0;
   bool is_cancelled = false, is_paused = false, has_failed = false;
-  bool awaits_news = true;              // try_next() has found no piece since on_ready was last called
-  bool is_to_be_told = false;           // the request is in the list Delivery::Told::readers
-  std::shared_ptr<State> told_after;    // the next request of that list
+  // true: the reader has found no piece since on_ready was last called, so on_ready is due at the next piece.
+  bool awaits_news = true;
+  bool is_to_be_told = false;           // true: the request is in the list of readers to tell (Delivery::Told::readers)
+  std::shared_ptr<State> told_after;    // the next request in that list
   RequestFigures figures;
-  // --- The rest.
+  // --- Members that few steps read.
   std::optional<Error> error;           // the first error of the request
-  std::vector<Beam> beams;              // results of the search
+  std::vector<Beam> beams;              // results of a beam search
   std::shared_ptr<Scheduler::State> scheduler;
   std::uint64_t id = 0;
   bool keeps_sessions = false;
   std::optional<std::stop_callback<WakeScheduler>> on_stop;  // set if the request has a stop token
 
-  // Fails the request. Keeps `first` unless there is an error already; without memory for its text, keeps an out_of_memory error.
+  // Fails the request with the error `first`, unless it has an error already. If there is no memory to copy the error's text, the error
+  // is out_of_memory.
   void set_error(const Error& first) noexcept {
     if (!error) {
       const Status kept = detail::guard([&]() -> Status { return error = first, Status(); });
@@ -58,9 +60,9 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
     }
     has_failed = true;
   }
-  // Returns whether no further piece comes, however long the reader waits: the request is paused or has ended.
+  // Returns whether waiting for a piece is useless: the request is paused or has ended.
   [[nodiscard]] bool waits_for_nobody() const noexcept { return is_paused || phase == RequestState::ended; }
-  // Returns whether the request is computed further only when the reader reads or resumes it.
+  // Returns whether the request gets no rows until its reader acts: it is paused, or has as many unread pieces as it may have.
   [[nodiscard]] bool holds_back() const noexcept { return is_paused || unread.size() >= max_unread; }
 };
 

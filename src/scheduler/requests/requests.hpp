@@ -1,13 +1,14 @@
-// All requests that the steps know, each in one list. Used by the driving thread, under the scheduler's step_mutex_.
+// All requests that the scheduler's steps know. Each is in one of four lists. Only the driving thread uses them, under the scheduler's
+// step_mutex_.
 //
-//   list       Active::standing of its requests                                      order
-//   waiting    fresh, starved, suspended or given_up                                 none
-//   admitted   on the way from waiting to running, within a step: as either          of admission
-//   running    running                                                               of submission
-//   held back  held_back; without pages as in `waiting`                              of submission
+//   list       standing of its requests (Active::standing)                              order
+//   waiting    fresh, starved, suspended or given_up                                    none
+//   admitted   on the way from waiting to running, within a step; either's standing     of admission
+//   running    running                                                                  of submission
+//   held back  held_back; without pages: the standing that it had while waiting         of submission
 //
-// make_room_for_step() and make_room_to_run() allocate room in the lists beforehand, so no move fails and no request is lost
-// between two lists. A request that is lifted leaves a gap (nullptr) until close_gaps().
+// make_room_for_step() and make_room_to_run() allocate the memory for moves beforehand. So no move can fail, and no request is lost
+// between two lists. A request that is taken out of its list leaves a gap (nullptr) until close_gaps().
 #pragma once
 
 #include <functional>
@@ -20,7 +21,7 @@ namespace tessera::detail {
 
 class Inbox;
 
-// The wish of a request's host. stop: the request is cancelled or has failed. hold_back: it is paused, or its pieces are not read.
+// The wish of the host for a request. stop: it was cancelled or has failed. hold_back: it is paused, or nobody reads its pieces.
 enum class Wish { go_on, hold_back, stop };
 [[nodiscard]] Wish wish_of(const Active& active);
 
@@ -42,31 +43,31 @@ class Requests {
     }
   }
 
-  // Makes room to admit `parts` requests and to preempt `preempted` requests. Throws bad_alloc; then no request has moved.
+  // Makes room to admit `parts` requests and to preempt `preempted` ones. Throws bad_alloc, and then no request has moved.
   void make_room_for_step(std::size_t parts, std::size_t preempted);
   // Makes room for `n` more running requests.
   void make_room_to_run(std::size_t n) { running_.reserve(running_.size() + n); }
 
-  // Places a request that is in no list.
+  // Put a request that is in no list into the running or the waiting ones.
   void run(ActivePtr active);   // the request must have its pages
   void wait(ActivePtr active);
-  // Puts samples right behind the running request that they were forked from. Precondition: make_room_to_run().
+  // Inserts samples behind the running request from which they were forked, which has this index. Precondition: make_room_to_run().
   void run_behind(std::size_t index, std::vector<ActivePtr> samples);
 
-  // Takes a request out of its list.
+  // Take a request out of the running list.
   [[nodiscard]] ActivePtr lift_running(std::size_t i) noexcept { return std::move(running_[i]); }
   [[nodiscard]] ActivePtr take_running(const Active& active) noexcept;
 
-  // Moves a waiting request to the admitted ones.
+  // Moves the i-th waiting request to the admitted ones.
   Active& admit(std::size_t i);
   [[nodiscard]] ActivePtr lift_last_admitted() noexcept;
-  // Moves the admitted requests to the running ones.
+  // Moves all admitted requests to the running ones.
   void run_admitted();
   void close_gaps() noexcept;
 
-  // Moves requests as their wishes say. Takes requests that are to stop out of their lists, and calls `stop` for each. Moves other requests
-  // to the held-back list or out of it. If no wish has changed, as in most steps, no request is looked at. Throws bad_alloc; then no
-  // request is lost.
+  // Moves requests between the lists as their wishes say. A request that is to stop is taken out of its list, and `stop` is called for
+  // it. Others are moved to the held-back list or out of it. If no wish has changed, which is so in most steps, no request is looked at.
+  // Throws bad_alloc, and then no request is lost.
   void apply_wishes(const Inbox& inbox, const std::function<void(Active&)>& stop);
   void clear() noexcept;
 

@@ -1,5 +1,5 @@
-// The waiting requests, in no order. The numbers that plans read of them (PlannedRequest) lie close together in memory, because a plan may
-// look at a thousand requests in the microseconds that a scheduler has.
+// The waiting requests, in no order. Their PlannedRequests, which plans read, are in an array of their own, because a plan may have to
+// read a thousand of them in microseconds.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 class Waiting {
  public:
-  // Makes room for `n` more requests: add() does not fail for them.
+  // Makes room for `n` more requests, so that add() cannot fail for them.
   void make_room(std::size_t n) {
     if (requests_.size() + n <= requests_.capacity()) return;
     const std::size_t room = 2 * requests_.size() + n + 16;
@@ -29,7 +29,7 @@ class Waiting {
     requests_.push_back(std::move(active));
   }
 
-  // Takes out the i-th request and leaves a gap: the indices of the other requests stay until close_gaps().
+  // Takes the i-th request out and leaves a gap in its place, so that the other requests keep their indices until close_gaps().
   [[nodiscard]] ActivePtr lift(std::size_t i) noexcept {
     rows_ -= rows_of(plans_[i]);
     has_gaps_ = true;
@@ -59,14 +59,15 @@ class Waiting {
     return taken;
   }
 
-  // Returns the plans, with the present service of their tenants.
+  // Returns the PlannedRequests of all waiting requests. Sets their tenant_service to the present value first.
   [[nodiscard]] std::span<const PlannedRequest> plans() noexcept {
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       if (plans_[i].tenant_service != tenants_[i]->service) plans_[i].tenant_service = tenants_[i]->service;
     }
     return plans_;
   }
-  // Notes what the prefix index has for the i-th request: `saved` tokens, and `shared` bytes of their pages that are in use already.
+  // Stores what the prefix index has for the i-th request: `saved` tokens need not be computed, and `shared` bytes of their pages are in
+  // use by other sequences already.
   void set_known(std::size_t i, std::uint64_t saved, std::uint64_t shared) noexcept {
     rows_ -= rows_of(plans_[i]);
     plans_[i].saved = saved;
@@ -76,14 +77,14 @@ class Waiting {
   [[nodiscard]] std::span<const ActivePtr> requests() const noexcept { return requests_; }
   [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
-  // Returns the rows to compute until every waiting request can draw, without the rows that the prefix index is known to have.
+  // Returns how many rows must be computed until every waiting request can draw. Tokens that the prefix index has are not counted.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
  private:
   [[nodiscard]] static std::uint64_t rows_of(const PlannedRequest& request) noexcept { return request.needed() - request.saved; }
 
   std::vector<ActivePtr> requests_;
-  std::vector<PlannedRequest> plans_;         // copied by add(); set_known() and plans() update some fields
+  std::vector<PlannedRequest> plans_;         // copies that add() makes; set_known() and plans() update some of their fields
   std::vector<const Tenants::Tenant*> tenants_;
   std::uint64_t rows_ = 0;
   bool has_gaps_ = false;

@@ -1,5 +1,5 @@
-// Admits requests: gives them their sessions, or their pages back. Forks samples and beams when the prompt is computed. Used by the driving
-// thread.
+// Admits requests: gives them their sessions, or gives preempted ones their pages back. When a prompt is computed, forks its samples or
+// beams. Only the driving thread uses it.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ class Admission {
   Admission(const Setup& setup, Accounts& accounts, Inbox& inbox, Delivery& delivery, Requests& requests, Learnt& learnt)
       : setup_(setup), accounts_(accounts), inbox_(inbox), delivery_(delivery), requests_(requests), learnt_(learnt) {}
 
-  // Gives a request a session, or its pages back, so that it can run. After an error the request may be admitted again.
+  // Gives a request its session or, if it was preempted, its pages, so that it can run. After an error it may be admitted again later.
   Status admit(Active& active, double time) noexcept;
-  // Forks the samples, or begins the search, of each request whose prompt is computed up to its last token.
+  // Forks the samples, or begins the beam search, of each request of whose prompt only the last token is not computed.
   void branch() noexcept;
 
  private:

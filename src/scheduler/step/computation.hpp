@@ -1,5 +1,5 @@
-// Computes a step: puts the rows of the plan's requests into one run (engine/run/run.hpp), computes the run, and hands out the results.
-// Used by the driving thread. The lists are members so that no step allocates them.
+// Computes a step: puts the planned rows of all requests into one run (engine/run/run.hpp), computes the run, and hands out the results.
+// Only the driving thread uses it. Its lists are members, so that steps reuse their memory.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ class Computation {
       : setup_(setup), host_(host), accounts_(accounts), delivery_(delivery), requests_(requests), planning_(planning),
         admission_(admission), preemption_(preemption), drops_(drops), learnt_(learnt), engine_time_(engine_time) {}
 
-  // Makes room for all requests that the planned step moves and all pieces that it draws, so that none can be lost. Throws
-  // bad_alloc; then no request has moved.
+  // Allocates room for all requests that the planned step will move and for all pieces that it will draw, so that none can be lost.
+  // Throws bad_alloc, and then no request has moved.
   void make_room();
-  // Computes the planned step, after make_room(). An error of one request ends that request alone. Returns whether something has changed:
-  // rows were computed, or a request gave its pages up or failed.
+  // Computes the planned step. Call make_room() first. An error of one request ends only that request. Returns whether anything has
+  // changed: rows were computed, or a request gave its pages up or failed.
   bool compute(double begin) noexcept;
 
  private:
-  // A request that takes part in the step.
+  // A request that has rows in the step, or draws from known logits.
   struct Member {
     Active* active;
-    std::size_t first_part = 0, parts = 0;  // parts of the run: several for beams, none if the logits are known
-    // The result: pieces, several if drafts were accepted.
+    std::size_t first_part = 0, parts = 0;  // its parts of the run: several for beams, none if its logits are known
+    // The results: the pieces that were drawn (several if drafts were accepted), then perhaps an error.
     std::size_t first_piece = 0, pieces = 0;  // indices into pieces_
-    Status status = {};                       // an error behind the pieces
+    Status status = {};                       // an error that comes after the pieces
   };
-  // The rows of a run, and the seconds that making their drafts took.
+  // The load of a run's computed rows, and the seconds that it took to make the run's drafts.
   struct Load {
     StepLoad rows;
     double drafting = 0.0;

@@ -54,7 +54,7 @@ Result<bool> Delivery::deliver_search(Active& active, double time) {
   accounts_.tenants.with([&](Tenants& tenants) { tenants.drawn(*active.tenant, planned.beams); });
   planned.drawn = search.length();
   planned.computed = planned.prompt + planned.drawn - 1;
-  bool is_first = false, is_new = false;  // a search that begins anew draws tokens again that are counted already
+  bool is_first = false, is_new = false;  // is_new is false for tokens that a search draws again after it began anew
   {
     const Lock lock(active.request->mutex);
     RequestFigures& own = active.request->figures;
@@ -74,7 +74,7 @@ Result<bool> Delivery::deliver_search(Active& active, double time) {
   return true;
 }
 
-// Notes the time of a token of one sequence, or of all beams together.
+// Records the time of a new token (of all beams together, if there are beams), for the figures of latency.
 void Delivery::note_token(Active& active, bool is_first, double time) {
   if (is_first) {
     tell(Kind::first_token, active, time);
@@ -157,9 +157,9 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
     has_failed = request.has_failed;
     note_reader(active.request);
   }
-  if (!is_over && error) inbox_.look_again();  // the request's other samples are to end too
+  if (!is_over && error) inbox_.look_again();  // the request's other samples must end too
   if (!is_over) return;
-  if (active.tenant != nullptr) {  // nullptr: no step has taken the request from the inbox
+  if (active.tenant != nullptr) {  // it is nullptr if no step has taken the request from the inbox yet
     accounts_.tenants.with([&](Tenants& tenants) { tenants.ended(*std::exchange(active.tenant, nullptr)); });
   }
   tell(Kind::finished, active, time);
@@ -177,8 +177,8 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   });
 }
 
-// Wakes a reader that waits in next(). Notes a reader that waits for on_ready, to be told after the step. The caller holds the request's
-// mutex.
+// Wakes a reader that waits in next(). If the reader has an on_ready callback that is due, adds the request to the readers to tell after
+// the step. The caller holds the request's mutex.
 void Delivery::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
   const bool tells = request->on_ready && std::exchange(request->awaits_news, false);
   request->changed.notify_all();
@@ -208,24 +208,24 @@ void Delivery::tell_readers(Told& told) noexcept {
     {
       const Lock lock(request->mutex);
       told.readers = std::move(request->told_after);
-      request->is_to_be_told = false;  // from here on another step may put it into its list
+      request->is_to_be_told = false;  // from here on another step may add the request to its own list
     }
     host_.call("Request::on_ready", [&] { request->on_ready(); });
   }
 }
 
-// Hands out KV events in order, although several threads may drive: one thread at a time hands out the events of all.
+// Gives the host the KV events in order. Several threads may drive the scheduler, so only one at a time does this, for the events of all.
 void Delivery::tell_kv_events() noexcept {
   bool more = true;
   while (more && !is_telling_.exchange(true)) {
-    (void)guard([&]() -> Status {  // without memory the next step tells these events
+    (void)guard([&]() -> Status {  // if there is no memory, the next step gives these events
       for (const KvEvent& event : kv_watch_->take()) {
         host_.call("SchedulerOptions::on_kv_event", [&] { setup_.options.on_kv_event(event); });
       }
       return {};
     });
     is_telling_.store(false);
-    more = kv_watch_->has_events();  // events of threads that returned because this one was telling
+    more = kv_watch_->has_events();  // events of threads that left because this one was at it
   }
 }
 

@@ -1,5 +1,5 @@
-// Tells hosts and readers about pieces, progress, events and ends of requests. A step notes this news under step_mutex_, and takes it out
-// (Told) at its end. Callbacks run after the step, when its thread holds no lock.
+// Tells hosts and readers of pieces, progress, events and ends of requests. A step collects this news under step_mutex_, and takes it out
+// (Told) at its end. Callbacks run after the step, when the thread holds no lock.
 #pragma once
 
 #include <atomic>
@@ -20,39 +20,39 @@ namespace tessera::detail {
 
 class Delivery {
  public:
-  // May throw bad_alloc.
+  // Prepares for the engine's KV events, if the host listens to them. May throw bad_alloc.
   Delivery(const Setup& setup, HostCalls& host, Inbox& inbox, Accounts& accounts, EngineTime& engine_time);
 
-  // --- Within a step.
-  // Makes room for `pieces` pieces. Throws bad_alloc.
+  // --- Called within a step.
+  // Allocates room for `pieces` pieces. Throws bad_alloc.
   void make_room_for_step(std::size_t pieces);
-  // Notes an event. Without memory for it the event is lost.
+  // Collects an event for the host. If there is no memory for it, the event is lost.
   void tell(RequestEvent::Kind kind, const Active& active, double time) noexcept;
-  // Gives a piece to the request's reader. Returns whether the piece ends the sample.
+  // Gives a piece to the request's reader. Returns whether it is the sample's last piece.
   [[nodiscard]] bool deliver(Active& active, Piece piece, double time);
-  // Counts a step of a request's beam search. Returns whether the search has ended; if so, the request's state has the beams. Error: the
-  // search has ended, and its beams could not be made.
+  // Counts a step of a request's beam search. Returns whether the search has ended; then the beams are in the request's state. Error: the
+  // search has ended, but its beams could not be made.
   [[nodiscard]] Result<bool> deliver_search(Active& active, double time);
   void count_drafts(Active& active) noexcept;
-  // Notes that `computed` tokens of the request are computed. `computed` includes tokens that the session had before the request.
+  // Reports progress: `computed` tokens of the request are computed. They include tokens that its session brought along.
   void note_progress(Active& active, std::uint64_t computed, double time) noexcept;
-  // Ends a sample that is in no list any more. With an error, the request ends too.
+  // Ends a sample that was taken out of its list. If there is an error, the whole request ends.
   void end(Active& active, std::optional<Error> error) noexcept;
-  // Makes the next apply_wishes() end the request with this error.
+  // Gives the request this error. The next apply_wishes() ends it.
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void count_step(double seconds, std::uint64_t rows, std::uint64_t tokens) noexcept;
 
-  // The news of one step.
+  // The news that one step has collected.
   struct Told {
     std::vector<RequestEvent> events;
-    std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // for callbacks
-    // The first request whose reader is to be told; the next one is its RequestHandle::State::told_after. The list lies in the
-    // requests, so adding to it takes no memory and cannot fail.
+    std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // pieces for on_piece callbacks
+    // The first request whose on_ready is due. It links to the next one (RequestHandle::State::told_after). The links are in the
+    // requests, so adding one to the list needs no memory and cannot fail.
     std::shared_ptr<RequestHandle::State> readers;
   };
   [[nodiscard]] Told take() noexcept { return std::exchange(told_, {}); }
 
-  // --- After a step. Call these without a lock: they call the host.
+  // --- Called after a step, without any lock, because these functions call the host.
   void hand_out(Told& told) noexcept;
   void tell_readers(Told& told) noexcept;
 
@@ -72,10 +72,10 @@ class Delivery {
   EngineTime& engine_time_;
 
   Told told_;
-  std::vector<Gap> gaps_;  // seconds between this step's tokens and the tokens before; equal gaps in a row are one entry
+  std::vector<Gap> gaps_;  // seconds from each request's last token to its token of this step; equal gaps in a row are one entry
 
-  std::unique_ptr<KvWatch> kv_watch_;    // set if the host listens (SchedulerOptions::on_kv_event)
-  std::atomic<bool> is_telling_ = false; // a thread hands out the events of kv_watch_
+  std::unique_ptr<KvWatch> kv_watch_;    // nullptr unless the host listens to KV events (SchedulerOptions::on_kv_event)
+  std::atomic<bool> is_telling_ = false; // true: a thread is giving the events of kv_watch_ to the host
 };
 
 }  // namespace tessera::detail

@@ -1,14 +1,14 @@
-// Requests that drop tokens: with a budget of tokens, or streams. Once tokens have been dropped, a recompute would not
-// give the same keys and values, because the remaining tokens have seen the dropped ones. So without a kv_file the request keeps
-// its pages until its end, and before its first drop it makes sure that it can:
+// Makes sure that requests that drop tokens (token budgets, streams) always reach their end. After a drop the remaining tokens' keys and
+// values still depend on the dropped tokens, so computing them again would give other bits. Without a kv_file a request therefore keeps
+// its pages from its first drop to its end. Before that drop it must be sure that it can. Example:
 //
-//   example            a budget of 168 tokens, of which a drop leaves 147; pages of 32 tokens; two samples of a prompt of 185 tokens
+//   the request        a budget of 168 tokens, of which a drop leaves 147; pages of 32 tokens; two samples of a prompt of 185 tokens
 //   before the drop    6 pages, which both samples share; each sample can give its pages up and be computed again
 //   the drop needs     5 pages for copies of the shared pages that stay, and 1 page set aside, to grow from 147 to 168 tokens
 //   after the drop     each sample has 5 pages of its own, and keeps them
 //
-// If the pages that the drop needs are not free, the request gives its pages up before the drop, while that is still possible. No other
-// request gets pages that are set aside, so a request that keeps its pages always reaches its end. Used by the driving thread.
+// If the pages that the drop needs are not free, the request gives its pages up before the drop, while it still can. Pages that are set
+// aside go to no other request, so a request that keeps its pages always reaches its end. Only the driving thread uses this.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace tessera::detail {
 
-// Notes at which length a new request drops tokens, and the bytes of pages that a drop takes beside copies of shared pages. `most`: the
-// most tokens that one of the request's sequences draws.
+// Sets for a new request at which length it drops tokens, and how many bytes of pages a drop needs beside copies of shared pages. `most`
+// is the largest number of tokens that one of the request's sequences draws.
 void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, Active& active);
 
 class Drops {
@@ -29,11 +29,11 @@ class Drops {
       : setup_(setup), requests_(requests), preemption_(preemption) {}
 
   void begin_step() noexcept { taken_ = 0; }
-  // Updates copy_bytes, drop_bytes and keeps_pages of active.planned (PlannedRequest), for a request with pages.
+  // Updates copy_bytes, drop_bytes and keeps_pages in active.planned (PlannedRequest). Precondition: the request has pages.
   void count(Active& active) const;
-  // Checks that the pages are free which the request's first drop needs. Call it before the request's next `rows` rows; if no first drop
-  // follows them, nothing is checked. (The plan cannot check this. It counts all pages of a preempted request as free, also pages that
-  // other requests share.) Error: cache_full.
+  // Call it before the request's next `rows` rows. If its first drop follows them, checks that the pages that the drop needs are free.
+  // Error: cache_full. (The plan cannot check this, because it counts all pages of a preempted request as free, even those that other
+  // requests share.)
   Status check(Active& active, std::uint64_t rows);
 
  private:
@@ -43,7 +43,7 @@ class Drops {
   const Setup& setup_;
   const Requests& requests_;
   const Preemption& preemption_;
-  std::uint64_t taken_ = 0;  // bytes promised to first drops of this step
+  std::uint64_t taken_ = 0;  // bytes that this step has promised to requests for their first drops
 };
 
 }  // namespace tessera::detail

@@ -9,18 +9,18 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kLookUpsInTurn = 4;  // waiting requests that look_up_some() looks up in a step
+constexpr std::size_t kLookUpsInTurn = 4;  // number of waiting requests that look_up_some() looks up in each step
 constexpr std::size_t kManyProbes = 256;
 
-// The inputs of a request: the inputs in its session, and the rest of the prompt, which is not in the session yet.
+// The inputs of a request: those that its session has, and the rest of the prompt, which the session does not have yet.
 struct Sequence {
   std::span<const Token> session, prompt;
-  std::span<const Hash128> contents = {};  // of the session's embeddings; a prompt has none
+  std::span<const Hash128> contents = {};  // contents of the session's embeddings; a prompt has none
   std::uint64_t computed = 0;
   bool is_edited = false;
 
   [[nodiscard]] std::size_t size() const noexcept { return session.size() + prompt.size(); }
-  // Returns the tokens from `begin` on that lie together in memory, at most up to `end`.
+  // Returns as many of the tokens [begin, end) as are consecutive in memory, beginning with `begin`.
   [[nodiscard]] std::span<const Token> stretch(std::size_t begin, std::size_t end) const noexcept {
     if (begin < session.size()) return session.subspan(begin, std::min(end, session.size()) - begin);
     return prompt.subspan(begin - session.size(), end - begin);
@@ -35,7 +35,7 @@ Sequence sequence_of(const Session& session, std::span<const Token> prompt) {
           .is_edited = session.edited()};
 }
 
-// Returns whether both sequences have the same contents of embeddings before `end`. Precondition: the tokens before `end` are the same.
+// Returns whether the embeddings before position `end` are the same in both sequences. Precondition: the tokens before `end` are.
 bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) noexcept {
   const auto before = [&](const Sequence& one) {
     return KvInputs(one.session, one.contents).first(std::min(end, one.session.size())).contents;
@@ -43,7 +43,7 @@ bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) n
   return std::ranges::equal(before(a), before(b));
 }
 
-// Returns whether both sequences have the same tokens in [begin, end).
+// Returns whether the tokens [begin, end) are the same in both sequences.
 bool are_alike(const Sequence& a, const Sequence& b, std::size_t begin, std::size_t end) noexcept {
   while (begin < end) {
     const auto one = a.stretch(begin, end), other = b.stretch(begin, end);
@@ -61,10 +61,10 @@ Sequence sequence_of(const Active& active) {
   return {.session = {}, .prompt = active.wanted.prompt};
 }
 
-// Returns whether `one` will compute the next page that `waiting` lacks. there: tokens of `one` that are computed, or that the prefix index
-// has. known: the same number of `waiting`. page: tokens of a page.
+// Returns whether the request `one` will compute the next page that the request `waiting` needs. `there` is how many tokens of `one` are
+// computed or in the prefix index, `known` the same number for `waiting`, and `page` the tokens of a page.
 bool is_awaited(const Sequence& one, std::uint64_t there, const Sequence& waiting, std::uint64_t known, std::uint64_t page) {
-  const std::uint64_t end = known + page;  // end of the next page that `waiting` lacks
+  const std::uint64_t end = known + page;  // where that next page ends
   if (one.is_edited || there >= end || one.size() < end) return false;
   return are_alike(one, waiting, known, end) && are_alike(one, waiting, 0, known) && have_same_contents(one, waiting, end);
 }
@@ -96,7 +96,7 @@ void Prefixes::look_up(std::size_t i) noexcept {
       looked_for_.insert(looked_for_.end(), sequence.prompt.begin(), sequence.prompt.end());
       tokens = looked_for_;
     }
-    // The last token has to be computed in any case, because its logits are wanted.
+    // The last token is not looked up: it must be computed in any case, because its logits are wanted.
     const KnownPrefix known = (*active.probe)(KvInputs(tokens, sequence.contents).first(tokens.size() - 1), sequence.computed / page);
     saved = known.tokens - std::min(known.tokens, sequence.computed);
     in_use = known.bytes_in_use;

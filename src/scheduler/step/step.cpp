@@ -1,4 +1,4 @@
-// One step of the scheduler: takes the inbox, plans, computes, delivers.
+// One step of the scheduler: takes the inbox, plans, computes, delivers results.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -19,7 +19,7 @@ using Lock = std::unique_lock<std::mutex>;
 namespace {
 
 constexpr double kNoWake = std::numeric_limits<double>::infinity();
-constexpr double kRetry = 0.01;  // seconds until a step looks again for pages that sessions of the host have
+constexpr double kRetry = 0.01;  // seconds until the next step looks again, while sessions of the host have the pages that a request needs
 
 }  // namespace
 
@@ -31,12 +31,12 @@ Result<bool> Scheduler::State::step() {
     Result<bool> stepped = guard([&]() -> Result<bool> { return step_alone(); });
     told = delivery_.take();
     if (!stepped) {
-      inbox.look_again();  // the step may have failed before it followed all wishes
+      inbox.look_again();  // the step may have failed before it applied all wishes
       note_counts();
     }
     return stepped;
   });
-  delivery_.hand_out(told);  // callbacks run without a lock
+  delivery_.hand_out(told);  // calls the host's callbacks, so no lock is held here
   if (const auto error = host.take_error(); error && more) return *error;
   return more;
 }
@@ -76,19 +76,20 @@ Result<bool> Scheduler::State::step_alone() {
   return computed || have_arrived || (!nothing && !is_stuck && !(running.empty() && waiting.empty()));
 }
 
-// Tells the inbox how many requests there are, for Scheduler::idle(). Called also after a step that failed.
+// Tells the inbox how many requests there are, for Scheduler::idle(). It is called even after a step that failed.
 void Scheduler::State::note_counts() noexcept {
   inbox.set_counts(requests_.waiting().size() + requests_.held_back().size(), requests_.running().size());
 }
 
-// Moves arrived requests to the waiting ones. A request leaves the inbox when its place is ready: without memory the step fails, and
-// no request is lost.
+// Moves requests from the inbox to the waiting ones. A request leaves the inbox only when there is a place for it. So if there is no
+// memory, the step fails, but no request is lost.
 void Scheduler::State::take_inbox() {
-  requests_.close_gaps();  // gaps that a failed step has left
+  requests_.close_gaps();  // a step that failed may have left gaps
   for (std::size_t arrived = inbox.begin_step(cancelling_); arrived > 0; --arrived) {
     Active& next = *inbox.first();
     requests_.waiting().make_room(1);
-    (void)guard([&]() -> Status { return next.probe = prefixes_.probe_of(next), Status(); });  // without memory: no reuse
+    // If there is no memory, the request just reuses no pages.
+    (void)guard([&]() -> Status { return next.probe = prefixes_.probe_of(next), Status(); });
     accounts.tenants.with([&](Tenants& tenants) {
       next.tenant = &tenants.named(next.wanted.tenant);
       tenants.submitted(*next.tenant);
@@ -113,7 +114,7 @@ void Scheduler::State::apply_wishes() {
   });
 }
 
-// Predicts the seconds until the present queue has been computed, and the seconds of a token.
+// Predicts in how many seconds all present requests will have been computed, and how many seconds a request's next token takes.
 detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const CostModel& costs = learnt_.costs;
   detail::Inbox::Outlook expected{.wake_time = kNoWake};
@@ -129,7 +130,7 @@ detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const double row = costs.predict({.rows = chunk, .outputs = 1, .keys = 0}) / chunk;
   expected.wait = static_cast<double>(rows) * row;
   if (requests_.running().size() < setup.options.limits.max_running || plans.empty()) return expected;
-  // All places are taken, so a running request has to end first.
+  // max_running requests run, so one of them must end before another can begin.
   std::uint64_t least = UINT64_MAX;
   for (const PlannedRequest& one : plans) least = std::min(least, one.remaining());
   expected.wait += static_cast<double>(least) * expected.token *
@@ -138,7 +139,7 @@ detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
 }
 
 void Scheduler::State::close() noexcept {
-  inbox.close();  // no more requests come
+  inbox.close();  // from now on no request is accepted
   detail::Delivery::Told told;
   {
     const Lock driving(step_mutex_);
@@ -151,7 +152,7 @@ void Scheduler::State::close() noexcept {
     told = delivery_.take();
     note_counts();
   }
-  inbox.wake();  // waiting drivers learn of the end
+  inbox.wake();  // drivers that wait must see that the scheduler is closed
   delivery_.tell_readers(told);
 }
 

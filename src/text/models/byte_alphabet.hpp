@@ -1,5 +1,6 @@
-// GPT-2's alphabet: every byte has a printable character, so that a vocabulary of bytes can be written as text (GPT-2
-// encoder.py, bytes_to_unicode). Printable Latin-1 stands for itself, the other 68 bytes for U+0100 onwards.
+// GPT-2's alphabet for bytes: each byte is written as a printable character, so that a vocabulary of byte strings is readable text (GPT-2
+// encoder.py, bytes_to_unicode). Printable characters of Latin-1 stand for their own byte. The other 68 bytes are written as U+0100 and
+// following.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@ namespace tessera::detail {
 
 inline constexpr unsigned kAlphabetEnd = 0x100 + 68;
 
-// Code point of each byte.
+// The code point that each byte is written as.
 inline constexpr std::array<std::uint16_t, 256> kByteToChar = [] {
   std::array<std::uint16_t, 256> map{};
   std::uint16_t next = 0x100;
@@ -26,7 +27,7 @@ inline constexpr std::array<std::uint16_t, 256> kByteToChar = [] {
   return map;
 }();
 
-// Byte of each code point; -1 outside the alphabet.
+// The byte that each code point stands for; -1 if it is not in the alphabet.
 inline constexpr std::array<std::int16_t, kAlphabetEnd> kCharToByte = [] {
   std::array<std::int16_t, kAlphabetEnd> map{};
   for (auto& byte : map) byte = -1;
@@ -34,7 +35,7 @@ inline constexpr std::array<std::int16_t, kAlphabetEnd> kCharToByte = [] {
   return map;
 }();
 
-// Appends the alphabet's spelling of `bytes`; at most two bytes each.
+// Appends `bytes` as they are written in the alphabet. Each byte becomes at most two bytes of UTF-8.
 inline void spell_bytes(std::string_view bytes, std::string& out) {
   for (const char c : bytes) {
     const unsigned code = kByteToChar[static_cast<unsigned char>(c)];
@@ -47,8 +48,8 @@ inline void spell_bytes(std::string_view bytes, std::string& out) {
   }
 }
 
-// Writes the bytes that `text` spells to `out`, and returns their number; nullopt if a character is not in the alphabet. Precondition:
-// `out` has room for text.size() bytes.
+// Writes to `out` the bytes for which the characters of `text` stand. Returns how many there are; nullopt if a character is not in the
+// alphabet. Precondition: `out` has room for text.size() bytes.
 [[nodiscard]] inline std::optional<std::size_t> read_bytes(std::string_view text, char* out) noexcept {
   std::size_t count = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

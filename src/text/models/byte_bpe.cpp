@@ -13,7 +13,7 @@ Result<MergeTable> MergeTable::load(const ValueList& merges, const Vocabulary& v
   std::string joined;
   for (const std::string_view merge : merges.strings()) {
     if (is_stopped(stop, table.merges_.size())) return loading_stopped();
-    const std::size_t space = merge.find(' ', 1);  // there is one: the metadata was checked
+    const std::size_t space = merge.find(' ', 1);  // there is a space, because the metadata was checked
     const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
     joined.assign(left).append(right);
     table.merges_.push_back(
@@ -22,7 +22,8 @@ Result<MergeTable> MergeTable::load(const ValueList& merges, const Vocabulary& v
   const auto& pairs = table.merges_;
   const auto hash_of = [&](std::uint32_t i) -> std::optional<std::uint64_t> {
     const Pair& pair = pairs[i];
-    if (pair.left == kNoToken || pair.right == kNoToken || pair.result == kNoToken) return std::nullopt;  // this merge never applies
+    // A part or the result is no token, so this merge can never apply.
+    if (pair.left == kNoToken || pair.right == kNoToken || pair.result == kNoToken) return std::nullopt;
     return hash_mix(hash_mix(pair.left) ^ pair.right);
   };
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
@@ -61,13 +62,13 @@ void ByteBpe::encode(std::string_view word, TokenList& out) {
   }
   const auto size = static_cast<std::uint32_t>(word.size());
   ids_.clear();
-  ids_.reserve(size);  // if it must allocate, exactly this size
+  ids_.reserve(size);  // allocates exactly this size, if at all
   for (const char c : word) ids_.push_back(vocabulary_.byte_token(static_cast<unsigned char>(c)));
   symbols_.starts.fill(size);
   symbols_.merge(
       size, [&](std::uint32_t left, std::uint32_t right, std::uint32_t) { return merges_.rank(ids_[left], ids_[right]); },
       [&](std::uint32_t left, std::uint32_t rank) { ids_[left] = merges_.result(rank); });
-  if (size >= kLargeWord) symbols_.order.release();  // gives memory back before the tokens need it
+  if (size >= kLargeWord) symbols_.order.release();  // frees memory before the tokens need some
   out.reserve(symbols_.starts.count());
   for (std::uint32_t i = 0; i < size; i = symbols_.starts.next(i + 1)) add(ids_[i], out);
 }

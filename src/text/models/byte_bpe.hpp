@@ -1,4 +1,5 @@
-// Byte-level BPE: the bytes of a word join by ranked merges, the lowest rank first (leftmost of equals).
+// Byte-level BPE. A word begins as single bytes, and neighbours are joined by ranked merges: always the pair with the lowest rank, of
+// equal ranks the leftmost.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,18 @@
 
 namespace tessera::detail {
 
-// A file's merges as token ids.
+// The merges of a model file, as token ids.
 class MergeTable {
  public:
-  // Reads the merges, and finds their tokens in the vocabulary. Error: cancelled, by `stop`.
+  // Reads the merges and looks their tokens up in the vocabulary. Error: cancelled, `stop` was requested.
   [[nodiscard]] static Result<MergeTable> load(const ValueList& merges, const Vocabulary& vocabulary,
                                                const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
-  // Returns the rank of joining two tokens; MinTree::kNever if no merge joins them. For a pair that is named twice the first merge counts.
+  // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has the pair twice, the
+  // first counts.
   [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const noexcept;
   [[nodiscard]] std::uint32_t result(std::uint32_t rank) const noexcept { return merges_[rank].result; }
 
@@ -36,11 +38,11 @@ class MergeTable {
     bool operator==(const Pair&) const = default;
   };
 
-  std::vector<Pair> merges_;  // by rank
-  HashedOrder by_pair_;       // merges whose parts and result are tokens
+  std::vector<Pair> merges_;  // [rank]
+  HashedOrder by_pair_;       // finds the rank of a pair; only merges whose parts and result are tokens
 };
 
-// Working memory of one encode() call.
+// Encodes words, with working memory that lasts for one encode() call of the tokenizer.
 class ByteBpe {
  public:
   ByteBpe(const Vocabulary& vocabulary, const MergeTable& merges) noexcept : vocabulary_(vocabulary), merges_(merges) {}
@@ -51,7 +53,7 @@ class ByteBpe {
 
   const Vocabulary& vocabulary_;
   const MergeTable& merges_;
-  std::vector<std::uint32_t> ids_;  // token of the symbol that begins at each byte; kNoToken: a byte without a token
+  std::vector<std::uint32_t> ids_;  // [byte of the word]: the token of the symbol that begins there; kNoToken: the byte has no token
   Merge symbols_;
 };
 

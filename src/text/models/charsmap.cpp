@@ -8,10 +8,11 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kLongestSequence = 256;  // the most bytes that are looked at from one place, so that a trie with a cycle ends
+constexpr std::size_t kLongestSequence = 256;  // at most this many bytes are matched, so that the search ends even if the trie has a cycle
 
-// A unit of the double array. The unit of child `c` of the node at `i` is at i ^ offset ^ c, and has `c` as its label. A node that ends a
-// sequence has a child 0, which holds a value.
+// The functions below read the fields of a unit (a node of the double array). A node's child for byte c is the unit at index i ^ offset ^
+// c, where i is the node's own index, and the child's label is c. If a sequence of bytes ends at a node, the node has a child for byte 0,
+// which holds the value.
 bool has_value(std::uint32_t unit) noexcept { return (unit >> 8 & 1) != 0; }
 std::uint32_t value_of(std::uint32_t unit) noexcept { return unit & 0x7FFFFFFFu; }
 std::uint32_t label_of(std::uint32_t unit) noexcept { return unit & 0x800000FFu; }

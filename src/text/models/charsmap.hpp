@@ -1,6 +1,7 @@
-// SentencePiece's normaliser: sequences of bytes, and the replacement of each (tokenizer.ggml.precompiled_charsmap). The layout in model
-// files: u32 bytes of a trie, the trie, then replacements that each end with a zero byte. The trie is Darts' double array (Yata, 2007;
-// github s-yata/darts-clone): units of 32 bits whose contents nobody has checked.
+// SentencePiece's normaliser: a table of byte sequences and their replacements (tokenizer.ggml.precompiled_charsmap). Model files have it
+// as: a u32, which is the size of a trie in bytes; the trie; the replacements, each with a zero byte at its end. The trie is a double
+// array of 32-bit units, as Darts makes it (Yata, 2007; github s-yata/darts-clone). Its contents come unchecked from the file, so the
+// search must be safe with any contents.
 #pragma once
 
 #include <array>
@@ -15,20 +16,21 @@ namespace tessera::detail {
 
 class Charsmap {
  public:
-  static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; Unicode's own have at most 33
+  static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; those of Unicode have at most 33
 
-  // Checks a file's bytes. The error says what is wrong; the caller adds where. Bytes that pass do no harm, whatever is in the trie.
+  // Checks the sizes in a file's table. Returns an error that says what is wrong; the caller adds the place. If the table passes, find()
+  // is safe whatever the trie has in it.
   [[nodiscard]] static Status check(std::string_view blob);
 
   Charsmap() = default;
-  explicit Charsmap(std::string_view blob);  // precondition: passed check(); empty: nothing is replaced
+  explicit Charsmap(std::string_view blob);  // precondition: `blob` has passed check(); an empty one replaces nothing
   bool operator==(const Charsmap&) const = default;
 
   struct Found {
-    std::size_t size;  // bytes at the start of the text that are replaced; 0: none
+    std::size_t size;  // how many bytes at the beginning of the text are replaced; 0: none
     std::string_view replacement;
   };
-  // Returns the longest sequence at the start of `text` that is replaced.
+  // Returns the longest sequence at the beginning of `text` that has a replacement, and that replacement.
   [[nodiscard]] Found find(std::string_view text) const noexcept;
 
   [[nodiscard]] static std::uint64_t plan_bytes(std::uint64_t blob) noexcept { return blob; }

@@ -1,6 +1,6 @@
-// An index of numbered things by their keys, without a worst case. The hash of a key gives a slot; the things of a slot lie in the order of
-// their keys, and are found by bisection. Most slots have one thing or none. A file whose keys were chosen to share a slot costs the
-// logarithm of their number, where a hash table would walk past all of them.
+// An index that finds numbered things by their keys, quickly even in the worst case. The hash of a key selects a slot. The things in a
+// slot are sorted by key, and found by binary search. Most slots have one thing or none. If a hostile file has keys that all fall into
+// one slot, a search takes the logarithm of their number; a hash table would compare with all of them.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,9 @@ class HashedOrder {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
-  // Indexes the things [0, count). hash_of(thing) is empty for things that shall not be found. less(a, b) orders two things of a slot by
-  // key; of equal keys the first thing is found. Returns false if `stop` was requested; the index is then useless.
+  // Indexes the things 0 to count - 1. hash_of(thing) returns the hash of the thing's key; nullopt if it shall not be found. less(a, b)
+  // orders things by key. Of several things with equal keys the first is found. Returns false if `stop` was requested; the index must not
+  // be used then.
   template <class HashOf, class Less>
   [[nodiscard]] bool build(std::uint32_t count, const HashOf& hash_of, const Less& less, const std::stop_token& stop) {
     ends_.assign(slots(count), 0);
@@ -33,7 +34,7 @@ class HashedOrder {
     std::uint32_t sum = 0;
     for (std::uint32_t& entry : ends_) {
       const std::uint32_t size = entry;
-      entry = sum;  // the slot's first place, which moves on to its end as the slot fills
+      entry = sum;  // where the slot begins; while the slot is filled, this advances to its end
       sum += size;
     }
     order_.reserve(count);
@@ -50,7 +51,7 @@ class HashedOrder {
     return true;
   }
 
-  // Finds a thing. compare(thing) compares the thing's key with the wanted one.
+  // Returns the thing whose key has this hash; kNone if there is none. compare(thing) compares the thing's key with the wanted one.
   template <class Compare>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, const Compare& compare) const noexcept {
     if (ends_.empty()) return kNone;
@@ -84,8 +85,8 @@ class HashedOrder {
   }
   [[nodiscard]] std::size_t slot_of(std::uint64_t hash) const noexcept { return hash & (ends_.size() - 1); }
 
-  std::vector<std::uint32_t> ends_;   // [slots]: end of each slot in order_, where the next one begins
-  std::vector<std::uint32_t> order_;  // the things, by slot and key
+  std::vector<std::uint32_t> ends_;   // [slots]: where each slot ends in order_; the next slot begins there
+  std::vector<std::uint32_t> order_;  // all things, by slot, and within a slot by key
 };
 
 }  // namespace tessera::detail

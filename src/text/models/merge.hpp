@@ -1,5 +1,6 @@
-// The merging that both families of BPE share. Of all pairs of neighbouring symbols the pair with the least priority becomes one symbol (of
-// equal priorities the leftmost), until no pair has a priority. A text of n bytes takes time n log n, and 4.5 bytes for each byte.
+// The merge loop that both families of BPE share. A text is a row of symbols. Again and again the two neighbouring symbols with the
+// smallest priority are joined to one symbol (of equal priorities the leftmost two), until no two neighbours can be joined. For a text of
+// n bytes the loop takes time O(n log n) and 4.5 n bytes of memory.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,17 @@
 
 namespace tessera::detail {
 
-// A word of this many bytes gives its working memory back before its tokens are added.
+// If a word has at least this many bytes, its working memory is freed before its tokens are added.
 inline constexpr std::uint32_t kLargeWord = 1u << 16;
 
-// Symbols are known by the positions where they begin. A symbol ends where the next begins, or with the text.
+// A symbol is identified by the position of its first byte. It ends where the next symbol begins, or with the text.
 struct Merge {
-  PositionSet starts;  // beginnings of the symbols; before merge(): of the first symbols
-  MinTree order;       // by a symbol's position: priority of joining it with the next
+  PositionSet starts;  // where symbols begin; set it before merge() to where the first symbols begin
+  MinTree order;       // [position of a symbol]: priority of joining it with the next symbol
 
-  // Merges all symbols that can be merged. priority(left, right, end) returns the priority of joining the symbols [left, right) and [right,
-  // end), or MinTree::kNever. join(left, priority) is called when two symbols have become one that begins at left.
+  // Joins symbols until no two neighbours can be joined. priority(left, right, end) returns the priority of joining the symbols [left,
+  // right) and [right, end); MinTree::kNever if they cannot be joined. join(left, priority) is called after two symbols were joined to
+  // one that begins at `left`.
   template <class Priority, class Join>
   void merge(std::uint32_t size, const Priority& priority, const Join& join) {
     order.assign(size);

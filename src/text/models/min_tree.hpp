@@ -1,5 +1,6 @@
-// Priorities by position, and the position of the least. Every 16 priorities have their minimum one level up, and so on to one block at the
-// top. A change walks up as far as a minimum changes; a search for the least walks down. Takes 4.3 bytes for each position.
+// Holds a priority for each position, and finds the position with the smallest. It is a tree of minima: each 16 priorities have their
+// minimum on the next level, each 16 of these minima theirs, up to one block of 16 at the top. A changed priority updates the levels
+// above only as far as their minima change. A search goes down from the top. It takes 4.3 bytes of memory for each position.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +13,9 @@ namespace tessera::detail {
 
 class MinTree {
  public:
-  static constexpr std::uint32_t kNever = 0xFFFFFFFFu;  // priority of a position that shall not be found
+  static constexpr std::uint32_t kNever = 0xFFFFFFFFu;  // the priority of a position that must not be found
 
-  // Sets all priorities to kNever. Set priorities with put(), then call build().
+  // Begins with `size` positions, all with kNever. Then set priorities with put(), and call build() once.
   void assign(std::size_t size) {
     depth_ = 0;
     std::size_t total = 0;
@@ -25,7 +26,7 @@ class MinTree {
       count = blocks;
     }
     values_.clear();
-    values_.reserve(total);  // if it must allocate, exactly this size
+    values_.reserve(total);  // allocates exactly this size, if at all
     values_.resize(total, kNever);
   }
   void put(std::size_t at, std::uint32_t priority) noexcept { values_[at] = priority; }
@@ -49,7 +50,7 @@ class MinTree {
   struct Least {
     std::uint32_t priority, at;
   };
-  // Returns the leftmost position with the least priority, and that priority: kNever if all priorities are kNever.
+  // Returns the leftmost of the positions with the smallest priority, and that priority, which is kNever if all are.
   [[nodiscard]] Least least() const noexcept {
     const std::uint32_t priority = least_of(values_.data() + begin_[depth_ - 1]);
     std::size_t at = 0;
@@ -71,8 +72,8 @@ class MinTree {
     return least;
   }
 
-  std::vector<std::uint32_t> values_;     // the priorities, then the minima of each level, every level in whole blocks
-  std::array<std::size_t, 9> begin_{};    // beginning of each level: 16 to the 9th power is more than 32 bits count
+  std::vector<std::uint32_t> values_;     // the priorities, then the minima of each level; each level is padded to whole blocks of 16
+  std::array<std::size_t, 9> begin_{};    // index of each level's first entry; 9 levels are enough, since 16^9 exceeds 32 bits
   std::size_t depth_ = 0;
 };
 

@@ -5,7 +5,8 @@
 namespace tessera::detail {
 namespace {
 
-// Returns whether a text may hold the piece. A piece has spaces for U+2581, so a piece that is spelled with a space is in no text.
+// Returns whether the piece can occur in a text. U+2581 becomes a space in a piece, and a text's spaces match it. So a piece that the
+// vocabulary spells with a real space never matches.
 bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
   const TokenType type = vocabulary.type(id);
   if (type != TokenType::normal && type != TokenType::user_defined) return false;
@@ -39,12 +40,12 @@ bool PieceOrder::build(const Vocabulary& vocabulary, const std::stop_token& stop
 
 PieceOrder::Range PieceOrder::narrowed(Range range, unsigned char byte, const Vocabulary& vocabulary) const noexcept {
   const auto at_depth = [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.piece(id)[range.depth]); };
-  if (range.end - range.begin == 1) {  // most ranges have one piece, some bytes into it
+  if (range.end - range.begin == 1) {  // a fast path: after a few bytes most ranges have only one piece
     const std::string_view piece = vocabulary.piece(order_[range.begin]);
     const bool goes_on = piece.size() > range.depth && static_cast<unsigned char>(piece[range.depth]) == byte;
     return {range.begin, range.end - (goes_on ? 0 : 1), range.depth + 1};
   }
-  const std::uint32_t begin = range.begin + (whole(range, vocabulary) != kNoToken ? 1 : 0);  // the piece that ends here has no further byte
+  const std::uint32_t begin = range.begin + (whole(range, vocabulary) != kNoToken ? 1 : 0);  // skips the piece that ends at this depth
   const auto first = std::partition_point(order_.begin() + begin, order_.begin() + range.end,
                                           [&](std::uint32_t id) { return at_depth(id) < byte; });
   const auto last = std::partition_point(first, order_.begin() + range.end,

@@ -9,7 +9,7 @@ namespace tessera::detail {
 void RawBpe::encode(std::string_view text, TokenList& out) {
   unknown_before_ = false;
   while (!text.empty()) {
-    // Runs of newlines join with nothing else.
+    // Newlines merge only with newlines, so the text is cut into runs of newlines and the text between them.
     const bool breaks = text.front() == '\n';
     const std::size_t size = std::min(breaks ? text.find_first_not_of('\n') : text.find('\n'), text.size());
     const std::string_view run = text.substr(0, size);
@@ -37,7 +37,7 @@ void RawBpe::encode_part(std::string_view text, TokenList& out) {
   symbols_.merge(
       size, [&](std::uint32_t left, std::uint32_t right, std::uint32_t) { return merges_.rank(ids_[left], ids_[right]); },
       [&](std::uint32_t left, std::uint32_t rank) { ids_[left] = merges_.result(rank); });
-  if (size >= kLargeWord) symbols_.order.release();  // gives memory back before the tokens need it
+  if (size >= kLargeWord) symbols_.order.release();  // frees memory before the tokens need some
   out.reserve(symbols_.starts.count());
   for (std::uint32_t at = 0; at < size;) {
     const std::uint32_t end = symbols_.starts.next(at + 1);

@@ -1,5 +1,5 @@
-// BPE over raw UTF-8, as Gemma 4 has it: characters join by ranked merges, the lowest rank first (leftmost of equals); a space is U+2581. A
-// character that is no token becomes its bytes.
+// BPE over UTF-8, as Gemma 4 has it. A text begins as single characters (a space as U+2581), and neighbours are joined by ranked merges:
+// always the pair with the lowest rank, of equal ranks the leftmost. A character without a token becomes the tokens of its bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace tessera::detail {
 
-// Working memory of one encode() call. A space of the text stays one byte here.
+// Encodes texts, with working memory that lasts for one encode() call of the tokenizer. A space is stored as one byte here.
 class RawBpe {
  public:
   RawBpe(const Vocabulary& vocabulary, const MergeTable& merges, const SpaceCuts& cuts) noexcept
       : vocabulary_(vocabulary), merges_(merges), cuts_(cuts) {}
-  // Encodes a text between special tokens.
+  // Encodes the text between two special tokens, and appends its tokens to `out`.
   void encode(std::string_view text, TokenList& out);
 
  private:
@@ -29,9 +29,9 @@ class RawBpe {
   const Vocabulary& vocabulary_;
   const MergeTable& merges_;
   const SpaceCuts& cuts_;
-  std::vector<std::uint32_t> ids_;  // token of the symbol that begins at each byte; kNoToken: a character without a token
+  std::vector<std::uint32_t> ids_;  // [byte of the text]: the token of the symbol that begins there; kNoToken: the character has no token
   Merge symbols_;
-  bool unknown_before_ = false;  // characters and bytes without tokens that follow each other are one unknown token
+  bool unknown_before_ = false;  // true: the last token was the unknown token; consecutive characters and bytes without tokens share one
 };
 
 }  // namespace tessera::detail

@@ -8,8 +8,8 @@
 namespace tessera::detail {
 namespace {
 
-// Returns a float as an integer that sorts the other way round: the highest score comes first. -infinity becomes 0xFF800000, so no score is
-// MinTree::kNever.
+// Converts a score to an integer that sorts the other way round, so that the highest score is the smallest priority. No score becomes
+// MinTree::kNever, because the largest result is 0xFF800000, for -infinity.
 std::uint32_t priority_of(float score) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(score);
   return (bits & 0x80000000u) != 0 ? bits : ~(bits | 0x80000000u);
@@ -37,7 +37,7 @@ std::size_t SpaceCuts::next(std::string_view text, std::size_t from) const noexc
   return text.size();
 }
 
-// Returns the symbol as the vocabulary spells it.
+// Returns the symbol with each space replaced by U+2581, as the vocabulary has it.
 std::string_view SpmBpe::escaped(std::string_view symbol) {
   if (symbol.find(' ') == std::string_view::npos) return symbol;
   scratch_.clear();
@@ -61,7 +61,8 @@ void SpmBpe::emit(std::string_view symbol, TokenList& out) {
   const auto token = [&](char c) { return vocabulary_.byte_token(static_cast<unsigned char>(c)); };
   if (std::ranges::all_of(bytes, [&](char c) { return token(c) != kNoToken; })) {
     for (const char c : bytes) out.add(token(c));
-  } else if (vocabulary_.stand_in() != kNoToken) {  // no byte fallback: SentencePiece gives the character one token
+  // If there are no byte tokens, the character becomes the unknown token, as in SentencePiece.
+  } else if (vocabulary_.stand_in() != kNoToken) {
     out.add(vocabulary_.stand_in());
   }
 }
@@ -89,7 +90,7 @@ void SpmBpe::encode_part(std::string_view text, TokenList& out) {
         return id == kNoToken ? MinTree::kNever : priority_of(vocabulary_.score(id));
       },
       [](std::uint32_t, std::uint32_t) {});
-  if (size >= kLargeWord) symbols_.order.release();  // gives memory back before the tokens need it
+  if (size >= kLargeWord) symbols_.order.release();  // frees memory before the tokens need some
   out.reserve(symbols_.starts.count());
   for (std::uint32_t at = 0; at < size;) {
     const std::uint32_t end = symbols_.starts.next(at + 1);

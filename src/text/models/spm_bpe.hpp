@@ -1,5 +1,6 @@
-// SentencePiece BPE as llama.cpp runs it: characters join, the pair whose token has the highest score first (leftmost
-// of equals), until no pair is a token. A character that is no token becomes its bytes.
+// SentencePiece BPE as llama.cpp implements it. A text begins as single characters. Neighbours whose joined text is a token are joined,
+// always the pair whose token has the highest score, of equal scores the leftmost. A character without a token becomes the tokens of its
+// bytes.
 #pragma once
 
 #include <array>
@@ -14,18 +15,20 @@
 
 namespace tessera::detail {
 
-// Places where a text may be cut without changing its tokens: in front of a space that no token joins to the byte before it. Most
-// vocabularies have no token with a space inside, so every word can be cut off by itself, and is small.
+// Finds positions where a text can be cut without changing its tokens: before a space, if no token has the preceding byte followed by a
+// space. Most vocabularies have no token with a space inside. Then texts can be cut into words, which are short.
 class SpaceCuts {
  public:
   explicit SpaceCuts(const Vocabulary& vocabulary) noexcept;
-  [[nodiscard]] std::size_t next(std::string_view text, std::size_t from) const noexcept;  // text.size() if there is none
+  // Returns the next position at or after `from` at which the text can be cut; text.size() if there is none.
+  [[nodiscard]] std::size_t next(std::string_view text, std::size_t from) const noexcept;
 
  private:
-  std::array<bool, 256> joined_{};  // by the byte in front: a token joins it to a space
+  std::array<bool, 256> joined_{};  // [byte]: true if some token has this byte followed by a space
 };
 
-// Working memory of one encode() call. A space of the text is U+2581 to the vocabulary, and stays one byte here.
+// Encodes texts, with working memory that lasts for one encode() call of the tokenizer. A space is U+2581 in the vocabulary, but one byte
+// here.
 class SpmBpe {
  public:
   SpmBpe(const Vocabulary& vocabulary, const SpaceCuts& cuts) noexcept : vocabulary_(vocabulary), cuts_(cuts) {}

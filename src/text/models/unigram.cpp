@@ -9,12 +9,13 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::uint32_t kUnknownCharacter = 0x80000000u;  // plus its size in bytes: a token of last_
+// A mark in last_: this value plus the character's size in bytes stands for an unknown character.
+constexpr std::uint32_t kUnknownCharacter = 0x80000000u;
 constexpr double kUnknownPenalty = 10;
 constexpr std::size_t kLargeNormal = std::size_t{1} << 16;
 constexpr std::size_t kLongestNormal = std::size_t{2} << 30;
 
-// Returns the bytes of a character. A byte that is not UTF-8 is a character.
+// Returns how many bytes the first character has. A byte that is not UTF-8 counts as a character.
 std::size_t character_size(std::string_view text) noexcept {
   const Utf8Step step = utf8_step(text);
   return step.kind == Utf8Kind::valid ? step.size : 1;
@@ -52,7 +53,8 @@ Status Unigram::encode(std::string_view text, TokenList& out) {
   return {};
 }
 
-// Normalises a text as SentencePiece's normalizer.cc does. Exception: bytes that are not UTF-8 stay, where SentencePiece makes them U+FFFD.
+// Normalises a text as SentencePiece's normalizer.cc does. Exception: bytes that are not UTF-8 are kept, while SentencePiece replaces
+// them by U+FFFD.
 Status Unigram::normalize(std::string_view text) {
   normal_.clear();
   const bool merge = model_.remove_extra_spaces;
@@ -85,13 +87,13 @@ Status Unigram::normalize(std::string_view text) {
   return {};
 }
 
-// Offers a token for [begin, end) with a score. The token is taken if the best way to `begin`, and then this token, score better than the
-// best known way to `end`.
+// Considers a token for the bytes [begin, end). If the best way to `begin` followed by this token has a higher score than the best known
+// way to `end`, it becomes the best way to `end`.
 void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint32_t token) {
   const auto at = [&](std::size_t position) -> double& { return scores_[position % scores_.size()]; };
   if (end > known_) {
     const std::size_t needed = end - segment_ + 1;
-    if (needed > last_.capacity()) {  // never more than the text has bytes left
+    if (needed > last_.capacity()) {  // grows at most to what is left of the text
       last_.reserve(std::max(needed, std::min(2 * last_.capacity() + 64, normal_.size() - segment_ + 1)));
     }
     last_.resize(needed, kNoToken);
@@ -135,7 +137,8 @@ void Unigram::search(TokenList& out) {
   }
 }
 
-// Ends a segment. Reads the best way from its end, and turns it round in place: then last_[position] is the token that begins there.
+// Ends a segment. Follows the best way back from its end and reverses it in place: afterwards last_[position] is the token that begins
+// there.
 void Unigram::end_segment(std::size_t end, TokenList& out) {
   const auto size_of = [&](std::uint32_t token) {
     return (token & kUnknownCharacter) != 0 ? token & ~kUnknownCharacter : static_cast<std::uint32_t>(vocabulary_.piece(token).size());

@@ -1,6 +1,6 @@
-// Unigram tokenization (Kudo, 2018) as SentencePiece runs it: of all ways to cut a text into pieces, the one whose scores have the greatest
-// sum, found from left to right (Viterbi). A character that no piece says costs ten more than the worst piece. It becomes its bytes, or,
-// together with neighbours of the same kind, one unknown token.
+// Unigram tokenization (Kudo, 2018) as SentencePiece does it. Of all ways to cut a text into pieces it finds the one with the largest sum
+// of scores, from left to right (Viterbi). A character that is in no piece counts with a score that is 10 below the worst piece's. It
+// becomes the tokens of its bytes or, together with its unknown neighbours, one unknown token.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace tessera::detail {
 
-// A file's normaliser and pieces.
+// The normaliser and the pieces of a model file.
 class UnigramModel {
  public:
   [[nodiscard]] static Result<UnigramModel> load(const TokenizerMetadata& metadata, const Vocabulary& vocabulary,
@@ -32,7 +32,7 @@ class UnigramModel {
   bool byte_fallback = false;
 };
 
-// Working memory of one encode() call.
+// Encodes texts, with working memory that lasts for one encode() call of the tokenizer.
 class Unigram {
  public:
   Unigram(const Vocabulary& vocabulary, const UnigramModel& model) noexcept : vocabulary_(vocabulary), model_(model) {}
@@ -47,14 +47,15 @@ class Unigram {
 
   const Vocabulary& vocabulary_;
   const UnigramModel& model_;
-  std::string normal_;  // the text after the normaliser, with one space for U+2581
+  std::string normal_;  // the normalised text; U+2581 is stored as one space
 
-  // A segment is a stretch that no piece reaches out of; it is settled when its end is reached. By position in the segment, from 1: the
-  // last token of the best way to this position; kNoToken if no way is known.
+  // A segment is a stretch of the text that no piece crosses the end of, so that its tokens are final when its end is reached. Index:
+  // position in the segment, from 1. Value: the last token of the best way to that position; kNoToken: no way is known.
   std::vector<std::uint32_t> last_;
-  std::size_t segment_ = 0;                             // place where the segment begins
-  std::size_t known_ = 0;                               // positions up to this one have a score
-  std::array<double, PieceOrder::kLongestPiece + 1> scores_{};  // scores of the best ways, by position modulo the size
+  std::size_t segment_ = 0;                             // position in the text where the segment begins
+  std::size_t known_ = 0;                               // up to this position of the text, last_ and scores_ are set
+  // Score of the best way to a position, at index position modulo the array's size.
+  std::array<double, PieceOrder::kLongestPiece + 1> scores_{};
   bool after_unknown_ = false;
 };
 

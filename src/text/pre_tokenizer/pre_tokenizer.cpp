@@ -23,8 +23,8 @@ struct FreeMatchContext {
 };
 using Code = std::unique_ptr<pcre2_code, FreeCode>;
 
-// Returns a pattern with \s written out as Unicode's White_Space, which is what the regex libraries of the reference tokenizers mean.
-// PCRE2's own \s also has U+180E.
+// Returns the pattern with \s replaced by Unicode's White_Space, which the regex libraries of the original tokenizers mean by \s. PCRE2's
+// \s includes U+180E too.
 std::string with_white_space(std::string_view pattern) {
   constexpr std::string_view members = R"(\t-\r\x{85}\p{Z})";
   std::string out;
@@ -85,7 +85,7 @@ Result<PreTokenizer> PreTokenizer::create(const PreTokenizerSpec& spec) {
     Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(),
                             PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr));
     if (!code) return pcre2_error(error, spec.name);
-    // Without a JIT (or if the system forbids it) the interpreter finds the same matches.
+    // An error is ignored: if there is no JIT, or the system forbids it, the interpreter finds the same matches.
     (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     compiled->patterns.push_back(std::move(code));
   }
@@ -119,14 +119,16 @@ Result<PreTokenizer::Splitter> PreTokenizer::Splitter::create(const PreTokenizer
   match->data.reset(pcre2_match_data_create(1, nullptr));
   match->context.reset(pcre2_match_context_create(nullptr));
   if (!match->data || !match->context) return out_of_memory_error();
-  // Every pattern steps at most a few times over a run. More steps are a defect, and an error instead of a hang.
+  // Each pattern takes at most a few steps for each byte. If one took more, that would be a defect; the limit makes it an error instead
+  // of a hang.
   const std::size_t steps = 1'000'000 + 32 * longest_text;
   pcre2_set_match_limit(match->context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(steps, 0xFFFFFFFFu)));
-  pcre2_set_heap_limit(match->context.get(), 64 << 10);  // KiB, of the interpreter
+  pcre2_set_heap_limit(match->context.get(), 64 << 10);  // in KiB; only the interpreter uses this heap
   return Splitter(owner, std::move(match));
 }
 
-// Splits a piece. Each piece that a pattern leaves goes on to the next pattern at once, so no list of pieces is ever held.
+// Splits a piece by the pattern with this index. The resulting pieces are at once split by the next pattern, so no list of pieces is
+// needed.
 Status PreTokenizer::Splitter::split_from(std::size_t pattern, std::string_view piece, const Word& word) {
   if (pattern == owner_->compiled_->patterns.size()) {
     word(piece);
@@ -150,10 +152,10 @@ Status PreTokenizer::Splitter::split_from(std::size_t pattern, std::string_view 
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0) return pcre2_error(found, owner_->spec_->name);
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_->data.get());
-    const PCRE2_SIZE begin = bounds[0], end = bounds[1];  // the next pattern's matches overwrite them
+    const PCRE2_SIZE begin = bounds[0], end = bounds[1];  // copied, because matches of the next pattern overwrite `bounds`
     TESSERA_TRY_STATUS(hand_on(begin));
     TESSERA_TRY_STATUS(hand_on(end));
-    // No pattern matches the empty text; if one did, this would still end.
+    // No pattern matches the empty text. If one did, advancing by at least one byte would still end the loop.
     from = end > from ? end : from + 1;
   }
   return hand_on(piece.size());

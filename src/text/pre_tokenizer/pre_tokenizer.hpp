@@ -1,4 +1,4 @@
-// Splits text into the words that byte-level BPE works on, with a model's patterns (pre_tokenizer_patterns.cpp).
+// Splits text into the words that byte-level BPE encodes one by one, with the model's patterns (pre_tokenizer_patterns.cpp).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 class PreTokenizer {
  public:
-  PreTokenizer() noexcept;  // empty, to be assigned to
+  PreTokenizer() noexcept;  // an empty object, which can only be assigned to
   [[nodiscard]] static Result<PreTokenizer> create(const PreTokenizerSpec& spec);
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
@@ -22,18 +22,18 @@ class PreTokenizer {
 
   [[nodiscard]] const PreTokenizerSpec& spec() const noexcept { return *spec_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
-  // Compiled patterns measure 2 to 10 KiB; machine code has pages of its own.
+  // Upper bound for plans: compiled patterns take 2 to 10 KiB, and the JIT's machine code takes pages of its own.
   static constexpr std::uint64_t kPlannedBytes = 64 << 10;
 
-  // Working memory of one encode() call.
+  // Splits texts, with working memory that lasts for one encode() call of the tokenizer.
   class Splitter {
    public:
-    Splitter() noexcept;  // empty, to be assigned to
+    Splitter() noexcept;  // an empty object, which can only be assigned to
     [[nodiscard]] static Result<Splitter> create(const PreTokenizer& owner, std::size_t longest_text);
     Splitter(Splitter&&) noexcept;
     Splitter& operator=(Splitter&&) noexcept;
     ~Splitter();
-    // Calls word() for the words of `text` in order; put together they are the text. Precondition: `text` is valid UTF-8.
+    // Calls word() for each word of `text`, in order. The words together are the whole text. Precondition: `text` is valid UTF-8.
     using Word = std::function<void(std::string_view)>;
     [[nodiscard]] Status split(std::string_view text, const Word& word) { return split_from(0, text, word); }
 

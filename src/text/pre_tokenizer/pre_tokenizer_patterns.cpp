@@ -1,6 +1,6 @@
-// Sources: the tokenizer.json of each model (Hugging Face) for the patterns, and llama.cpp's llama-vocab.cpp for the names in GGUF files.
-// llama.cpp writes some patterns differently, because std::regex lacks something ("(?i:"); here are the originals. llama.cpp leaves off a
-// final "|\s+" of some patterns; that changes nothing, because text that no pattern matches is a piece.
+// The patterns come from each model's tokenizer.json (Hugging Face), the names in GGUF files from llama.cpp's llama-vocab.cpp. llama.cpp
+// writes some patterns differently, because std::regex does not have everything they use ("(?i:"); here they are as in the original.
+// llama.cpp leaves out the final "|\s+" of some patterns, which makes no difference: text that no pattern matches is a piece anyway.
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 
 #include <array>
@@ -11,7 +11,7 @@ namespace {
 
 using Pattern = std::string_view;
 
-// Joins several literals to one text.
+// Concatenates several string literals.
 template <std::size_t... N>
 constexpr auto in_one(const char (&... parts)[N]) noexcept {
   std::array<char, (0 + ... + (N - 1))> all{};
@@ -27,10 +27,10 @@ constexpr Pattern kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^
 
 constexpr Pattern kGpt2[] = {kGpt2Words};
 
-// Cuts off every digit, then cuts as GPT-2 does.
+// Each digit is a piece of its own. The rest is split as in GPT-2.
 constexpr Pattern kStarcoder[] = {R"(\p{N})", kGpt2Words};
 
-// Cuts off punctuation, then cuts as GPT-2 does, then cuts digits in threes.
+// Runs of punctuation are pieces of their own. The rest is split as in GPT-2, and then digits into groups of three.
 constexpr Pattern kFalcon[] = {R"([\p{P}$+<=>^~|`]+)", kGpt2Words, R"([0-9][0-9][0-9])"};
 
 constexpr Pattern kDefault[] = {R"([\p{P}$+<=>^~|]+)", kGpt2Words, R"(\p{N}+)", R"([0-9][0-9][0-9])"};
@@ -50,7 +50,7 @@ constexpr Pattern kQwen35[] = {
 constexpr Pattern kSeedCoder[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// Takes upper-case letters, then lower-case ones: a capital begins a word.
+// A word is upper-case letters followed by lower-case letters, so a capital begins a new word.
 constexpr Pattern kTekken[] = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
@@ -61,7 +61,8 @@ constexpr Pattern kGpt4o[] = {
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// The script Han, which PCRE2's versions define differently. Runs of Han are pieces; other letters are cut as GPT-4o does.
+// The characters of the script Han, listed because PCRE2's versions differ. Runs of Han are pieces of their own; other letters are split
+// as in GPT-4o.
 constexpr char kHan[] =
     R"([\x{2E80}-\x{2E99}\x{2E9B}-\x{2EF3}\x{2F00}-\x{2FD5}\x{3005}\x{3007}\x{3021}-\x{3029}\x{3038}-\x{303B})"
     R"(\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FA6D}\x{FA70}-\x{FAD9}\x{16FE2}\x{16FE3}\x{16FF0}-\x{16FF6})"
@@ -80,8 +81,8 @@ constexpr Pattern kCjk = R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}
 
 constexpr Pattern kDeepseekCoder[] = {kNewline, R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk, R"(\p{N})"};
 
-// The second pattern lists the letters that have case. The fourth is \s+$ made linear: otherwise a run of white space that does not end the
-// text would be tried again from each of its characters.
+// The second pattern lists all letters that have a case. The fourth is \s+$ in a form that takes linear time: \s+$ itself would be tried
+// again from each character of a run of white space that is not at the end of the text.
 constexpr Pattern kDeepseekLlm[] = {
     kNewline,
     R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF})"
@@ -113,7 +114,7 @@ constexpr Pattern kViking[] = {kBloomWords, R"(\p{N})"};
 
 constexpr bool kYes = true, kNo = false, kNfc = true;
 
-// name, patterns, ignore_merges, add_bos, nfc
+// The columns are: name, patterns, ignore_merges, add_bos, nfc.
 constexpr PreTokenizerSpec kPreTokenizers[] = {
     {"default", kDefault, kNo, kNo},
     {"gpt-2", kGpt2, kNo, kNo},
@@ -158,7 +159,7 @@ constexpr PreTokenizerSpec kPreTokenizers[] = {
     {"deepseek-llm", kDeepseekLlm, kNo, kNo},
     {"deepseek-coder", kDeepseekCoder, kNo, kNo},
     {"deepseek-v3", kDeepseekV3, kNo, kNo},
-    {"joyai-llm", kDeepseekV3, kNo, kNo},  // DeepSeek-V4's too
+    {"joyai-llm", kDeepseekV3, kNo, kNo},  // DeepSeek-V4 has this one too
     {"hunyuan-dense", kDeepseekV3, kNo, kNo},
     {"falcon", kFalcon, kNo, kNo},
     {"starcoder", kStarcoder, kNo, kNo},

@@ -1,4 +1,5 @@
-// The pre-tokenizers that tokenizer.ggml.pre may name. To add one: a line in kPreTokenizers, and its patterns if they are new.
+// The pre-tokenizers that the setting tokenizer.ggml.pre may name. To add one: a line in kPreTokenizers, and its patterns if they are
+// new.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,15 @@ namespace tessera::detail {
 
 struct PreTokenizerSpec {
   std::string_view name;
-  // Patterns, applied one after another, each to the pieces that the one before left. A match is a piece, and so is the text between two
-  // matches. PCRE2 syntax, except that \s and \S mean Unicode's White_Space (see pre_tokenizer.cpp).
+  // The patterns are applied one after another, each to the pieces that the one before has made. Each match is a piece, and so is the
+  // text between two matches. The syntax is PCRE2's, except that \s and \S mean Unicode's White_Space (see pre_tokenizer.cpp).
   std::span<const std::string_view> patterns;
-  bool ignore_merges;  // true: a word that is a token as a whole is not built by merges
-  bool add_bos;        // add_bos if tokenizer.ggml.add_bos_token is absent
-  bool nfc = false;    // true: text between special tokens is brought into Unicode's normal form C before it is split
+  bool ignore_merges;  // true: if a whole word is a token, it is encoded as that token, even if the merges would not make it
+  bool add_bos;        // default for files that do not say (tokenizer.ggml.add_bos_token)
+  bool nfc = false;    // true: text is brought into Unicode's normal form C before it is split
 };
 
-// Returns a pre-tokenizer; nullptr if the name is not known.
+// Returns the pre-tokenizer with this name; nullptr if it is not known.
 [[nodiscard]] const PreTokenizerSpec* find_pre_tokenizer(std::string_view name) noexcept;
 [[nodiscard]] std::string known_pre_tokenizers();  // "default, gpt-2, ..."
 

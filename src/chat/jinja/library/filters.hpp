@@ -1,4 +1,4 @@
-// Filters by name: each file has a table.
+// Tables of the filters, by name. Each file of filters has one.
 #pragma once
 
 #include <span>
@@ -18,10 +18,10 @@ struct Filter {
 [[nodiscard]] std::span<const Filter> sequence_filters() noexcept;  // filters_sequence.cpp
 [[nodiscard]] std::span<const Filter> choice_filters() noexcept;    // filters_choice.cpp
 
-// Returns "a.b.0" of an item, as the argument `attribute` of map, sort and other filters means it.
+// Returns the part of an item to which a path such as "a.b.0" leads: the argument `attribute` of map, sort and other filters.
 [[nodiscard]] Value attribute_path(Evaluator& evaluator, Value item, const Value& path);
 
-// Returns whether an argument that may be left out, or be none, is given.
+// Returns whether an optional argument was given and is not none.
 [[nodiscard]] inline bool given(const Value& value) { return !value.is(Kind::undefined) && !value.is(Kind::none); }
 
 }  // namespace tessera::jinja

@@ -1,11 +1,11 @@
-// Filters that call filters and tests: map, select, reject and their kin.
+// Filters that call other filters and tests by name: map, select, reject and the like.
 #include "chat/jinja/library/filters.hpp"
 #include "core/error.hpp"
 
 namespace tessera::jinja {
 namespace {
 
-// Returns the arguments behind the first `count`.
+// Returns the arguments without the first `count`.
 Args rest_of(const Args& args, std::size_t count) {
   Args rest;
   rest.positional.assign(args.positional.begin() + static_cast<std::ptrdiff_t>(count), args.positional.end());

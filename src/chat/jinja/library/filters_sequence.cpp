@@ -1,4 +1,4 @@
-// Filters of sequences: order, joining, cutting.
+// Filters for sequences: sorting, joining, slicing and the like.
 #include <algorithm>
 #include <array>
 
@@ -52,13 +52,13 @@ Value reverse(Evaluator& e, const Value& value, const Args&) {
   return out.finish();
 }
 
-// Returns the key that jinja2 sorts by: text in lower case, unless case counts.
+// Returns the value by which jinja2 sorts. Text is compared in lower case, unless `case_sensitive` is true.
 Value sort_key(Evaluator& e, const Value& value, const Value& case_sensitive) {
   if (!value.is(Kind::string) || truth(case_sensitive)) return value;
   return in_case(e, value.text(), Case::lower);
 }
 
-// Returns the key for several attributes: "a,b".
+// Returns the sort key of an item for one attribute or for several ("a,b").
 Value sort_keys(Evaluator& e, const Value& item, const Value& attribute, const Value& case_sensitive) {
   if (!given(attribute)) return sort_key(e, item, case_sensitive);
   if (!attribute.is(Kind::string)) return sort_key(e, attribute_path(e, item, attribute), case_sensitive);

@@ -1,4 +1,4 @@
-// Filters that make text of their input.
+// Filters whose result is text.
 #include <array>
 
 #include "chat/jinja/library/filters.hpp"
@@ -24,7 +24,8 @@ Value upper(Evaluator& e, const Value& value, const Args&) { return in_case(e, t
 Value lower(Evaluator& e, const Value& value, const Args&) { return in_case(e, to_string(e, value).text(), Case::lower); }
 Value capitalize(Evaluator& e, const Value& value, const Args&) { return capitalized(e, to_string(e, value).text()); }
 
-// Returns words with a capital first letter. As in jinja2, a word begins behind blanks, hyphens and opening brackets.
+// Returns the text with each word's first letter in upper case. As in jinja2, a word begins after white space, a hyphen or an opening
+// bracket.
 Value title(Evaluator& e, const Value& value, const Args&) {
   const Value whole = to_string(e, value);
   const Text& text = whole.text();
@@ -67,7 +68,7 @@ Value indent(Evaluator& e, const Value& value, const Args& args) {
   }
   const Value whole = to_string(e, value);
   std::vector<Line> lines = lines_of(e, whole.bytes());
-  // A line end at the end begins another, empty line.
+  // If the text ends with a line end, an empty line follows it.
   if (lines.empty() || lines.back().next != lines.back().end) {
     lines.push_back({whole.text().size(), whole.text().size(), whole.text().size()});
   }

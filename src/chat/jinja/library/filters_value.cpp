@@ -1,4 +1,4 @@
-// Filters of single values: numbers and defaults.
+// Filters for single values: numbers, and defaults for missing values.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -24,7 +24,8 @@ Value absolute(Evaluator& e, const Value& value, const Args&) {
   return value.number() < 0 || std::signbit(value.number()) ? negated(e.budget(), value) : value;
 }
 
-// Returns text as Python's int() and float() take it: blanks around, and single underscores between digits, are allowed.
+// Prepares text for conversion as Python's int() and float() do: white space around it, and single underscores between digits, are
+// removed.
 std::optional<std::string> number_text(std::string_view text) {
   const Extent inside = stripped(text, nullptr, Ends::both);
   text = text.substr(inside.begin, inside.end - inside.begin);

@@ -1,4 +1,4 @@
-// Formats "..." % values and "...".format(values).
+// Python's two ways to format text: "..." % values, and "...".format(values).
 #include <charconv>
 #include <cmath>
 
@@ -14,8 +14,8 @@ constexpr std::int64_t kWidest = 10'000;
 
 struct Spec {
   char fill = ' ';
-  char align = 0;      // '<', '>', '^', '='
-  char sign = '-';     // '-', '+', ' '
+  char align = 0;      // one of '<', '>', '^', '='; 0: not given
+  char sign = '-';     // one of '-', '+', ' '
   bool alternate = false, grouped = false;
   std::int64_t width = 0, precision = -1;
   char type = 0;
@@ -40,7 +40,7 @@ std::string grouped(std::string digits) {
   return digits;
 }
 
-// Returns a number without its padding.
+// Returns the number as text, without padding.
 std::string number_text(const Spec& spec, const Value& value, char type) {
   if (type == 'd' || type == 'x' || type == 'X' || type == 'o' || type == 'b') {
     const bool negative = value.whole() < 0;
@@ -86,14 +86,14 @@ void add_padded(Builder& out, const Text& text, const Spec& spec, char align) {
   out.add(std::string(static_cast<std::size_t>(missing - left), spec.fill));
 }
 
-// Adds the text, cut to the precision and padded.
+// Adds the text, cut to the precision and then padded.
 void add_text(Builder& out, const Text& text, const Spec& spec, char align) {
   if (spec.precision < 0) return add_padded(out, text, spec, align);
   const std::size_t end = character_offset(text.bytes(), static_cast<std::size_t>(spec.precision));
   add_padded(out, text.slice(0, end), spec, align);
 }
 
-// ---- %
+// --- "..." % values
 
 class Percent {
  public:
@@ -189,7 +189,7 @@ class Percent {
   std::size_t used_ = 0;
 };
 
-// ---- {}
+// --- "...".format(values)
 
 Spec read_spec(std::string_view text) {
   Spec spec;
@@ -245,11 +245,11 @@ void put_braced(Evaluator& e, Builder& out, const Value& value, std::string_view
 }
 
 struct Numbering {
-  std::size_t next = 0;  // number of the next "{}"
+  std::size_t next = 0;  // index of the argument that the next "{}" prints
   bool automatic = false, manual = false;
 };
 
-// Returns the value of a field: "0", "name", "0.key", "name[key]".
+// Returns the value that a replacement field names: "0", "name", "0.key", "name[key]".
 Value field_value(Evaluator& e, std::string_view field, const Args& args, Numbering& numbering) {
   const std::size_t first = std::min(field.find_first_of(".["), field.size());
   const std::string_view name = field.substr(0, first);

@@ -1,4 +1,4 @@
-// Turns JSON into the evaluator's values, marked with their origin.
+// Converts JSON to the evaluator's values. Their texts are marked as coming from a message.
 #pragma once
 
 #include <tessera/json/json.hpp>
@@ -7,12 +7,12 @@
 
 namespace tessera::jinja {
 
-// Returns the value of JSON, with all text marked as from_message. Exception: the usual roles of messages are from_template, because
-// templates make control tokens of them ("<|" + role + "|>").
+// Converts JSON to a value. All its text is marked as from_message. Exception, in messages_from_json(): the usual roles are marked as
+// from_template, because templates make control tokens of them ("<|" + role + "|>").
 [[nodiscard]] Value from_json(Budget& budget, const Json& json);
 [[nodiscard]] Value messages_from_json(Budget& budget, const Json& messages);
 
-// Returns the size that limits grow with: the bytes of the JSON's text, and some bytes for each value.
+// Returns the size of the input, with which the rendering's limits grow: the bytes of the JSON's texts, and a few bytes for each value.
 [[nodiscard]] std::uint64_t json_bytes(const Json& json);
 
 }  // namespace tessera::jinja

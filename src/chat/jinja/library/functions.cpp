@@ -1,4 +1,4 @@
-// The functions that templates find: jinja2's globals that chat templates use, and the two of transformers.
+// The functions that templates can call: those of jinja2's global functions that chat templates use, and two that transformers adds.
 #include <array>
 
 #include "chat/jinja/evaluator.hpp"
@@ -7,7 +7,7 @@
 namespace tessera::jinja {
 namespace {
 
-constexpr std::int64_t kLongestRange = 100'000;  // jinja2's sandbox: MAX_RANGE
+constexpr std::int64_t kLongestRange = 100'000;  // as MAX_RANGE of jinja2's sandbox
 
 Value range(Evaluator& evaluator, const Args& args) {
   if (args.positional.empty() || args.positional.size() > 3 || !args.keyword.empty()) {
@@ -32,7 +32,7 @@ Value range(Evaluator& evaluator, const Args& args) {
   return Value::object(Kind::range, std::make_shared<Range>(evaluator.budget(), start, step, size));
 }
 
-// Returns the members of dict(), dict(pairs), dict(a=1), dict(other, a=1).
+// Returns the members of a dict that is made by dict(), dict(pairs), dict(a=1) or dict(other, a=1).
 Members dict_members(Evaluator& evaluator, std::string_view function, const Args& args) {
   if (args.positional.size() > 1) fail(fmt::format("{}() takes at most one argument without a name", function));
   Members members;
@@ -79,14 +79,14 @@ int day_of_year(const LocalTime& t) {
   const bool leap = (t.year % 4 == 0 && t.year % 100 != 0) || t.year % 400 == 0;
   return before[static_cast<std::size_t>(t.month - 1)] + t.day + (leap && t.month > 2);
 }
-// Returns the day of the week; Sunday is 0 (Zeller, by way of Sakamoto).
+// Returns the day of the week, where Sunday is 0 (Sakamoto's form of Zeller's rule).
 int day_of_week(const LocalTime& t) {
   constexpr std::array<int, 12> shift{0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4};
   const int year = t.year - (t.month < 3);
   return (year + year / 4 - year / 100 + year / 400 + shift[static_cast<std::size_t>(t.month - 1)] + t.day) % 7;
 }
 
-// Returns one directive of strftime in the C locale.
+// Returns the text for one directive of strftime (%d, %B, ...), in the C locale.
 std::string time_field(char directive, const LocalTime& t) {
   const auto day = kDays[static_cast<std::size_t>(day_of_week(t))];
   const auto month = kMonths[static_cast<std::size_t>(t.month - 1)];
@@ -121,7 +121,7 @@ std::string time_field(char directive, const LocalTime& t) {
       return fmt::format("{} {} {:2} {:02}:{:02}:{:02} {}", day.substr(0, 3), month.substr(0, 3), t.day, t.hour, t.minute,
                          t.second, t.year);
     case 'Z':
-    case 'z': return "";  // a time without a zone
+    case 'z': return "";  // the time has no zone
     case 'n': return "\n";
     case 't': return "\t";
     case '%': return "%";
@@ -146,7 +146,7 @@ Value strftime_now(Evaluator& evaluator, const Args& args) {
         continue;
       }
       ++at;
-      const bool bare = piece[at] == '-' && at + 1 < piece.size();  // "%-d": without the zero in front
+      const bool bare = piece[at] == '-' && at + 1 < piece.size();  // "%-d": without a leading zero
       if (bare) ++at;
       std::string field = time_field(piece[at], t);
       if (bare) {

@@ -1,4 +1,4 @@
-// The filter tojson, as Python's json.dumps.
+// The filter tojson. It prints JSON as Python's json.dumps does.
 #include <algorithm>
 
 #include "chat/jinja/evaluator.hpp"
@@ -88,7 +88,7 @@ class JsonWriter {
     const auto characters = style_.ensure_ascii ? detail::JsonCharacters::ascii : detail::JsonCharacters::any;
     out_.add("\"");
     text.for_each([&](std::string_view piece, TextOrigin origin) {
-      std::size_t plain = 0;  // beginning of the bytes that need no escape
+      std::size_t plain = 0;  // beginning of the bytes, not printed yet, that need no escape
       for (std::size_t at = 0; at < piece.size();) {
         const std::size_t size = character_size(piece.substr(at));
         const std::string escape = detail::json_escape(first_character(piece.substr(at)), characters);

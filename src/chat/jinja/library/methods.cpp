@@ -1,4 +1,5 @@
-// Methods of strings, dicts and lists: Python's that do not change their object (jinja2's immutable sandbox refuses the rest).
+// Methods of strings, dicts and lists: those of Python that do not change their object. (jinja2's immutable sandbox refuses the others
+// too.)
 #include <algorithm>
 
 #include "chat/jinja/strings.hpp"
@@ -6,12 +7,12 @@
 #include "core/error.hpp"
 
 namespace tessera::jinja {
-namespace methods {  // some have the names of filters
+namespace methods {  // a namespace, because some have the same names as filters
 namespace {
 
 using Method = Value (*)(Evaluator&, const Value& self, const Args&);
 
-// ---- strings
+// --- Strings.
 
 template <Ends ends>
 Value strip(Evaluator& e, const Value& self, const Args& args) {
@@ -37,7 +38,7 @@ Value capitalize(Evaluator& e, const Value& self, const Args& args) {
   return capitalized(e, self.text());
 }
 
-// Returns the bytes [begin, end) that find(), count(), startswith() look at.
+// Returns the range of bytes that find(), count() or startswith() searches, from their arguments start and end.
 Extent window(Evaluator& e, const Value& self, const Value& start, const Value& end) {
   if (start.is(Kind::undefined) && end.is(Kind::undefined)) return {0, self.text().size()};
   const std::int64_t size = length(e.budget(), self);
@@ -105,7 +106,7 @@ Value replace(Evaluator& e, const Value& self, const Args& args) {
   return replaced(e, self.text(), need_string("replace", old).text(), need_string("replace", fresh).text(), most);
 }
 
-// Splits at white space, and returns the words without the white space around them.
+// Splits the text at white space, and returns the words.
 Values split_words(Evaluator& e, const Text& text, std::int64_t most, End from) {
   const std::string_view bytes = text.bytes();
   std::vector<Extent> words;
@@ -126,7 +127,7 @@ Values split_words(Evaluator& e, const Text& text, std::int64_t most, End from) 
   } else if (from == End::start) {
     for (std::size_t i = 0; i < limit; ++i) out.push_back(part(e, text, words[i].begin, words[i].end));
     out.push_back(part(e, text, words[limit].begin, bytes.size()));
-    // The rest keeps the white space at its end, as in Python.
+    // As in Python, the last part keeps the white space at its end.
   } else {
     const std::size_t rest = words.size() - limit;
     out.push_back(part(e, text, 0, words[rest - 1].end));
@@ -252,7 +253,7 @@ Value zfill(Evaluator& e, const Value& self, const Args& args) {
   return out.finish();
 }
 
-// Does isdigit() and the like: true if the text is not empty and every character passes.
+// Implements isdigit() and the like: true if the text is not empty and all its characters pass the test.
 template <bool (*Passes)(std::uint32_t)>
 Value every(Evaluator& e, const Value& self, const Args& args) {
   (void)args.bind<0>("isdigit", {});
@@ -269,7 +270,7 @@ bool alpha(std::uint32_t c) { return is_alphabetic(c); }
 bool space(std::uint32_t c) { return is_space(c); }
 bool ascii(std::uint32_t c) { return c < 0x80; }
 
-// ---- dicts and lists
+// --- Dicts and lists.
 
 Value get(Evaluator& e, const Value& self, const Args& args) {
   auto [key, absent] = args.bind<2>("get", {"key", "default"}, 1);
@@ -316,7 +317,7 @@ Value list_count(Evaluator& e, const Value& self, const Args& args) {
   return Value::integer(found);
 }
 
-// ---- the variable `loop`
+// --- The variable `loop`.
 
 Value cycle(Evaluator&, const Value& self, const Args& args) {
   const auto& loop = self.as<Loop>();

@@ -1,4 +1,4 @@
-// Tests, which stand behind "is".
+// Tests, which templates write after "is" ("x is defined").
 #include <array>
 
 #include "chat/jinja/evaluator.hpp"
@@ -43,7 +43,7 @@ bool odd(Evaluator& e, const Value& value, const Args&) {
 }
 bool divisibleby(Evaluator& e, const Value& value, const Args& args) { return divides(e, value, argument(args)); }
 
-// Does islower() and isupper(): true if there is a letter of the case, and none of the other.
+// Implements islower() and isupper(): true if the text has a letter of that case, and none of the other case.
 template <bool upper>
 bool in_case(Evaluator& e, const Value& value, const Args&) {
   const Value text = to_string(e, value);

@@ -1,4 +1,4 @@
-// A parsed template. Nodes live as long as the Program and refer to each other by pointer; names are numbers.
+// A parsed template (syntax tree). The Program owns all nodes, which refer to each other by pointer. Names are stored as numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace tessera::jinja {
 
-using Name = std::uint32_t;  // an index of Program::names
+using Name = std::uint32_t;  // an index into Program::names
 
 enum class ExprKind : std::uint8_t {
   text, integer, big_integer, floating, boolean, none,  // literals
   variable,
-  list, tuple, dict,     // items; for a dict key, value, key, value, ...
+  list, tuple, dict,     // `items` are the elements; of a dict: key, value, key, value, ...
   attribute,             // items[0].name
   subscript,             // items[0][items[1]]
-  slice,                 // items: start, stop, step, each may be nullptr; stands in a subscript only
+  slice,                 // only within a subscript; items are start, stop and step, each perhaps nullptr
   call,                  // items[0](arguments)
-  filter,                // items[0] | name(arguments); items[0] is nullptr for the text of a block
+  filter,                // items[0] | name(arguments); items[0] is nullptr if the filter is applied to a block's text
   test,                  // items[0] is name(arguments)
   negate, plus, logical_not,
   add, subtract, multiply, divide, floor_divide, modulo, power,
   concat,                // items ~ items ~ ...
   logical_and, logical_or,
   comparison,            // items[0] operators[0] items[1] operators[1] ...
-  conditional,           // items[0] if items[1] else items[2], which may be nullptr
+  conditional,           // items[0] if items[1] else items[2]; items[2] may be nullptr
 };
 
 enum class Comparison : std::uint8_t { equal, not_equal, less, less_equal, greater, greater_equal, in, not_in };
@@ -37,15 +37,15 @@ struct Expr;
 struct Arguments {
   std::vector<const Expr*> positional;
   std::vector<std::pair<Name, const Expr*>> keyword;
-  const Expr* star = nullptr;       // *values
-  const Expr* star_star = nullptr;  // **dict
+  const Expr* star = nullptr;       // *values in a call's arguments
+  const Expr* star_star = nullptr;  // **dict in a call's arguments
 };
 
 struct Expr {
   ExprKind kind;
   bool truth = false;      // value of a boolean
   std::uint32_t line = 0;
-  std::uint32_t depth = 1; // depth of the tree below
+  std::uint32_t depth = 1; // height of the tree below this node
   Name name = 0;
   std::int64_t integer = 0;
   double floating = 0;
@@ -56,21 +56,21 @@ struct Expr {
 };
 
 enum class StmtKind : std::uint8_t {
-  text,        // text of the template as it is
+  text,        // text outside of tags, printed as it is
   output,      // {{ value }}
   set,         // target = value
-  set_block,   // target = what the body prints, through value's filters
-  branch,      // if / elif / else: bodies[i] under tests[i], an else without a test at the end
-  loop,        // for target in value [if test], bodies: body, else
+  set_block,   // target = output of the body, passed through the filters in `value`
+  branch,      // if / elif / else: bodies[i] runs if tests[i] is true; an else comes last and has no test
+  loop,        // for target in value [if test]; bodies are the body and the else body
   macro,
   call_block,  // {% call(parameters) value %} body
   filter_block,
   with,        // targets = values, body
-  scope,       // {% generation %}: the body alone
+  scope,       // {% generation %}, which has no effect: only its body is run
   break_loop, continue_loop,
 };
 
-// The target of an assignment: name, name.attribute (of a namespace) or a tuple of targets.
+// The target of an assignment: a name, an attribute of a namespace (name.attribute), or a tuple of targets.
 struct Target {
   Name name = 0;
   Name attribute = 0;
@@ -84,18 +84,18 @@ using Body = std::vector<const Stmt*>;
 
 struct Parameters {
   std::vector<Name> names;
-  std::vector<const Expr*> defaults;  // defaults of the last parameters
-  bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // the body names them
+  std::vector<const Expr*> defaults;  // default values of the last parameters, in order
+  bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // true: the body uses caller, varargs or kwargs
 };
 
 struct Stmt {
   StmtKind kind;
-  bool recursive = false;  // for a loop
+  bool recursive = false;  // only for loops: may call itself, as loop(...)
   std::uint32_t line = 0;
-  Name name = 0;  // name of a macro
+  Name name = 0;  // only for macros
   std::string text;
   const Expr* value = nullptr;
-  const Expr* test = nullptr;  // test of a loop
+  const Expr* test = nullptr;  // only for loops: the condition after `if`
   Target target;
   std::vector<const Expr*> tests;
   std::vector<Body> bodies;
@@ -108,7 +108,7 @@ struct Program {
   Program() = default;
   Program(Program&&) = default;
   Program& operator=(Program&&) = default;
-  Program(const Program&) = delete;  // nodes point at each other
+  Program(const Program&) = delete;  // not copied, because nodes point at each other
   Program& operator=(const Program&) = delete;
 
   std::deque<Expr> exprs;
@@ -117,7 +117,7 @@ struct Program {
   Body body;
 };
 
-// Returns what errors call a node: "{% for %}", "{{ }}", "the filter 'trim'".
+// Returns how errors call a node: "{% for %}", "{{ }}", "the filter 'trim'".
 [[nodiscard]] std::string describe(const Program& program, const Expr& expr);
 [[nodiscard]] std::string_view describe(const Stmt& stmt) noexcept;
 

@@ -17,7 +17,7 @@ constexpr std::size_t kMostTokens = 100'000;
   throw Failure{ErrorCode::invalid_argument, std::move(message), line};
 }
 
-// Returns the source with line ends as on Unix, and without the last line's end, which is no part of the template.
+// Returns the source with "\n" as its only line end. As in jinja2, one line end at the end of the template is removed.
 std::string normalized(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -38,7 +38,7 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
   return at;
 }
 
-// Returns a text without white space at its end.
+// Returns the text without white space at its end.
 std::string_view rstripped(std::string_view text) {
   while (!text.empty()) {
     std::size_t start = text.size() - 1;
@@ -74,7 +74,7 @@ class Lexer {
     at_ = to;
   }
 
-  // Reads text up to the next tag, and the tag.
+  // Reads text up to the next tag, and the tag itself.
   void root() {
     std::size_t tag = source_.find('{', at_);
     while (tag != source_.npos && !is_tag(tag)) tag = source_.find('{', tag + 1);
@@ -99,19 +99,20 @@ class Lexer {
     return at + 1 < source_.size() && (source_[at + 1] == '{' || source_[at + 1] == '%' || source_[at + 1] == '#');
   }
 
-  // Emits the text before a tag, stripped as the tag's sign and lstrip_blocks ask for.
+  // Adds the text before a tag as a token. White space at its end is removed, if the tag's sign ("{%-") or lstrip_blocks says so.
   void emit_data(std::string_view text, char sign, bool before_variable) {
     if (sign == '-') {
       text = rstripped(text);
     } else if (sign != '+' && !before_variable) {
-      const std::size_t line = text.rfind('\n') + 1;  // 0 if there is no line end
+      const std::size_t line = text.rfind('\n') + 1;  // 0 if the text is on the template's first line
       if ((line > 0 || line_starting_) && skip_space(text, line) == text.size()) text = text.substr(0, line);
     }
     if (!text.empty()) add(TokenKind::data, std::string(text));
   }
 
-  // Returns the place behind a tag's end that begins here with an optional sign; nullopt if no end begins here. "-%}" takes white space,
-  // "%}" takes one line end, and a variable's end takes none. `signs`: signs that may stand before the end.
+  // If the end of a tag is at offset `at`, perhaps with a sign before it, returns the offset behind it and behind the white space that
+  // belongs to it: all white space after "-%}", one line end after "%}", none after the end of a variable. nullopt: there is no end.
+  // `signs` lists the signs that are allowed.
   [[nodiscard]] std::optional<std::size_t> tag_end(std::size_t at, std::string_view end, std::string_view signs,
                                                    bool trim) const {
     const std::string_view rest = source_.substr(at);
@@ -131,7 +132,7 @@ class Lexer {
     fail_at(line_, "the comment is never closed: \"#}\" is missing");
   }
 
-  // Returns the place behind "{% raw %}", if that begins here.
+  // If "{% raw %}" begins here, returns the offset behind it.
   [[nodiscard]] std::optional<std::size_t> raw_begin() const {
     std::size_t at = at_ + 2;
     if (at < source_.size() && (source_[at] == '-' || source_[at] == '+')) ++at;
@@ -157,10 +158,10 @@ class Lexer {
     fail_at(opened, "{% raw %} is never closed: {% endraw %} is missing");
   }
 
-  // Reads the tokens of a tag, up to its end.
+  // Reads the tokens inside a tag, up to the tag's end.
   void inside(bool variable) {
     const std::uint32_t opened = line_;
-    std::string brackets;  // open brackets: a tag cannot end inside of them
+    std::string brackets;  // the brackets that are open; while there are any, the tag cannot end
     for (;;) {
       const std::size_t space = skip_space(source_, at_);
       if (space > at_) advance(space);
@@ -213,10 +214,10 @@ class Lexer {
     advance(end);
   }
 
-  // Reads 12, 1_000, 0x1f, 0b1, 0o7, 1.5, 1e3 or 1.5e-3. Not behind a dot: in "x.1.2" the 1.2 is no number.
+  // Reads a number: 12, 1_000, 0x1f, 0b1, 0o7, 1.5, 1e3 or 1.5e-3. Exception: after a dot only an integer, because "x.1.2" means x[1][2].
   void number() {
     const bool after_dot = !tokens_.empty() && tokens_.back().is_op(".") && source_[at_ - 1] == '.';
-    const auto digits = [&](std::size_t at, auto&& is) {  // returns the place behind digits with single underscores between
+    const auto digits = [&](std::size_t at, auto&& is) {  // returns the offset behind digits, between which single underscores may be
       while (at < source_.size() &&
              (is(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() && is(source_[at + 1])))) {
         ++at;
@@ -271,7 +272,7 @@ class Lexer {
     advance(at + 1);
   }
 
-  // Reads one of Python's escapes, whose character behind the backslash is at `at`. Returns the place of its last byte.
+  // Reads one of Python's escapes. `at` is the offset of the character after the backslash. Returns the offset of the escape's last byte.
   std::size_t escape(std::size_t at, std::string& text) const {
     const char c = source_[at];
     constexpr std::string_view from = "\\'\"abfnrtv", to = "\\'\"\a\b\f\n\r\t\v";
@@ -279,7 +280,7 @@ class Lexer {
       text += to[i];
       return at;
     }
-    if (c == '\n') return at;  // the line goes on
+    if (c == '\n') return at;  // a backslash at the end of a line continues the line
     std::uint32_t value = 0;
     if (c == 'x' || c == 'u' || c == 'U') {
       const std::size_t n = c == 'x' ? 2 : c == 'u' ? 4 : 8;
@@ -313,7 +314,7 @@ class Lexer {
   std::string_view source_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
-  bool line_starting_ = true;  // true: the text read last ended a line
+  bool line_starting_ = true;  // true: the last text token ended with a line end
   std::vector<Token> tokens_;
 };
 

@@ -1,4 +1,4 @@
-// Cuts template text into tokens: jinja2's lexer with trim_blocks and lstrip_blocks.
+// Cuts a template into tokens, as jinja2's lexer does with trim_blocks and lstrip_blocks.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,27 @@
 namespace tessera::jinja {
 
 enum class TokenKind : std::uint8_t {
-  data,            // text between tags
+  data,            // text outside of tags
   variable_begin,  // {{
   variable_end,    // }}
   block_begin,     // {%
   block_end,       // %}
   name, string, integer, floating,
-  op,   // an operator or bracket: its text says which
+  op,   // an operator or bracket, which is the token's text
   end,  // the end of the template
 };
 
 struct Token {
   TokenKind kind;
   std::uint32_t line;
-  std::string text;  // for data and strings their meaning; for other tokens the text as written
+  std::string text;  // what data and strings mean (escapes resolved); other tokens as they are written
 
   [[nodiscard]] bool is(TokenKind k, std::string_view t) const { return kind == k && text == t; }
   [[nodiscard]] bool is_op(std::string_view t) const { return is(TokenKind::op, t); }
   [[nodiscard]] bool is_name(std::string_view t) const { return is(TokenKind::name, t); }
 };
 
-// Returns the tokens; the last one is `end`. Throws Failure.
+// Returns all tokens; the last one is `end`. Throws Failure.
 [[nodiscard]] std::vector<Token> tokenize(std::string_view source);
 
 }  // namespace tessera::jinja

@@ -1,4 +1,4 @@
-// Statements: one function a tag.
+// Parses statements, with one function for each kind of tag.
 #include "chat/jinja/syntax/parser.hpp"
 
 #include <initializer_list>
@@ -24,7 +24,8 @@ class Parser {
   }
 
  private:
-  // Parses statements up to a tag of `ends`, whose name is then current; without `ends`, up to the template's end.
+  // Parses statements up to a tag whose name is in `ends`; that tag's name is then the current token. If `ends` is empty, parses up to
+  // the template's end.
   Body body(ClosingTags ends) {
     const ParserState::Level level(s_);
     const std::uint32_t opened = s_.current().line;
@@ -60,7 +61,7 @@ class Parser {
     }
   }
 
-  // Parses the body between this tag's end and a tag named `end`, which is taken.
+  // Parses the body of a tag, up to and including the tag named `end`.
   Body body_until(std::string_view end) {
     s_.skip_op(":");
     block_end();
@@ -112,7 +113,7 @@ class Parser {
     return target;
   }
 
-  enum class Attributes : std::uint8_t { refused, allowed };  // allowed: "namespace.name" may be a target
+  enum class Attributes : std::uint8_t { refused, allowed };  // allowed: the target may be an attribute of a namespace ("namespace.name")
 
   Target one_target(Attributes attributes) {
     const ParserState::Level level(s_);
@@ -184,7 +185,8 @@ class Parser {
     --loops_;
     const bool otherwise = s_.next().text == "else";
     const std::uint32_t loops = loops_;
-    if (stmt.recursive) loops_ = 0;  // a recursive loop is called like a macro: its else body is in no loop
+    // A recursive loop is called like a macro, so break and continue in its else body have no loop around them.
+    if (stmt.recursive) loops_ = 0;
     stmt.bodies.push_back(otherwise ? body_until("endfor") : Body{});
     loops_ = loops;
     return &stmt;
@@ -209,7 +211,7 @@ class Parser {
     s_.expect_op(")");
   }
 
-  // Parses a macro's body, which is no part of the loop around it.
+  // Parses a macro's body. Loops around the macro do not count for break and continue in it.
   void macro_body(Stmt& stmt, std::string_view end) {
     const std::uint32_t loops = std::exchange(loops_, 0);
     s_.macros.push_back(&stmt.parameters);
@@ -261,7 +263,7 @@ class Parser {
   }
 
   ParserState s_;
-  std::uint32_t loops_ = 0;  // number of loops around the statement being parsed
+  std::uint32_t loops_ = 0;  // how many loops are around the statement that is being parsed
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Makes a Program of tokens, by jinja2's grammar (its parser.py).
+// Makes a Program from tokens. The grammar is jinja2's (its parser.py).
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace tessera::jinja {
 
-// Parses a template. Throws Failure, with line and construct.
+// Parses a template. Throws a Failure that names line and construct.
 [[nodiscard]] Program parse(std::string_view source);
 
 }  // namespace tessera::jinja

@@ -1,4 +1,4 @@
-// Expressions, by precedence from weak to strong: if, or, and, not, comparisons, + -, ~, * / // %, **, signs, filters.
+// Parses expressions, in the order of precedence, the weakest first: if, or, and, not, comparisons, + -, ~, * / // %, **, signs, filters.
 #include <charconv>
 
 #include "chat/jinja/syntax/parser_state.hpp"
@@ -145,7 +145,7 @@ const Expr* parse_number(ParserState& s) {
   std::erase(digits, '_');
   if (token.kind == TokenKind::floating) {
     Expr& expr = s.make(ExprKind::floating, token.line);
-    // from_chars leaves the value alone if it is out of range: then it is infinite, or 0, as in Python.
+    // If the number is too large or too small, from_chars does not set the value. As in Python it is then infinite or 0.
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), expr.floating);
     if (error == std::errc::result_out_of_range) {
       expr.floating = digits.find("e-") == digits.npos && digits.find("E-") == digits.npos
@@ -228,7 +228,7 @@ const Expr* parse_primary(ParserState& s) {
   if (token.is_op("[")) return parse_list(s);
   if (token.is_op("{")) return parse_dict(s);
   if (!s.skip_op("(")) s.fail_here("expected an expression");
-  // Empty brackets are the empty tuple.
+  // "()" is the empty tuple.
   if (s.skip_op(")")) return &s.make(ExprKind::tuple, line);
   const Expr* inside = parse_tuple(s, true);
   s.expect_op(")");

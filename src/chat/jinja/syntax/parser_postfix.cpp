@@ -1,4 +1,4 @@
-// Parses the parts behind an operand: attributes, subscripts, calls, filters and tests.
+// Parses what may follow an operand: attributes, subscripts, calls, filters and tests.
 #include "chat/jinja/syntax/parser_state.hpp"
 #include "core/error.hpp"
 
@@ -49,7 +49,7 @@ const Expr* parse_call(ParserState& s, const Expr* callee) {
   return &expr;
 }
 
-// Parses the inside of "[...]": an index or a slice.
+// Parses what is between the brackets of a subscript: an index or a slice.
 const Expr* parse_index(ParserState& s) {
   const std::uint32_t line = s.current().line;
   const auto at_end = [&] { return s.current().is_op("]") || s.current().is_op(",") || s.current().is_op(":"); };

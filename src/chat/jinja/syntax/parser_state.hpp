@@ -1,4 +1,4 @@
-// The tokens and nodes that the parsers of expressions and of statements share.
+// ParserState has the tokens and the nodes. The parsers of expressions and of statements share it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ namespace tessera::jinja {
 class ParserState {
  public:
   static constexpr std::size_t kMostNodes = 30'000;
-  static constexpr std::uint32_t kDeepest = 200;  // brackets in brackets, blocks in blocks, and terms of one chain
+  // Limit for nested brackets, for nested blocks, and for the terms of one chain of operators.
+  static constexpr std::uint32_t kDeepest = 200;
 
   explicit ParserState(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
@@ -39,11 +40,11 @@ class ParserState {
 
   [[nodiscard]] Name intern(const std::string& text);
   [[nodiscard]] Expr& make(ExprKind kind, std::uint32_t line, std::vector<const Expr*> items = {});
-  // Updates a node after children were added to it by hand.
+  // Computes a node's depth again, after children were added to it.
   void settle(Expr& expr) const;
   [[nodiscard]] Stmt& make(StmtKind kind, std::uint32_t line);
 
-  // Counts a level of nesting as long as it lives.
+  // Counts one level of nesting, from its constructor to its destructor.
   class Level {
    public:
     explicit Level(ParserState& state) : state_(state) {
@@ -60,7 +61,7 @@ class ParserState {
   };
 
   Program program;
-  std::vector<Parameters*> macros;  // macros whose bodies are being parsed: the names that the bodies use are noted
+  std::vector<Parameters*> macros;  // the macros whose bodies are being parsed; names such as caller that a body uses are recorded here
 
  private:
   void count_node();
@@ -72,15 +73,16 @@ class ParserState {
   std::unordered_map<std::string, Name> names_;
 };
 
-// The parts of the grammar, one file each.
+// Parsers of parts of the grammar. Each has a file of its own.
 const Expr* parse_expression(ParserState& state);
-const Expr* parse_without_condition(ParserState& state);          // no "a if b else c"
-const Expr* parse_tuple(ParserState& state, bool with_condition);  // "a, b" without brackets; a single expression is no tuple
-const Expr* parse_filters(ParserState& state, const Expr* operand);  // "| a | b" behind an operand
-const Expr* parse_filter(ParserState& state, const Expr* operand);   // "a(b)", without the bar
-const Expr* parse_postfix(ParserState& state, const Expr* operand);  // ".a", "[b]", "(c)"
+const Expr* parse_without_condition(ParserState& state);          // does not parse "a if b else c"
+// "a, b" is a tuple without brackets; a single expression is returned as it is.
+const Expr* parse_tuple(ParserState& state, bool with_condition);
+const Expr* parse_filters(ParserState& state, const Expr* operand);  // "| a | b" after an operand
+const Expr* parse_filter(ParserState& state, const Expr* operand);   // one filter "a(b)", without the bar before it
+const Expr* parse_postfix(ParserState& state, const Expr* operand);  // ".a", "[b]", "(c)" after an operand
 const Expr* parse_primary(ParserState& state);
-const Expr* parse_test(ParserState& state, const Expr* operand);     // behind "is"
-const Expr* parse_filter_expression(ParserState& state, const Expr* operand);  // filters, tests and calls
+const Expr* parse_test(ParserState& state, const Expr* operand);     // what follows "is"
+const Expr* parse_filter_expression(ParserState& state, const Expr* operand);  // filters, tests and calls after an operand
 
 }  // namespace tessera::jinja

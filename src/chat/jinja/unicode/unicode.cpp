@@ -35,7 +35,7 @@ CaseTable case_table(Case to) noexcept {
   return {tables::to_title, tables::to_title_size, tables::to_title_several, tables::to_title_several_size};
 }
 
-// A sigma at a word's end has another form in lower case; str.lower() looks at the letters around it.
+// The Greek letter sigma: its lower case at the end of a word is another letter. So str.lower() has to look at the neighbouring letters.
 constexpr std::uint32_t kSigma = 0x3A3;
 
 bool is_cased(std::uint32_t c) noexcept { return is_upper(c) || is_lower(c); }
@@ -112,7 +112,7 @@ void append_in_case(Text& out, std::string_view whole, std::size_t at, Case to, 
   }
   const auto* run = std::lower_bound(table.runs, table.runs + table.n_runs, character,
                                      [](const tables::Mapping& r, std::uint32_t c) { return r.last < c; });
-  // Two runs of every second character may interleave: then one of two neighbouring runs has the character.
+  // Two runs that each have every second character may overlap. So the character may be in this run or in the next.
   for (int i = 0; i < 2 && run != table.runs + table.n_runs && run->first <= character; ++i, ++run) {
     if ((character - run->first) % run->step == 0) {
       character = static_cast<std::uint32_t>(static_cast<std::int64_t>(character) + run->delta);

@@ -1,4 +1,5 @@
-// Characters of UTF-8 text, and what Python's str methods know of them. A byte that belongs to no character counts as a character.
+// Characters of UTF-8 text, and the properties of characters that Python's str methods use. A byte that is not valid UTF-8 counts as one
+// character.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +11,13 @@
 
 namespace tessera::jinja {
 
-// Returns the bytes of the first character. Precondition: the text is not empty.
+// Returns how many bytes the first character has. Precondition: the text is not empty.
 [[nodiscard]] std::size_t character_size(std::string_view text) noexcept;
 [[nodiscard]] std::size_t count_characters(std::string_view text) noexcept;
-// Returns where character `index` begins, counted from `from`; the text's size if there are fewer characters.
+// Returns the offset of the character with index `index`, counted from offset `from`. If there are fewer characters, returns the text's
+// size.
 [[nodiscard]] std::size_t character_offset(std::string_view text, std::size_t index, std::size_t from = 0) noexcept;
-// Returns the first character; U+FFFD if the first byte belongs to none.
+// Returns the code point of the first character; U+FFFD if the first byte is not valid UTF-8.
 [[nodiscard]] std::uint32_t first_character(std::string_view text) noexcept;
 
 [[nodiscard]] bool is_space(std::uint32_t character) noexcept;  // str.isspace()
@@ -26,11 +28,11 @@ namespace tessera::jinja {
 [[nodiscard]] bool is_lower(std::uint32_t character) noexcept;
 
 enum class Case : std::uint8_t { upper, lower, title };
-// Appends the character of `whole` that begins at `at`, in a case. The characters beside it count: a sigma at a word's end has another
-// form in lower case.
+// Appends the character at offset `at` of the text `whole`, converted to a case. `whole` is needed because a sigma at the end of a word
+// has another lower case.
 void append_in_case(Text& out, std::string_view whole, std::size_t at, Case to, TextOrigin origin);
 [[nodiscard]] Text to_case(const Text& text, Case upper_or_lower);
-// Returns Python's str.lower(). jinja2 sorts by the result.
+// Returns Python's str.lower(), by which jinja2 sorts.
 [[nodiscard]] std::string lower(std::string_view text);
 
 }  // namespace tessera::jinja
