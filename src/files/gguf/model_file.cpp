@@ -53,7 +53,7 @@ Error cannot_split(const GgufFile& file, const Place& place) {
 }
 
 // Checks that each file states the part number of its place in the list, and that the parts' tensors add up to the stated number.
-Status check_capabilities(const std::vector<GgufFile>& parts) {
+Status check_parts(const std::vector<GgufFile>& parts) {
   std::uint64_t tensors = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     TESSERA_TRY(const Place place, place_of(parts[i]));
@@ -79,7 +79,7 @@ std::string_view tensor_name(const TensorInfo& tensor) noexcept { return tensor.
 ModelFile::ModelFile(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
 
 Result<ModelFile> ModelFile::from_parts(std::vector<GgufFile> parts) {
-  TESSERA_TRY_STATUS(check_capabilities(parts));
+  TESSERA_TRY_STATUS(check_parts(parts));
   auto state = std::make_shared<State>();
   state->parts = std::move(parts);
   if (state->parts.size() > 1) {
