@@ -90,7 +90,7 @@ TESSERA_API int32_t tessera_api_version(void);      /* TESSERA_API_VERSION of th
 TESSERA_API int32_t tessera_check_version(int32_t abi_version, int32_t api_version, tessera_error** error);
 /* Fills a struct of options of `size` bytes with zeros, and sets its size: tessera_options_init(&options, sizeof options). */
 TESSERA_API void tessera_options_init(void* options, size_t size);
-TESSERA_API const char* tessera_code_name(int32_t code); /* "out_of_memory"; "?" for a number without a name; lives for ever */
+TESSERA_API const char* tessera_code_name(int32_t code); /* "out of memory"; "?" for a number without a name; lives for ever */
 
 /* Views of an error, valid until it is freed. text: "place: message", one line. NULL: code 0, empty texts. */
 TESSERA_API int32_t tessera_error_code(const tessera_error* error);

@@ -1,0 +1,33 @@
+// What the library knows, as JSON for callers.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <tessera/batch.hpp>
+#include <tessera/engine.hpp>
+#include <tessera/json/json.hpp>
+#include <tessera/scheduler/scheduler.hpp>
+
+namespace tessera::c {
+
+[[nodiscard]] inline Json whole(std::uint64_t number) {
+  if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return static_cast<std::int64_t>(number);
+  return Json::WrittenNumber{std::to_string(number)};
+}
+// A number that is not finite is null: JSON has no other way to say so.
+[[nodiscard]] Json real(double number);
+
+[[nodiscard]] Json describe(const Plan& plan);
+[[nodiscard]] Json describe(const std::vector<KernelUse>& kernels);
+[[nodiscard]] Json describe_model(const Engine& engine);
+[[nodiscard]] Json describe_kv(const Engine& engine);
+[[nodiscard]] Json describe(const Session& session);
+[[nodiscard]] Json describe(const Figures& figures);
+[[nodiscard]] Json describe(const Verification& verification);
+[[nodiscard]] Json describe(const RequestFigures& figures);
+[[nodiscard]] Json describe(const SchedulerFigures& figures);
+[[nodiscard]] Json describe(const std::vector<Beam>& beams);
+
+}  // namespace tessera::c

@@ -1,0 +1,38 @@
+// The engine's handle, and the vocabulary and grammars that its handle keeps.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include <tessera/engine.hpp>
+#include <tessera/grammar/cache.hpp>
+
+#include "call.hpp"
+
+namespace tessera::c {
+
+// Shared by the engine's handle and all handles that were made from it.
+class EngineState {
+ public:
+  explicit EngineState(Engine of) noexcept : engine(std::move(of)) {}
+  const Engine engine;
+
+  // Returns the compiled grammar of a source: from the engine's cache, or new. Any thread.
+  [[nodiscard]] CompiledGrammar grammar(const GrammarSource& source);
+  [[nodiscard]] CompiledGrammar compile(const Grammar& grammar);
+
+ private:
+  GrammarCache& cache();
+
+  std::mutex mutex_;
+  GrammarVocabulary vocabulary_;  // made by the first grammar, under mutex_
+  std::unique_ptr<GrammarCache> cache_;
+};
+using EngineStatePtr = std::shared_ptr<EngineState>;
+
+}  // namespace tessera::c
+
+struct tessera_engine : tessera::c::Tagged<tessera::c::Kind::engine> {
+  explicit tessera_engine(tessera::c::EngineStatePtr of) noexcept : state(std::move(of)) {}
+  tessera::c::EngineStatePtr state;
+};

@@ -1,0 +1,34 @@
+// Samplers as JSON, and the sampler's handle.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <tessera/sampling/chain.hpp>
+#include <tessera/sampling/sampler.hpp>
+
+#include "engine.hpp"
+#include "json_options.hpp"
+
+namespace tessera::c {
+
+struct SamplerState {
+  SamplerState(EngineStatePtr of, Sampler with) noexcept : engine(std::move(of)), sampler(std::move(with)) {}
+  EngineStatePtr engine;
+  Sampler sampler;
+};
+using SamplerStatePtr = std::shared_ptr<SamplerState>;
+
+// Stages in front of those that the JSON names.
+using FirstStages = std::function<void(sampling::Chain&)>;
+// Makes a sampler of {"temperature": 0.8, ...}. Errors: those of the keys and of the chain.
+[[nodiscard]] Sampler read_sampler(EngineState& engine, const Value& value, const FirstStages& first = {});
+
+}  // namespace tessera::c
+
+struct tessera_sampler : tessera::c::Tagged<tessera::c::Kind::sampler> {
+  explicit tessera_sampler(tessera::c::SamplerStatePtr of) noexcept : state(std::move(of)) {}
+  tessera::c::SamplerStatePtr state;
+};
