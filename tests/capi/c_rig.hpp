@@ -1,0 +1,115 @@
+// The C ABI for tests in C++: handles that free themselves, and an engine of the small model on both sides.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera.h>
+#include <tessera/tessera.hpp>
+
+#include "engine/models.hpp"
+
+namespace tessera::test {
+
+template <auto Free>
+struct Freed {
+  template <class T>
+  void operator()(T* handle) const noexcept {
+    Free(handle);
+  }
+};
+using CError = std::unique_ptr<tessera_error, Freed<tessera_error_free>>;
+using CText = std::unique_ptr<tessera_text, Freed<tessera_text_free>>;
+using CTokens = std::unique_ptr<tessera_tokens, Freed<tessera_tokens_free>>;
+using CStop = std::unique_ptr<tessera_stop, Freed<tessera_stop_free>>;
+using CEngine = std::unique_ptr<tessera_engine, Freed<tessera_engine_free>>;
+using CDetokenizer = std::unique_ptr<tessera_detokenizer, Freed<tessera_detokenizer_free>>;
+using CSession = std::unique_ptr<tessera_session, Freed<tessera_session_free>>;
+using COutputs = std::unique_ptr<tessera_outputs, Freed<tessera_outputs_free>>;
+using CSampler = std::unique_ptr<tessera_sampler, Freed<tessera_sampler_free>>;
+using CGrammar = std::unique_ptr<tessera_grammar, Freed<tessera_grammar_free>>;
+using CGeneration = std::unique_ptr<tessera_generation, Freed<tessera_generation_free>>;
+using CConversation = std::unique_ptr<tessera_conversation, Freed<tessera_conversation_free>>;
+using CAnswer = std::unique_ptr<tessera_answer, Freed<tessera_answer_free>>;
+using CScheduler = std::unique_ptr<tessera_scheduler, Freed<tessera_scheduler_free>>;
+using CRequest = std::unique_ptr<tessera_request, Freed<tessera_request_free>>;
+
+// Takes the result of a call that makes a handle: made<CSession>([&](auto out, auto error) { return tessera_session_create(..., out, error); }).
+template <class Owner, class Call>
+Owner made(Call&& call) {
+  typename Owner::pointer handle = nullptr;
+  tessera_error* error = nullptr;
+  const std::int32_t code = call(&handle, &error);
+  const CError owned(error);
+  if (code != TESSERA_OK) FAIL(tessera_error_text(error));
+  return Owner(handle);
+}
+
+// Runs a call that must succeed.
+template <class Call>
+void succeed(Call&& call) {
+  tessera_error* error = nullptr;
+  const std::int32_t code = call(&error);
+  const CError owned(error);
+  if (code != TESSERA_OK) FAIL(tessera_error_text(error));
+}
+// Runs a call that must fail with a code, and returns the error's text.
+template <class Call>
+std::string failure(std::int32_t wanted, Call&& call) {
+  tessera_error* error = nullptr;
+  const std::int32_t code = call(&error);
+  const CError owned(error);
+  CHECK(code == wanted);
+  CHECK(tessera_error_code(error) == code);
+  return tessera_error_text(error);
+}
+
+template <class Options>
+Options options_of([[maybe_unused]] const char* json = nullptr) {
+  Options options;
+  tessera_options_init(&options, sizeof options);
+  if constexpr (requires { options.json; }) {
+    options.json = json;
+    options.json_size = json != nullptr ? std::string_view(json).size() : 0;
+  }
+  return options;
+}
+
+inline std::filesystem::path story_model() { return source_dir() / "models/tessera-stories.gguf"; }
+
+inline CEngine c_engine(const std::filesystem::path& path, const char* json = "{\"threads\": 2}") {
+  const auto options = options_of<tessera_engine_options>(json);
+  const std::string name = path.string();
+  return made<CEngine>([&](auto out, auto error) { return tessera_engine_load(name.data(), name.size(), &options, out, error); });
+}
+
+inline CTokens c_tokens(const CEngine& engine, std::string_view text) {
+  return made<CTokens>([&](auto out, auto error) {
+    return tessera_encode(engine.get(), text.data(), text.size(), TESSERA_BOS_AS_MODEL, TESSERA_SPECIAL_AS_TEXT, out, error);
+  });
+}
+inline std::vector<Token> vector_of(const CTokens& tokens) {
+  return {tessera_tokens_data(tokens.get()), tessera_tokens_data(tokens.get()) + tessera_tokens_count(tokens.get())};
+}
+inline std::string string_of(const CText& text) { return {tessera_text_data(text.get()), tessera_text_size(text.get())}; }
+
+inline CSession c_session(const CEngine& engine, std::string_view json = {}) {
+  return made<CSession>([&](auto out, auto error) { return tessera_session_create(engine.get(), json.data(), json.size(), out, error); });
+}
+inline void append(const CSession& session, const std::vector<Token>& tokens) {
+  succeed([&](auto error) { return tessera_session_append(session.get(), tokens.data(), tokens.size(), nullptr, error); });
+}
+inline CSampler c_sampler(const CEngine& engine, const char* json) {
+  const auto options = options_of<tessera_sampler_options>(json);
+  return made<CSampler>([&](auto out, auto error) { return tessera_sampler_create(engine.get(), &options, out, error); });
+}
+inline std::vector<float> logits_of(const CSession& session) {
+  const float* values = nullptr;
+  std::size_t rows = 0, vocabulary = 0;
+  succeed([&](auto error) { return tessera_session_logits(session.get(), &values, &rows, &vocabulary, error); });
+  return {values, values + rows * vocabulary};
+}
+
+}  // namespace tessera::test
