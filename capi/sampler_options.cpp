@@ -1,6 +1,7 @@
 // The JSON of a sampler: its stages by name. Without "stages" they run in the order of this file's table.
 #include <algorithm>
 #include <charconv>
+#include <new>
 #include <vector>
 
 #include <tessera/grammar/matcher.hpp>
@@ -221,6 +222,7 @@ Sampler read_sampler(EngineState& engine, const Value& value, const FirstStages&
   for (const Ranked& ranked : spec.stages) ranked.stage(chain);
   Sampler sampler = chain.build();
   if (const Status status = sampler.status(); !status) {
+    if (status.error().code() == ErrorCode::invalid_state) throw std::bad_alloc();  // an empty Sampler: its chain had no memory
     fail(status.error().code(), status.error().message(),
          status.error().place().empty() ? (value.path().empty() ? "sampler" : value.path()) : status.error().place());
   }
