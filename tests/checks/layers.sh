@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"
 
-mapfile -t files < <(find include src cuda examples tools -type f \
+mapfile -t files < <(find include src cuda capi examples tools -type f \
   \( -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort)
 ((${#files[@]})) || { echo "no sources under $PWD"; exit 1; }
 
@@ -28,6 +28,7 @@ awk '
     sees["decoding"] = "core files text sampling model engine"
     sees["scheduler"] = "core formats files kv backend text sampling model engine decoding"
     sees["conversation"] = "core files text sampling json grammar chat engine scheduler"
+    sees["capi"] = "core files json kv text sampling grammar chat model engine decoding scheduler conversation"
     sees["host"] = "core formats files kv backend text sampling json grammar chat conversation model engine scheduler"   # examples, tools
   }
 
@@ -37,6 +38,7 @@ awk '
     sub(/^(extend|unstable)\//, "", path)      # the tiers of public headers
     if (path == "version.hpp") return "core"
     if (path == "tessera.hpp") return "host"  # everything
+    if (path ~ /(^|\/)tessera\.h$/) return "capi"
     n = split(path, parts, "/")
     if (n == 1) return "engine"
     return parts[1] in sees ? parts[1] : "unknown"
@@ -53,6 +55,7 @@ awk '
     sub(/^(include\/tessera|src)\//, "", path)
     if (FILENAME ~ /^(examples|tools)\//) from = "host"
     else if (FILENAME ~ /^cuda\//) from = "cuda"
+    else if (FILENAME ~ /^capi\//) from = "capi"
     else from = layer(path)
     if (from == "unknown") complain("a directory that no layer has")
   }
@@ -63,7 +66,8 @@ awk '
     quoted = substr($0, RSTART, 1) == "\""
     ours = name ~ /^tessera\// || quoted
     if (public && quoted) complain("a public header includes with <>")
-    else if (public && !ours && name !~ /^[a-z_]+$/ && FILENAME != "include/tessera/eigen.hpp") complain("public headers see the standard library and tessera only")
+    else if (public && !ours && name !~ /^[a-z_]+$/ && FILENAME != "include/tessera/eigen.hpp" && !(from == "capi" && name ~ /^std(def|int)\.h$/))
+      complain("public headers see the standard library and tessera only")
     if (!ours) next
     unstable = name ~ /^tessera\/unstable\//
     if (unstable && public && FILENAME !~ /^include\/tessera\/unstable\//)
@@ -71,6 +75,7 @@ awk '
     if (unstable && FILENAME ~ /^examples\//) complain("examples see what is installed, and unstable/ is not")
     if (name == "engine/states.hpp" && FILENAME !~ /^src\/engine\/.*\.cpp$/)
       complain("the states are for the .cpp files of src/engine: others see engine/views.hpp, and a header names State alone")
+    if (from == "capi" && quoted && name ~ /\//) complain("capi/ sees public headers only")
     if (from == "host") {
       if (!quoted) next
       if (name ~ /(^|\/)\.\.\// || layer(name) in sees && name ~ /\// && layer(name) != "engine")
@@ -80,7 +85,7 @@ awk '
     if (quoted && name !~ /\//) next                   # beside the file itself
     to = layer(name)
     if (name ~ /\.\./ || to == "unknown") complain("includes name the path from include/ or src/")
-    else if (!public && from != "files" && name ~ /(^|\/)files\/(gguf|model_file)/)
+    else if (!public && from != "files" && from != "capi" && name ~ /(^|\/)files\/(gguf|model_file)/)
       complain("a model is a ModelSource here; GGUF is known in files/ and to programs")
     else if (to != from && index(" " sees[from] " ", " " to " ") == 0) complain(from " does not see " to)
   }

@@ -13,9 +13,9 @@ complain() {
   failed=1
 }
 
-mapfile -t code < <(find include src cuda examples tools bench tests -type f \
+mapfile -t code < <(find include src cuda capi examples tools bench tests -type f \
   \( -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort)
-mapfile -t all < <(find CMakeLists.txt CMakePresets.json README.md docs cmake scripts include src cuda examples tools \
+mapfile -t all < <(find CMakeLists.txt CMakePresets.json README.md docs cmake scripts include src cuda capi examples tools \
   bench tests -type f \( -name '*.hpp' -o -name '*.h' -o -name '*.c*' -o -name '*.py' -o -name '*.sh' -o -name '*.txt' \
   -o -name '*.md' -o -name '*.json' -o -path 'scripts/*' \) 2>/dev/null | sort)
 ((${#code[@]})) || { echo "no sources under $PWD"; exit 1; }
@@ -40,7 +40,7 @@ complain "headers that tessera.hpp should include and does not, or includes and 
   done)
 # shellcheck disable=SC2016  # Markdown's quotes
 complain "files that the documents name and that are not there" < <(
-  grep -HnoE '`(include|src|cuda|examples|tools|bench|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md docs/*/*.md bench/results/*.md 2>/dev/null |
+  grep -HnoE '`(include|src|cuda|capi|examples|tools|bench|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md docs/*/*.md bench/results/*.md 2>/dev/null |
     while IFS= read -r hit; do
       file=${hit##*:}
       file=${file//\`/}

@@ -1,6 +1,6 @@
-# Writes the C++ of a page to files: awk -v out=DIR -v page=NAME -f snippets.awk PAGE.md
+# Writes the C++ and the C of a page to files: awk -v out=DIR -v page=NAME -f snippets.awk PAGE.md
 # A block with a main() becomes the program NAME_N.cpp, other blocks the body of a function in fragments_NAME.cpp, with
-# fragment.hpp around it. Before a program, a line `<!-- run: ARGUMENTS -->` says how it is run: NAME_N.args has the arguments,
+# fragment.hpp around it. A block of C is a whole program, NAME_N.c. Before a program, a line `<!-- run: ARGUMENTS -->` says how it is run: NAME_N.args has the arguments,
 # and NAME_N.prints what a block ```text after `<!-- prints -->` says that it prints.
 BEGIN { program = 0; fragments = out "/fragments_" page ".cpp" }
 /^<!-- run:.*-->$/ { arguments = $0; sub(/^<!-- run: */, "", arguments); sub(/ *-->$/, "", arguments); has_arguments = 1 }
@@ -12,11 +12,11 @@ BEGIN { program = 0; fragments = out "/fragments_" page ".cpp" }
   next
 }
 /^```$/ {
-  if (inside == "cpp") {
-    if (body ~ /int main\(/) {
+  if (inside == "cpp" || inside == "c") {
+    if (inside == "c" || body ~ /int main\(/) {
       ++program
       file = out "/" page "_" program
-      printf "#line %d \"%s\"\n%s", first_line, FILENAME, body > (file ".cpp")
+      printf "#line %d \"%s\"\n%s", first_line, FILENAME, body > (file "." inside)
       if (has_arguments) printf "%s\n", arguments > (file ".args")
     } else {
       if (!fragment++) printf "#include \"docs/fragment.hpp\"\n\n" > fragments
@@ -29,7 +29,7 @@ BEGIN { program = 0; fragments = out "/fragments_" page ".cpp" }
   } else if (inside == "text" && prints && program) {
     printf "%s", body > (file ".prints")
   }
-  if (inside != "cpp") prints = 0
+  if (inside != "cpp" && inside != "c") prints = 0
   inside = ""
   next
 }
