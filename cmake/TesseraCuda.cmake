@@ -31,7 +31,6 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/*.cpp ${PROJECT_SOURCE_DIR}/cuda/driver/*.cpp)
 target_sources(tessera PRIVATE ${sources})
 target_include_directories(tessera SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_link_libraries(tessera PRIVATE ${CMAKE_DL_LIBS})
 
 set(TESSERA_CUDA_ARCHITECTURES "80;90" CACHE STRING "Compute capabilities that kernels are compiled for; of the last, PTX for newer ones too")
 set(TESSERA_CUDA_KERNELS ON CACHE BOOL "Compile the kernels; OFF: an engine finds none, but on the emulator of the tests")

@@ -19,6 +19,6 @@ if(TESSERA_PORTABLE_PROGRAMS)
 endif()
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL OFF)
 
-set(TESSERA_DEPENDENCIES fmt::fmt PkgConfig::TESSERA_PCRE2 PkgConfig::TESSERA_UTF8PROC Threads::Threads)
+set(TESSERA_DEPENDENCIES fmt::fmt PkgConfig::TESSERA_PCRE2 PkgConfig::TESSERA_UTF8PROC Threads::Threads ${CMAKE_DL_LIBS})
 # The same, for tessera.pc.
 set(TESSERA_PKGCONFIG_REQUIRES "fmt libpcre2-8 libutf8proc")

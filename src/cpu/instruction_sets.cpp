@@ -9,14 +9,10 @@
 
 #include "core/error.hpp"
 #include "cpu/products/reference_linear.hpp"
+#include "os/processors.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#elif defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
 #endif
 
 namespace tessera::cpu {
@@ -80,20 +76,6 @@ Ahead ahead_of_this_cpu() noexcept {
   return family < kZen5 ? Ahead{.bytes = 4096, .all_lines = false} : Ahead{.bytes = 6144, .all_lines = true};
 }
 
-constexpr unsigned kTileData = 18;  // XFEATURE_XTILEDATA
-
-// Returns whether this system can give tile registers to a process.
-bool tiles_known() noexcept {
-  constexpr long kSupported = 0x1021;  // ARCH_GET_XCOMP_SUPP
-  std::uint64_t states = 0;
-  return syscall(SYS_arch_prctl, kSupported, &states) == 0 && (states >> kTileData & 1u) != 0;
-}
-
-bool ask_for_tiles() noexcept {
-  constexpr long kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-}
-
 std::string missing(std::initializer_list<std::pair<const char*, bool>> features) {
   std::vector<const char*> names;
   for (const auto& [name, has] : features) {
@@ -121,7 +103,7 @@ std::vector<Support> detect() {
   std::string amx = add(vnni, missing({{"AMX_TILE", bit(seven.d, 24)}, {"AMX_INT8", bit(seven.d, 25)},
                                        {"AMX_BF16", bit(seven.d, 22)}}));
   if (amx.empty() && !saved(kTiles)) amx = "the system does not save tile registers";
-  if (amx.empty() && !tiles_known()) amx = "the system gives no tile registers to processes";
+  if (amx.empty() && !os::knows_tiles()) amx = "the system gives no tile registers to processes";
   return {{InstructionSet::baseline, ""},
           {InstructionSet::avx2, avx2},
           {InstructionSet::avx2_vnni, add(avx2, missing({{"AVX_VNNI", bit(seven_one.a, 4)}}))},
@@ -135,10 +117,8 @@ std::vector<Support> detect() {
 Ahead ahead_of_this_cpu() noexcept { return {}; }
 bool two_wide_products_here() noexcept { return false; }
 
-bool ask_for_tiles() noexcept { return false; }
-
 std::vector<Support> detect() {
-  const bool dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  const bool dotprod = os::has_dot_products();
   return {{InstructionSet::neon, ""}, {InstructionSet::neon_dotprod, dotprod ? "" : "the CPU has no dotprod"}};
 }
 
@@ -179,7 +159,7 @@ Result<InstructionSet> choose_set(InstructionSet wanted) {
 }
 
 Result<ClaimedSet> claim_set(InstructionSet wanted) {
-  return claim_among(supported_sets(), wanted, [] { return ask_for_tiles(); });
+  return claim_among(supported_sets(), wanted, [] { return os::ask_for_tiles(); });
 }
 
 Kernels kernels_of(InstructionSet set) noexcept {

@@ -1,13 +1,11 @@
 #include "cpu/thread_pool.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 
 #include "core/error.hpp"
 #include "core/guard.hpp"
+#include "os/error.hpp"
 
 namespace tessera::cpu {
 
@@ -40,33 +38,6 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noex
   value.wait(old, std::memory_order_acquire);
 }
 
-// Attributes of a thread that leaves the host's signals to the host's threads: it blocks all signals. Exceptions: signals that a thread
-// raises by its own fault, and the profiler's signal.
-class WorkerAttributes {
- public:
-  WorkerAttributes() noexcept : made_(pthread_attr_init(&attributes_) == 0) {
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
-    if (!made_) return;
-    sigset_t blocked;
-    sigfillset(&blocked);
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
-      sigdelset(&blocked, signal);
-    }
-    pthread_attr_setsigmask_np(&attributes_, &blocked);
-#endif
-  }
-  WorkerAttributes(const WorkerAttributes&) = delete;
-  WorkerAttributes& operator=(const WorkerAttributes&) = delete;
-  ~WorkerAttributes() {
-    if (made_) pthread_attr_destroy(&attributes_);
-  }
-  [[nodiscard]] const pthread_attr_t* get() const noexcept { return made_ ? &attributes_ : nullptr; }
-
- private:
-  pthread_attr_t attributes_;
-  bool made_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads) noexcept {
@@ -80,16 +51,15 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads) noex
 
 Status ThreadPool::start(std::size_t workers) {
   workers_.reserve(workers);
-  const WorkerAttributes attributes;
   const auto body = [](void* pool) -> void* {
     static_cast<ThreadPool*>(pool)->work();
     return nullptr;
   };
   for (std::size_t i = 0; i < workers; ++i) {
-    pthread_t thread;
-    if (const int error = pthread_create(&thread, attributes.get(), body, this); error != 0) {
+    os::ThreadHandle thread{};
+    if (const int error = os::start_thread(body, this, thread); error != 0) {
       return detail::make_error(ErrorCode::out_of_memory, "thread {} of {} does not start: {}. Ask for fewer threads", i + 2,
-                                workers + 1, std::generic_category().message(error));
+                                workers + 1, os::words_of(error));
     }
     workers_.push_back(thread);
   }
@@ -100,7 +70,7 @@ ThreadPool::~ThreadPool() {
   stopping_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1);
   generation_.notify_all();
-  for (const pthread_t worker : workers_) pthread_join(worker, nullptr);
+  for (const os::ThreadHandle worker : workers_) os::join_thread(worker);
 }
 
 bool ThreadPool::join() noexcept {

@@ -5,8 +5,6 @@
 // off its core, delays nothing.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +13,8 @@
 
 #include <tessera/core/result.hpp>
 #include <tessera/extend/core/executor.hpp>
+
+#include "os/thread.hpp"
 
 namespace tessera::cpu {
 
@@ -35,7 +35,7 @@ class ThreadPool final : public Executor {
   void leave() noexcept;
   void run_tasks() noexcept;
 
-  std::vector<pthread_t> workers_;
+  std::vector<os::ThreadHandle> workers_;
   std::atomic<bool> stopping_{false};
 
   // Counts the jobs. Workers poll this counter, so nothing else is in its cache line.

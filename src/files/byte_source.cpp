@@ -1,12 +1,9 @@
 #include <tessera/extend/files/byte_source.hpp>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <algorithm>
 #include <cstring>
 
-#include "os/posix_file.hpp"
+#include "core/error.hpp"
+#include "os/file.hpp"
 
 namespace tessera {
 namespace {
@@ -20,8 +17,8 @@ Status check_range(std::uint64_t size, std::uint64_t offset, std::size_t bytes, 
 
 class FileSource final : public ByteSource {
  public:
-  FileSource(detail::FileDescriptor fd, std::uint64_t size, std::string name) noexcept
-      : fd_(std::move(fd)), size_(size), name_(std::move(name)) {}
+  FileSource(os::File file, std::uint64_t size, std::string name) noexcept
+      : file_(std::move(file)), size_(size), name_(std::move(name)) {}
 
   std::uint64_t size() const noexcept override { return size_; }
   std::string name() const override { return name_; }
@@ -30,16 +27,15 @@ class FileSource final : public ByteSource {
     return detail::guard([&]() -> Status {
       TESSERA_TRY_STATUS(check_range(size_, offset, out.size(), *this));
       while (!out.empty()) {
-        // Linux moves at most 2 GiB a call; smaller steps cost nothing.
-        const std::size_t step = std::min(out.size(), std::size_t{1} << 30);
-        const ::ssize_t got = ::pread(fd_.get(), out.data(), step, static_cast<::off_t>(offset));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return detail::system_error_at(place(offset), "read the file", errno);
+        std::size_t got = 0;
+        if (const int error = os::read_at(file_, out, offset, got); error != 0) {
+          return os::system_error_at(place(offset), "read the file", error);
+        }
         if (got == 0) {
           return detail::error_at(ErrorCode::io, place(offset), "the file became shorter while it was being read");
         }
-        offset += static_cast<std::uint64_t>(got);
-        out = out.subspan(static_cast<std::size_t>(got));
+        offset += got;
+        out = out.subspan(got);
       }
       return {};
     });
@@ -48,7 +44,7 @@ class FileSource final : public ByteSource {
  private:
   std::string place(std::uint64_t offset) const { return fmt::format("{}: offset {}", name_, offset); }
 
-  detail::FileDescriptor fd_;
+  os::File file_;
   std::uint64_t size_;
   std::string name_;
 };
@@ -77,28 +73,22 @@ class MemorySource final : public ByteSource {
 
 Result<std::shared_ptr<ByteSource>> open_file(const std::filesystem::path& path) noexcept {
   return detail::guard([&]() -> Result<std::shared_ptr<ByteSource>> {
-    const std::string& name = path.native();
-    if (name.empty() || name.find('\0') != std::string::npos) {
+    if (!os::is_usable(path)) {
       return Error(ErrorCode::invalid_argument, "a path must not be empty and must not hold a zero byte", "path");
     }
-    // O_NONBLOCK: opening a pipe without a writer must not wait. It changes nothing for regular files.
-    int fd = -1;
-    do {
-      fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    } while (fd < 0 && errno == EINTR);
-    if (fd < 0) return detail::system_error_at(name, "open the file", errno);
-    detail::FileDescriptor file(fd);
-    struct ::stat status {};
-    if (::fstat(fd, &status) != 0) return detail::system_error_at(name, "examine the file", errno);
-    if (S_ISDIR(status.st_mode)) {
+    const std::string name = os::text_of(path);
+    os::File file;
+    if (const int error = os::open_to_read(path, file); error != 0) return os::system_error_at(name, "open the file", error);
+    os::FileFacts facts;
+    if (const int error = os::facts_of(file, facts); error != 0) return os::system_error_at(name, "examine the file", error);
+    if (facts.kind == os::FileKind::folder) {
       return Error(ErrorCode::invalid_argument, "is a directory: give a file", name);
     }
-    if (!S_ISREG(status.st_mode) || status.st_size < 0) {
+    if (facts.kind != os::FileKind::regular) {
       return Error(ErrorCode::invalid_argument,
                    "is no regular file, and a model or a session is read in any order: copy the bytes to a file", name);
     }
-    return std::shared_ptr<ByteSource>(
-        std::make_shared<FileSource>(std::move(file), static_cast<std::uint64_t>(status.st_size), name));
+    return std::shared_ptr<ByteSource>(std::make_shared<FileSource>(std::move(file), facts.bytes, name));
   });
 }
 

@@ -1,12 +1,13 @@
 // A file that appears whole or not at all: it is written under a temporary name beside its path, synced, then renamed.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
 
-#include "os/posix_file.hpp"
+#include "os/file.hpp"
 
 namespace tessera::detail {
 
@@ -22,16 +23,18 @@ class ReplacementFile {
   Status commit();
 
  private:
-  ReplacementFile(FileDescriptor file, std::string temporary, std::string path, std::unique_ptr<std::byte[]> buffer) noexcept
+  ReplacementFile(os::File file, std::filesystem::path temporary, std::filesystem::path path,
+                  std::unique_ptr<std::byte[]> buffer) noexcept
       : file_(std::move(file)), temporary_(std::move(temporary)), path_(std::move(path)), buffer_(std::move(buffer)) {}
 
   Status flush();
   Status write_through(std::span<const std::byte> bytes);
 
-  FileDescriptor file_;  // closed after commit() and after a move, so that the destructor removes nothing
-  std::string temporary_, path_;
+  os::File file_;  // closed after commit() and after a move, so that the destructor removes nothing
+  std::filesystem::path temporary_, path_;
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t buffered_ = 0;
+  std::uint64_t written_ = 0;  // bytes in the file
 };
 
 }  // namespace tessera::detail

@@ -1,72 +1,22 @@
-// The operating system's memory, populated when it is taken. The kernel may promise pages that it does not have, and would kill
-// the process at a later write. Here all pages are asked for at once, so that a shortage is an error.
+// system_memory(): large blocks in the system's pages, small ones from operator new. All of it is populated when it is taken.
 #include <tessera/extend/core/memory.hpp>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "core/error.hpp"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14; older headers do not name it
-#endif
+#include "os/pages.hpp"
 
 namespace tessera {
 namespace {
 
 constexpr std::size_t kAlignment = 64;             // a cache line, and the widest vector register
 constexpr std::size_t kSmall = std::size_t{64} << 10;  // smaller blocks are not mapped: the last page would waste too much
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
-std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 // Returns 0 if the result does not fit.
 std::size_t round_up(std::size_t bytes, std::size_t to) noexcept {
   return bytes > SIZE_MAX - (to - 1) ? 0 : (bytes + to - 1) / to * to;
-}
-
-// Does the work of MADV_POPULATE_WRITE, for kernels without it. Writes each byte's own value, so that used pages keep their data.
-void touch_pages(std::byte* base, std::size_t bytes) noexcept {
-  const std::size_t page = page_size();
-  for (std::size_t at = 0; at < bytes; at += page) {
-    auto* byte = reinterpret_cast<volatile unsigned char*>(base + at);
-    *byte = *byte;
-  }
-}
-
-bool populate_pages(std::byte* base, std::size_t bytes) noexcept {
-  for (;;) {
-    if (::madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return true;
-    if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno != EINVAL) return false;  // ENOMEM, EFAULT, EHWPOISON: no pages, or bad ones
-    touch_pages(base, bytes);
-    return true;
-  }
-}
-
-// Maps memory. The start is aligned to a huge page if a huge page fits, because otherwise the kernel could not use huge pages at the
-// ends; the address space taken for the alignment is given back at once. Without MAP_NORESERVE, so that the kernel refuses more
-// memory than the machine has, instead of waking the OOM killer when the pages are populated. PROT_NONE is not counted until
-// mprotect() makes it writable.
-std::byte* map(std::size_t bytes, int protection) noexcept {
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
-  const std::size_t page = page_size();
-  const std::size_t slack = bytes >= kHugePage ? kHugePage - page : 0;
-  if (bytes > SIZE_MAX - slack) return nullptr;
-  void* mapped = ::mmap(nullptr, bytes + slack, protection, kFlags, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  auto* base = static_cast<std::byte*>(mapped);
-  if (slack == 0) return base;
-  const std::size_t head = (kHugePage - reinterpret_cast<std::uintptr_t>(base) % kHugePage) % kHugePage;
-  if (head > 0) ::munmap(base, head);
-  if (slack > head) ::munmap(base + head + bytes, slack - head);
-  ::madvise(base + head, bytes, MADV_HUGEPAGE);  // only advice: a kernel without huge pages may refuse it
-  return base + head;
 }
 
 class SystemMemory final : public Memory {
@@ -85,12 +35,12 @@ class SystemMemory final : public Memory {
       if (base != nullptr) std::memset(base, 0, bytes);
       return base;
     }
-    const std::size_t rounded = round_up(bytes, page_size());
-    return rounded == 0 ? nullptr : map(rounded, PROT_READ | PROT_WRITE);
+    const std::size_t rounded = round_up(bytes, os::page_size());
+    return rounded == 0 ? nullptr : os::map_pages(rounded);
   }
 
   bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept override {
-    return size < kSmall || populate_pages(static_cast<std::byte*>(base) + offset, round_up(bytes, page_size()));
+    return size < kSmall || os::populate_pages(static_cast<std::byte*>(base) + offset, round_up(bytes, os::page_size()));
   }
 
   void release(void* base, std::size_t bytes) noexcept override {
@@ -98,35 +48,27 @@ class SystemMemory final : public Memory {
     if (bytes < kSmall) {
       ::operator delete(base, std::align_val_t{kAlignment});
     } else {
-      ::munmap(base, round_up(bytes, page_size()));
+      os::unmap_pages(static_cast<std::byte*>(base), round_up(bytes, os::page_size()));
     }
   }
 
-  std::size_t granularity() const noexcept override { return page_size(); }
+  std::size_t granularity() const noexcept override { return os::page_size(); }
 
   void* reserve(std::size_t bytes) noexcept override {
-    const std::size_t rounded = round_up(bytes, page_size());
-    return rounded == 0 ? nullptr : map(rounded, PROT_NONE);
+    const std::size_t rounded = round_up(bytes, os::page_size());
+    return rounded == 0 ? nullptr : os::reserve_pages(rounded);
   }
 
   bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
-    if (bytes == 0) return true;
-    std::byte* first = static_cast<std::byte*>(base) + offset;
-    if (::mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0) return false;
-    if (populate_pages(first, bytes)) return true;
-    decommit(base, offset, bytes);
-    return false;
+    return bytes == 0 || os::commit_pages(static_cast<std::byte*>(base) + offset, bytes);
   }
 
   void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
-    if (bytes == 0) return;
-    std::byte* first = static_cast<std::byte*>(base) + offset;
-    ::madvise(first, bytes, MADV_DONTNEED);
-    ::mprotect(first, bytes, PROT_NONE);
+    if (bytes != 0) os::decommit_pages(static_cast<std::byte*>(base) + offset, bytes);
   }
 
   void unreserve(void* base, std::size_t bytes) noexcept override {
-    if (base != nullptr) ::munmap(base, round_up(bytes, page_size()));
+    if (base != nullptr) os::unmap_pages(static_cast<std::byte*>(base), round_up(bytes, os::page_size()));
   }
 };
 

@@ -1,17 +1,25 @@
-// The number of processors that this process may use.
+// The processors that this process may use, and what the system lets it do with them.
 #pragma once
 
 #include <cstddef>
-#include <string>
 
-namespace tessera::detail {
+namespace tessera::os {
 
-// Returns the number of processors in this thread's affinity mask (taskset, cpusets), at least 1.
+// Returns the number of processors that the system gives this thread, at least 1: those in its affinity mask (Linux), those of the
+// process (Windows), the fast ones (macOS).
 [[nodiscard]] std::size_t affine_processors() noexcept;
 
-// Returns the processor time that the control groups of this process allow, as a number of processors (cgroup v2's cpu.max, v1's
-// cpu.cfs_quota_us): the least quota of the group and the groups above it. Infinity without a limit, or if it cannot be read.
-// `root` is put in front of /proc and of the mount points, for tests.
-[[nodiscard]] double processor_quota(const std::string& root = {}) noexcept;
+// Returns the processor time that the process may use, as a number of processors: the quota of control groups (Linux) or of a job
+// (Windows). Infinity: there is no limit, or none that can be read.
+[[nodiscard]] double processor_quota() noexcept;
 
-}  // namespace tessera::detail
+// x86-64: returns whether this system gives tile registers (AMX) to a process that asks.
+[[nodiscard]] bool knows_tiles() noexcept;
+
+// x86-64: asks for tile registers for the whole process. Returns whether it has them.
+[[nodiscard]] bool ask_for_tiles() noexcept;
+
+// ARMv8: returns whether the processors have the dot products of 8-bit integers.
+[[nodiscard]] bool has_dot_products() noexcept;
+
+}  // namespace tessera::os

@@ -22,7 +22,7 @@ awk '
     sees["grammar"] = "core formats files text sampling json"
     sees["chat"] = "core formats files text sampling json grammar"
     sees["cpu"] = "core os formats kv backend"
-    sees["cuda"] = "core formats kv backend"
+    sees["cuda"] = "core os formats kv backend"
     sees["model"] = "core formats files kv backend"
     sees["engine"] = "core os formats files kv backend text sampling model cpu cuda"
     sees["decoding"] = "core files text sampling model engine"

@@ -10,11 +10,11 @@
 #include <tessera/extend/core/executor.hpp>
 
 #include "catch.hpp"
+#include "os/linux/control_groups.hpp"
 #include "os/processors.hpp"
 
 namespace test_processors {
 
-using tessera::detail::processor_quota;
 namespace fs = std::filesystem;
 
 // A machine's files below a folder of their own.
@@ -27,7 +27,7 @@ struct Machine {
     std::ofstream(root / path) << text;
     return *this;
   }
-  [[nodiscard]] double quota() const { return processor_quota(root.string()); }
+  [[nodiscard]] double quota() const { return tessera::os::control_group_quota(root.string()); }
 };
 
 constexpr auto kV2 = "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw\n";

@@ -12,6 +12,7 @@
 #include "engine/states.hpp"
 #include "files/no_settings.hpp"
 #include "model/draft_heads.hpp"
+#include "os/file.hpp"
 #include "engine/session/token_budget.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
@@ -163,7 +164,7 @@ Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptio
   return guard([&]() -> Result<Engine> {
     TESSERA_TRY(const auto source, open_model(path, options.stop));
     auto state = load_engine(*source, options);
-    if (!state) return in_file(std::move(state).error(), path.string());
+    if (!state) return in_file(std::move(state).error(), os::text_of(path));
     return Engine(*std::move(state));
   }, ErrorCode::callback_failed);
 }

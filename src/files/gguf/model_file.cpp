@@ -9,6 +9,7 @@
 #include "core/printable.hpp"
 #include "files/gguf/gguf_parser.hpp"
 #include "files/source_name.hpp"
+#include "os/file.hpp"
 
 namespace tessera {
 
@@ -116,7 +117,7 @@ Result<ModelFile> ModelFile::open(const std::filesystem::path& path, const std::
     std::vector<GgufFile> parts;
     if (place.parts > 1) {
       const std::string ending = part_name("", 0, place.parts);
-      const std::string& name = path.native();
+      const std::string name = os::text_of(path);
       if (!name.ends_with(ending)) {
         return detail::error_at(ErrorCode::not_found, name,
                                 "this is the first of {} files; its name must end in {} for the others to be found",
@@ -126,7 +127,7 @@ Result<ModelFile> ModelFile::open(const std::filesystem::path& path, const std::
       std::vector<GgufFile> all;
       all.push_back(std::move(first));
       for (std::uint64_t i = 1; i < place.parts; ++i) {
-        TESSERA_TRY(auto next, open_file(part_name(prefix, i, place.parts)));
+        TESSERA_TRY(auto next, open_file(os::path_of(part_name(prefix, i, place.parts))));
         TESSERA_TRY(auto file, GgufFile::read(std::move(next), stop));
         all.push_back(std::move(file));
       }

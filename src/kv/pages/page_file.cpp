@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include <fcntl.h>
-#include <sys/stat.h>
+#include "core/error.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -17,7 +16,7 @@ std::uint64_t round_up(std::uint64_t bytes) noexcept { return (bytes + kUnit - 1
 
 Result<std::unique_ptr<PageFile>> PageFile::create(const std::filesystem::path& path, std::uint64_t bytes,
                                                    Memory& memory) {
-  const std::string place = path.string();
+  const std::string place = os::text_of(path);
   if (bytes < kUnit || bytes > static_cast<std::uint64_t>(INT64_MAX)) {
     return error_at(ErrorCode::invalid_argument, place, "a file of {} bytes for KV pages; expected at least {}", bytes, kUnit);
   }
@@ -25,23 +24,20 @@ Result<std::unique_ptr<PageFile>> PageFile::create(const std::filesystem::path& 
   if (!memory.addressable()) {
     TESSERA_TRY(bounce, Buffer::allocate(system_memory(), kBounceBytes, "the file for KV pages"));
   }
-  FileDescriptor file(::open(place.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file) {
-    if (errno == EEXIST) {
+  os::File file;
+  if (const int error = os::make_unnamed(path, file); error != 0) {
+    if (os::says_exists(error)) {
       return error_at(ErrorCode::invalid_argument, place, "exists: the file for KV pages is made anew, and overwrites nothing");
     }
-    return system_error_at(place, "make the file for KV pages", errno);
+    return os::system_error_at(place, "make the file for KV pages", error);
   }
-  ::unlink(place.c_str());
-  int error = EINTR;
-  while (error == EINTR) error = ::posix_fallocate(file.get(), 0, static_cast<::off_t>(bytes));
-  if (error != 0) {
-    return system_error_at(place, fmt::format("take {} bytes of disk for KV pages", bytes).c_str(), error);
+  if (const int error = os::take_room(file, bytes); error != 0) {
+    return os::system_error_at(place, fmt::format("take {} bytes of disk for KV pages", bytes).c_str(), error);
   }
   return std::unique_ptr<PageFile>(new PageFile(std::move(file), bytes, memory, std::move(bounce)));
 }
 
-PageFile::PageFile(FileDescriptor file, std::uint64_t bytes, Memory& memory, Buffer bounce)
+PageFile::PageFile(os::File file, std::uint64_t bytes, Memory& memory, Buffer bounce)
     : file_(std::move(file)), memory_(memory), bounce_(std::move(bounce)), size_(bytes / kUnit * kUnit) {
   thread_ = std::thread([this] { work(); });
 }
@@ -119,13 +115,13 @@ void PageFile::submit(Job job) {
 int PageFile::transfer_bytes(Direction direction, std::byte* data, std::size_t bytes, std::uint64_t offset) const noexcept {
   std::size_t done = 0;
   while (done < bytes) {
-    const auto at = static_cast<::off_t>(offset + done);
-    const ::ssize_t n = direction == Direction::write ? ::pwrite(file_.get(), data + done, bytes - done, at)
-                                                      : ::pread(file_.get(), data + done, bytes - done, at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    if (n == 0) return EIO;  // the file is shorter than it was
-    done += static_cast<std::size_t>(n);
+    const std::span part(data + done, bytes - done);
+    std::size_t n = 0;
+    const int error = direction == Direction::write ? os::write_at(file_, part, offset + done, n)
+                                                    : os::read_at(file_, part, offset + done, n);
+    if (error != 0) return error;
+    if (n == 0) return os::device_error_number();  // the file is shorter than it was
+    done += n;
   }
   return 0;
 }
@@ -135,11 +131,11 @@ int PageFile::transfer_by_bounce(const Job& job) noexcept {
     const std::size_t n = std::min(bounce_.size(), job.bytes - done);
     const Transfer out{.to = bounce_.data(), .from = job.data + done, .bytes = n};
     const Transfer in{.to = job.data + done, .from = bounce_.data(), .bytes = n};
-    if (job.direction == Direction::write && !memory_.read({&out, 1})) return EIO;
+    if (job.direction == Direction::write && !memory_.read({&out, 1})) return os::device_error_number();
     if (const int error = transfer_bytes(job.direction, bounce_.data(), n, job.extent->offset() + done); error != 0) {
       return error;
     }
-    if (job.direction == Direction::read && !memory_.write({&in, 1})) return EIO;
+    if (job.direction == Direction::read && !memory_.write({&in, 1})) return os::device_error_number();
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// The file for KV pages that are not in memory: preallocated and divided into extents, with a thread that reads and writes them. The file's
-// name is removed as soon as the file is open, so that nothing is left behind however the process ends.
+// The file for KV pages that are not in memory: preallocated and divided into extents, with a thread that reads and writes them. Nothing of
+// the file is left behind, however the process ends.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 #include <tessera/core/result.hpp>
 #include <tessera/extend/core/memory.hpp>
 
-#include "os/posix_file.hpp"
+#include "os/file.hpp"
 
 namespace tessera::detail {
 
@@ -43,7 +43,7 @@ class PageFile {
     std::byte* data = nullptr;  // address in the Memory of create()
     std::size_t bytes = 0;
     std::shared_ptr<Extent> extent;
-    // Called on the file's thread with errno or 0, and with the job's extent. Must not throw.
+    // Called on the file's thread with 0 or the system's number of an error (os/error.hpp), and with the job's extent. Must not throw.
     std::function<void(int error, std::shared_ptr<Extent> extent)> done;
   };
 
@@ -66,7 +66,7 @@ class PageFile {
   [[nodiscard]] std::uint64_t used() const noexcept;
 
  private:
-  PageFile(FileDescriptor file, std::uint64_t bytes, Memory& memory, Buffer bounce);
+  PageFile(os::File file, std::uint64_t bytes, Memory& memory, Buffer bounce);
   // Returns the offset of the first gap of `bytes` at or behind `from`; size_ if there is none.
   [[nodiscard]] std::uint64_t find_gap(std::uint64_t from, std::uint64_t bytes) const noexcept;
   void give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
@@ -75,7 +75,7 @@ class PageFile {
   [[nodiscard]] int transfer_by_bounce(const Job& job) noexcept;
   [[nodiscard]] int transfer_bytes(Direction direction, std::byte* data, std::size_t bytes, std::uint64_t offset) const noexcept;
 
-  FileDescriptor file_;
+  os::File file_;
   Memory& memory_;
   Buffer bounce_;  // used by the file's thread; empty if the memory is addressable
   std::uint64_t size_;

@@ -1,4 +1,5 @@
 // PagedStorage: slots for the states of recurrent layers are pages of their group's pool.
+#include "core/error.hpp"
 #include "kv/pages/paged_storage.hpp"
 
 namespace tessera::detail {

@@ -148,7 +148,7 @@ Result<std::vector<PageTable>> SuspendedPages::take() {
   if (bad != errors.end()) {
     const int error = *bad;
     drop_incoming();
-    return system_error_at("the file for KV pages", "read a page back", error);
+    return os::system_error_at("the file for KV pages", "read a page back", error);
   }
   const std::lock_guard lock(pools_.mutex);
   pools_.figures.pages_read += errors.size();

@@ -2,9 +2,16 @@
 #include "os/processors.hpp"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -12,11 +19,10 @@
 #include <string_view>
 #include <thread>
 
-#include <tessera/extend/core/executor.hpp>
-
 #include "core/guard.hpp"
+#include "os/linux/control_groups.hpp"
 
-namespace tessera {
+namespace tessera::os {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -71,8 +77,6 @@ double quota_of_mount(const std::string& root, const std::string& mount_root, co
 
 }  // namespace
 
-namespace detail {
-
 std::size_t affine_processors() noexcept {
   // The size of the mask is not known beforehand; the call fails while the mask is too small.
   for (std::size_t most = 1024; most <= (std::size_t{1} << 20); most *= 2) {
@@ -85,8 +89,8 @@ std::size_t affine_processors() noexcept {
   return std::max<std::size_t>(1, std::thread::hardware_concurrency());
 }
 
-double processor_quota(const std::string& root) noexcept {
-  const auto least = guard([&]() -> Result<double> {
+double control_group_quota(const std::string& root) noexcept {
+  const auto least = detail::guard([&]() -> Result<double> {
     double found = kNoLimit;
     std::ifstream mounts(root + "/proc/self/mountinfo");
     for (std::string line; std::getline(mounts, line);) {
@@ -106,13 +110,35 @@ double processor_quota(const std::string& root) noexcept {
   return least ? *least : kNoLimit;
 }
 
-}  // namespace detail
+double processor_quota() noexcept { return control_group_quota(); }
 
-std::size_t usable_threads() noexcept {
-  const std::size_t processors = detail::affine_processors();
-  const double quota = std::floor(detail::processor_quota());
-  return quota >= static_cast<double>(processors) ? processors
-                                                  : std::max<std::size_t>(1, static_cast<std::size_t>(quota));
+#if defined(__x86_64__)
+
+namespace {
+constexpr unsigned kTileData = 18;  // XFEATURE_XTILEDATA
+}  // namespace
+
+bool knows_tiles() noexcept {
+  constexpr long kSupported = 0x1021;  // ARCH_GET_XCOMP_SUPP
+  std::uint64_t states = 0;
+  return ::syscall(SYS_arch_prctl, kSupported, &states) == 0 && (states >> kTileData & 1u) != 0;
 }
 
-}  // namespace tessera
+bool ask_for_tiles() noexcept {
+  constexpr long kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  return ::syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+
+bool has_dot_products() noexcept { return false; }
+
+#else
+
+bool knows_tiles() noexcept { return false; }
+
+bool ask_for_tiles() noexcept { return false; }
+
+bool has_dot_products() noexcept { return (::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
+
+#endif
+
+}  // namespace tessera::os

@@ -1,0 +1,28 @@
+# The system that the library is built for: its folders of src/os, and what its linker and loader call things.
+if(CMAKE_SYSTEM_NAME STREQUAL "Windows")
+  set(TESSERA_SYSTEM_FOLDERS windows)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
+  set(TESSERA_SYSTEM_FOLDERS posix macos)
+elseif(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
+  set(TESSERA_SYSTEM_FOLDERS posix linux)
+else()
+  message(FATAL_ERROR "tessera runs on Linux, macOS and Windows: src/os has no folder for ${CMAKE_SYSTEM_NAME}")
+endif()
+
+# The folder of a program or library, in an rpath.
+if(APPLE)
+  set(TESSERA_ORIGIN @loader_path)
+else()
+  set(TESSERA_ORIGIN $ORIGIN)
+endif()
+
+# tessera_system_sources(VARIABLE): takes the sources of other systems out of the list.
+function(tessera_system_sources variable)
+  set(sources ${${variable}})
+  foreach(folder linux macos posix windows)
+    if(NOT folder IN_LIST TESSERA_SYSTEM_FOLDERS)
+      list(FILTER sources EXCLUDE REGEX "/src/os/${folder}/")
+    endif()
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,93 @@
+// Files: opening, reading and writing at an offset, and what a file system does for a file as a whole. Errors: os/error.hpp.
+// Any thread may read and write a File at any time; calls that move or close it come one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "os/error.hpp"
+
+namespace tessera::os {
+
+// An open file, which the destructor closes.
+class File {
+ public:
+  using Handle = std::intptr_t;  // a descriptor, or a HANDLE of Windows
+  static constexpr Handle kNone = -1;
+
+  explicit File(Handle handle = kNone) noexcept : handle_(handle) {}
+  File(File&& other) noexcept : handle_(std::exchange(other.handle_, kNone)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~File() { close(); }
+
+  [[nodiscard]] Handle get() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return handle_ != kNone; }
+  void close() noexcept;
+
+ private:
+  Handle handle_;
+};
+
+enum class FileKind : std::uint8_t { regular, folder, other };
+struct FileFacts {
+  FileKind kind = FileKind::other;
+  std::uint64_t bytes = 0;
+};
+
+// Returns the path in UTF-8, for messages.
+[[nodiscard]] std::string text_of(const std::filesystem::path& path);
+
+// Returns the path of a text in UTF-8.
+[[nodiscard]] std::filesystem::path path_of(std::string_view text);
+
+// Returns whether the path is neither empty nor holds a zero character, at which the system would cut it.
+[[nodiscard]] inline bool is_usable(const std::filesystem::path& path) {
+  return !path.empty() && path.native().find(std::filesystem::path::value_type{}) == std::filesystem::path::string_type::npos;
+}
+
+// Opens a file or folder for reading. A pipe without a writer is opened too, without waiting.
+[[nodiscard]] int open_to_read(const std::filesystem::path& path, File& file);
+
+// Makes a file for writing. Error: says_exists(), if there is something of this name, be it a link.
+[[nodiscard]] int make_new(const std::filesystem::path& path, File& file);
+
+// Makes a file for reading and writing that other users cannot open, and that is gone when it is closed, however the process ends.
+// Errors: as make_new().
+[[nodiscard]] int make_unnamed(const std::filesystem::path& path, File& file);
+
+[[nodiscard]] int facts_of(const File& file, FileFacts& facts) noexcept;
+[[nodiscard]] int facts_at(const std::filesystem::path& path, FileFacts& facts);
+
+// Reads some of the bytes at `offset`; `got` is how many: at least 1, or 0 at the end of the file.
+[[nodiscard]] int read_at(const File& file, std::span<std::byte> out, std::uint64_t offset, std::size_t& got) noexcept;
+
+// Writes some of the bytes at `offset`; `done` is how many.
+[[nodiscard]] int write_at(const File& file, std::span<const std::byte> bytes, std::uint64_t offset, std::size_t& done) noexcept;
+
+// Makes the file `bytes` bytes long, and takes them from the disk.
+[[nodiscard]] int take_room(const File& file, std::uint64_t bytes) noexcept;
+
+// Waits until the disk has all that was written.
+[[nodiscard]] int sync(const File& file) noexcept;
+
+// Gives the open file, which make_new() made at `from`, the name `to`, in the place of a regular file of that name. At every moment
+// `to` is the old file or the new one.
+[[nodiscard]] int replace(const File& file, const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Waits until the disk has the name `path`, where the file system can. A failure is not told: the file is whole all the same.
+void sync_name(const std::filesystem::path& path);
+
+void remove_file(const std::filesystem::path& path) noexcept;
+
+// Returns a number that no other process of this machine has now, for names of temporary files.
+[[nodiscard]] std::uint64_t process_id() noexcept;
+
+}  // namespace tessera::os

@@ -1,0 +1,13 @@
+// Quotas of processor time by Linux's control groups.
+#pragma once
+
+#include <string>
+
+namespace tessera::os {
+
+// Returns the processor time that the control groups of this process allow, as a number of processors (cgroup v2's cpu.max, v1's
+// cpu.cfs_quota_us): the least quota of the group and the groups above it. Infinity without a limit, or if it cannot be read.
+// `root` is put in front of /proc and of the mount points, for tests.
+[[nodiscard]] double control_group_quota(const std::string& root = {}) noexcept;
+
+}  // namespace tessera::os

@@ -1,0 +1,168 @@
+// Files by Windows. Handles are opened for overlapped reads and writes, so that threads that read one file do not wait for each other.
+#include "os/file.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "os/windows/windows.hpp"
+
+namespace tessera::os {
+namespace {
+
+constexpr std::size_t kMost = std::size_t{1} << 30;  // a DWORD counts the bytes of a call
+constexpr DWORD kShareAll = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
+
+int last_error() noexcept { return static_cast<int>(::GetLastError()); }
+
+HANDLE handle_of(const File& file) noexcept { return reinterpret_cast<HANDLE>(file.get()); }
+
+int open_file(const std::filesystem::path& path, DWORD access, DWORD share, DWORD how, DWORD flags, File& file) {
+  const HANDLE handle = ::CreateFileW(system_path(path).c_str(), access, share, nullptr, how, flags | FILE_FLAG_OVERLAPPED, nullptr);
+  if (handle == INVALID_HANDLE_VALUE) return last_error();
+  file = File(reinterpret_cast<File::Handle>(handle));
+  return 0;
+}
+
+FileFacts facts_from(DWORD attributes, DWORD high, DWORD low) noexcept {
+  if ((attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) return {.kind = FileKind::folder};
+  if ((attributes & FILE_ATTRIBUTE_DEVICE) != 0) return {.kind = FileKind::other};
+  return {.kind = FileKind::regular, .bytes = std::uint64_t{high} << 32 | low};
+}
+
+// Runs a read or a write at an offset to its end.
+class Overlapped {
+ public:
+  explicit Overlapped(std::uint64_t offset) noexcept {
+    state_.Offset = static_cast<DWORD>(offset);
+    state_.OffsetHigh = static_cast<DWORD>(offset >> 32);
+    state_.hEvent = ::CreateEventW(nullptr, TRUE, FALSE, nullptr);
+  }
+  Overlapped(const Overlapped&) = delete;
+  Overlapped& operator=(const Overlapped&) = delete;
+  ~Overlapped() {
+    if (state_.hEvent != nullptr) ::CloseHandle(state_.hEvent);
+  }
+
+  // start(state): ReadFile() or WriteFile(). Returns 0 or an error; `bytes` is how many were moved.
+  template <class Start>
+  int run(HANDLE file, std::size_t& bytes, Start start) noexcept {
+    if (state_.hEvent == nullptr) return last_error();
+    DWORD moved = 0;
+    if (!start(&state_) && ::GetLastError() != ERROR_IO_PENDING) return last_error();
+    if (!::GetOverlappedResult(file, &state_, &moved, TRUE)) return last_error();
+    bytes = moved;
+    return 0;
+  }
+
+ private:
+  OVERLAPPED state_{};
+};
+
+}  // namespace
+
+void File::close() noexcept {
+  if (handle_ != kNone) ::CloseHandle(reinterpret_cast<HANDLE>(std::exchange(handle_, kNone)));
+}
+
+int open_to_read(const std::filesystem::path& path, File& file) {
+  // FILE_FLAG_BACKUP_SEMANTICS opens folders too, so that the caller can say that it is one.
+  return open_file(path, GENERIC_READ, kShareAll, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL | FILE_FLAG_BACKUP_SEMANTICS, file);
+}
+
+int make_new(const std::filesystem::path& path, File& file) {
+  return open_file(path, GENERIC_WRITE | DELETE, FILE_SHARE_READ | FILE_SHARE_DELETE, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, file);
+}
+
+int make_unnamed(const std::filesystem::path& path, File& file) {
+  // The name stays while the file is open, but nobody can open it: it is shared with nobody.
+  return open_file(path, GENERIC_READ | GENERIC_WRITE | DELETE, 0, CREATE_NEW,
+                   FILE_ATTRIBUTE_NORMAL | FILE_ATTRIBUTE_NOT_CONTENT_INDEXED | FILE_FLAG_DELETE_ON_CLOSE, file);
+}
+
+int facts_of(const File& file, FileFacts& facts) noexcept {
+  if (::GetFileType(handle_of(file)) != FILE_TYPE_DISK) {
+    facts = {.kind = FileKind::other};
+    return 0;
+  }
+  BY_HANDLE_FILE_INFORMATION known{};
+  if (!::GetFileInformationByHandle(handle_of(file), &known)) return last_error();
+  facts = facts_from(known.dwFileAttributes, known.nFileSizeHigh, known.nFileSizeLow);
+  return 0;
+}
+
+int facts_at(const std::filesystem::path& path, FileFacts& facts) {
+  WIN32_FILE_ATTRIBUTE_DATA known{};
+  if (!::GetFileAttributesExW(system_path(path).c_str(), GetFileExInfoStandard, &known)) return last_error();
+  facts = facts_from(known.dwFileAttributes, known.nFileSizeHigh, known.nFileSizeLow);
+  return 0;
+}
+
+int read_at(const File& file, std::span<std::byte> out, std::uint64_t offset, std::size_t& got) noexcept {
+  const auto bytes = static_cast<DWORD>(std::min(out.size(), kMost));
+  const int error = Overlapped(offset).run(handle_of(file), got, [&](OVERLAPPED* state) {
+    return ::ReadFile(handle_of(file), out.data(), bytes, nullptr, state);
+  });
+  if (error == ERROR_HANDLE_EOF) {
+    got = 0;
+    return 0;
+  }
+  return error;
+}
+
+int write_at(const File& file, std::span<const std::byte> bytes, std::uint64_t offset, std::size_t& done) noexcept {
+  const auto n = static_cast<DWORD>(std::min(bytes.size(), kMost));
+  return Overlapped(offset).run(handle_of(file), done, [&](OVERLAPPED* state) {
+    return ::WriteFile(handle_of(file), bytes.data(), n, nullptr, state);
+  });
+}
+
+int take_room(const File& file, std::uint64_t bytes) noexcept {
+  FILE_ALLOCATION_INFO room{};
+  room.AllocationSize.QuadPart = static_cast<LONGLONG>(bytes);
+  // Some file systems (and Wine) do not know how to take room; the end of the file is set all the same.
+  if (!::SetFileInformationByHandle(handle_of(file), FileAllocationInfo, &room, sizeof room) && ::GetLastError() == ERROR_DISK_FULL) {
+    return ERROR_DISK_FULL;
+  }
+  FILE_END_OF_FILE_INFO end{};
+  end.EndOfFile.QuadPart = static_cast<LONGLONG>(bytes);
+  return ::SetFileInformationByHandle(handle_of(file), FileEndOfFileInfo, &end, sizeof end) ? 0 : last_error();
+}
+
+int sync(const File& file) noexcept { return ::FlushFileBuffers(handle_of(file)) ? 0 : last_error(); }
+
+int replace(const File& file, const std::filesystem::path& from, const std::filesystem::path& to) {
+  // As POSIX renames (Windows 10 of 2017, NTFS): also while somebody reads the old file, who goes on reading it.
+  constexpr auto kRenameEx = static_cast<FILE_INFO_BY_HANDLE_CLASS>(22);  // FileRenameInfoEx, which older headers do not name
+  constexpr DWORD kReplace = 1, kAsPosix = 2;
+  struct RenameInfo {  // FILE_RENAME_INFO with its flags
+    DWORD flags;
+    HANDLE root;
+    DWORD name_bytes;
+    wchar_t name[1];
+  };
+  const std::wstring target = system_path(std::filesystem::absolute(to));
+  const std::size_t name_bytes = target.size() * sizeof(wchar_t);
+  const auto storage = std::make_unique<std::byte[]>(sizeof(RenameInfo) + name_bytes);
+  auto* info = ::new (static_cast<void*>(storage.get())) RenameInfo{};
+  info->flags = kReplace | kAsPosix;
+  info->name_bytes = static_cast<DWORD>(name_bytes);
+  std::copy_n(target.data(), target.size(), info->name);
+  const auto bytes = static_cast<DWORD>(sizeof(RenameInfo) + name_bytes);
+  if (::SetFileInformationByHandle(handle_of(file), kRenameEx, info, bytes)) return 0;
+  // Older systems, other file systems: in one step too, but not while the old file is open.
+  return ::MoveFileExW(system_path(from).c_str(), target.c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0 : last_error();
+}
+
+void sync_name(const std::filesystem::path&) {}  // NTFS keeps a journal of names
+
+void remove_file(const std::filesystem::path& path) noexcept {
+  try {
+    ::DeleteFileW(system_path(path).c_str());
+  } catch (...) {  // no memory for a long path: the file stays
+  }
+}
+
+std::uint64_t process_id() noexcept { return ::GetCurrentProcessId(); }
+
+}  // namespace tessera::os
