@@ -3,25 +3,44 @@
 # By .incbin, so compile time does not grow with the file; 64-byte aligned; rebuilt when the file changes.
 enable_language(ASM)
 
+# Each format of object files has directives of its own for read-only data and for symbols that stay inside the program.
+if(APPLE)
+  set(embed_section ".section __TEXT,__const")
+  set(embed_symbol "_")  # in front of C's names
+  set(embed_hidden ".private_extern")
+elseif(WIN32)
+  set(embed_section ".section .rdata, \"dr\"")
+  set(embed_symbol "")
+  set(embed_hidden "")
+else()
+  set(embed_section ".section .rodata, \"a\"")
+  set(embed_symbol "")
+  set(embed_hidden ".hidden")
+endif()
+
 function(tessera_embed_file target symbol path)
   get_filename_component(path "${path}" ABSOLUTE)
   set(assembly "${CMAKE_CURRENT_BINARY_DIR}/${symbol}.S")
-  file(CONFIGURE OUTPUT "${assembly}" @ONLY CONTENT [[
-.section .rodata.@symbol@, "a"
-.balign 64
-.globl @symbol@_begin
-.hidden @symbol@_begin
-.type @symbol@_begin, %object
-@symbol@_begin:
-.incbin "@path@"
-.globl @symbol@_end
-.hidden @symbol@_end
-.type @symbol@_end, %object
-@symbol@_end:
-.byte 0
-.size @symbol@_begin, @symbol@_end - @symbol@_begin
-.section .note.GNU-stack, "", %progbits
-]])
+  set(text "${embed_section}\n.balign 64\n")
+  foreach(end begin end)
+    set(name "${embed_symbol}${symbol}_${end}")
+    string(APPEND text ".globl ${name}\n")
+    if(embed_hidden)
+      string(APPEND text "${embed_hidden} ${name}\n")
+    endif()
+    if(NOT APPLE AND NOT WIN32)
+      string(APPEND text ".type ${name}, %object\n")
+    endif()
+    string(APPEND text "${name}:\n")
+    if(end STREQUAL "begin")
+      string(APPEND text ".incbin \"${path}\"\n")
+    endif()
+  endforeach()
+  string(APPEND text ".byte 0\n")
+  if(NOT APPLE AND NOT WIN32)
+    string(APPEND text ".size ${symbol}_begin, ${symbol}_end - ${symbol}_begin\n.section .note.GNU-stack, \"\", %progbits\n")
+  endif()
+  file(CONFIGURE OUTPUT "${assembly}" @ONLY CONTENT "@text@")
   set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${path}")
   target_sources(${target} PRIVATE "${assembly}")
 endfunction()

@@ -9,6 +9,27 @@ target_link_libraries(tessera_program INTERFACE tessera::tessera tessera_flags f
   nlohmann_json::nlohmann_json Threads::Threads)
 target_compile_options(tessera_program INTERFACE -Wconversion)
 
+# What programs need of the system: tools/shared/system/program.hpp.
+set(sources "")
+foreach(folder ${TESSERA_SYSTEM_FOLDERS})
+  file(GLOB of_system CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/shared/system/${folder}/*.cpp)
+  list(APPEND sources ${of_system})
+endforeach()
+add_library(tessera_program_system STATIC ${sources})
+target_compile_features(tessera_program_system PRIVATE cxx_std_20)
+target_include_directories(tessera_program_system PRIVATE ${PROJECT_SOURCE_DIR}/tools/shared)
+target_link_libraries(tessera_program_system PRIVATE tessera_flags)
+target_link_libraries(tessera_program INTERFACE tessera_program_system)
+
+# tessera_program_system(NAME): adds the folder of this system in system/ beside the program's CMakeLists.txt.
+function(tessera_program_system name)
+  foreach(folder ${TESSERA_SYSTEM_FOLDERS})
+    file(GLOB sources CONFIGURE_DEPENDS system/${folder}/*.cpp)
+    target_sources(${name} PRIVATE ${sources})
+  endforeach()
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+endfunction()
+
 # tessera_program(NAME SOURCES...): a program that is installed.
 function(tessera_program name)
   tessera_tool(${name} ${ARGN})

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <tessera/chat/template_use.hpp>
 #include <tessera/decoding/drafters.hpp>

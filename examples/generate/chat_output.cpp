@@ -3,14 +3,16 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "system/program.hpp"
 #include "terminal.hpp"
 #include "terminal_text.hpp"
 
+using tessera::tool::is_terminal;
+using tessera::tool::Standard;
 using Kind = tessera::OutputDelta::Kind;
 
-AnswerPrinter::AnswerPrinter() : terminal_(isatty(STDOUT_FILENO) == 1) {}
+AnswerPrinter::AnswerPrinter() : terminal_(is_terminal(Standard::output)) {}
 
 // Begins a new line when the kind changes, so that each kind has its own lines.
 void AnswerPrinter::show(Showing what) {
@@ -41,7 +43,7 @@ void AnswerPrinter::add(const tessera::OutputDelta& delta) {
     case Kind::reasoning:
       show(Showing::reasoning);
       if (terminal_) write(delta.text);
-      else fmt::print(stderr, "{}", isatty(STDERR_FILENO) == 1 ? tessera::tool::shown(delta.text, tessera::tool::Lines::kept) : delta.text);
+      else fmt::print(stderr, "{}", is_terminal(Standard::error) ? tessera::tool::shown(delta.text, tessera::tool::Lines::kept) : delta.text);
       break;
     case Kind::call_begin:
       show(Showing::nothing);

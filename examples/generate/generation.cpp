@@ -11,6 +11,7 @@
 #include "constraint.hpp"
 #include "drafting.hpp"
 #include "failure.hpp"
+#include "system/program.hpp"
 #include "interrupt.hpp"
 #include "model.hpp"
 #include "model_files.hpp"
@@ -113,7 +114,7 @@ static_assert(std::endian::native == std::endian::little);
 
 class LogitsFile {
  public:
-  explicit LogitsFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
+  explicit LogitsFile(const std::string& path) : path_(path), file_(tessera::tool::open_file(path, "wb")) {
     if (file_ == nullptr) fail("cannot open");
   }
   LogitsFile(const LogitsFile&) = delete;

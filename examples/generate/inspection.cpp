@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "failure.hpp"
 #include "kv_types.hpp"
 #include "model.hpp"
 #include "modes.hpp"
+#include "system/program.hpp"
 #include "output.hpp"
 #include "prompt.hpp"
 #include "terminal.hpp"
@@ -102,7 +102,7 @@ int detokenize(const Options& options) {
     return 0;
   }
   // Prints the text alone, so that a decoded file is the same as before. On a terminal a line end is added.
-  const bool add_line_end = isatty(STDOUT_FILENO) == 1 && !text.ends_with('\n');
+  const bool add_line_end = tessera::tool::is_terminal(tessera::tool::Standard::output) && !text.ends_with('\n');
   print(add_line_end ? text + "\n" : text);
   return 0;
 }

@@ -4,9 +4,9 @@
 #include <stop_token>
 #include <thread>
 
-// While an Interrupt exists, the first SIGINT requests a stop, and a second SIGINT ends the program. A signal handler must not call
-// request_stop(). So there is no handler: the signal is blocked, and a thread waits for it. Make the object before other threads, so that
-// they block the signal too (a thread inherits the signal mask).
+// While an Interrupt exists, the first Ctrl-C requests a stop, and a second one ends the program. Windows: a thread of the system calls
+// the object. POSIX: a signal handler must not call request_stop(), so there is none: SIGINT is blocked, and a thread waits for it. Make
+// the object before other threads, so that they block the signal too (a thread inherits the signal mask).
 class Interrupt {
  public:
   Interrupt();

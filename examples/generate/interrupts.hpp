@@ -1,12 +1,13 @@
 // Ctrl-C for a program that goes on after it: each Ctrl-C stops only the present work.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
-// While an Interrupts object exists, SIGINT is blocked, and a thread waits for it. Make the object before other threads, which must block
+// While an Interrupts object exists, Ctrl-C comes to a thread that waits for it. POSIX: SIGINT is blocked, and the object's thread waits. Make the object before other threads, which must block
 // SIGINT too. If the parent process ignores SIGINT (a shell's background job), it stays ignored.
 class Interrupts {
  public:
@@ -20,16 +21,19 @@ class Interrupts {
   [[nodiscard]] std::stop_token begin();
   void end();
 
-  // Returns a descriptor that becomes readable when Ctrl-C comes while there is nothing to stop; -1: there is none.
-  [[nodiscard]] int descriptor() const noexcept { return pipe_[0]; }
-  bool clear() noexcept;  // makes the descriptor unreadable again; returns whether it was readable
+  // Returns what the system can wait for, which is signalled when Ctrl-C comes while there is nothing to stop: a descriptor, or an event
+  // of Windows. -1: there is none.
+  [[nodiscard]] std::intptr_t waitable() const noexcept { return ends_[0]; }
+  bool clear() noexcept;  // takes the signal back; returns whether there was one
+
+  void arrived();  // Ctrl-C came; called by the thread that waits for it
 
  private:
-  void wait();
+  void wait();  // POSIX
 
   std::mutex mutex_;
   std::optional<std::stop_source> work_;
-  int pipe_[2] = {-1, -1};
+  std::intptr_t ends_[2] = {-1, -1};  // of a pipe; Windows: an event
   std::thread thread_;
 };
 

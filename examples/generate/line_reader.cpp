@@ -1,27 +1,23 @@
 #include "line_reader.hpp"
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include "failure.hpp"
+#include "system/program.hpp"
 #include "terminal_modes.hpp"
 
-namespace {
+using tessera::tool::is_terminal;
+using tessera::tool::Standard;
 
-[[noreturn]] void fail() {
-  throw Failure(tessera::ErrorCode::io, fmt::format("standard input: cannot read: {}", std::strerror(errno)));
-}
+namespace {
 
 class PlainReader final : public LineReader {
  public:
   explicit PlainReader(Interrupts& interrupts)
-      : interrupts_(interrupts), terminal_(isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {
+      : interrupts_(interrupts), terminal_(::is_terminal(Standard::input) && ::is_terminal(Standard::error)) {
     modes_.hide_typing();
   }
 
@@ -65,21 +61,8 @@ Input next_byte(Interrupts& interrupts, char& byte) {
   static std::array<char, 4096> buffer;
   static std::size_t at = 0, size = 0;
   while (at == size) {
-    std::array<pollfd, 2> wait = {{{STDIN_FILENO, POLLIN, 0}, {interrupts.descriptor(), POLLIN, 0}}};
-    if (poll(wait.data(), wait.size(), -1) < 0) {
-      if (errno == EINTR) continue;
-      fail();
-    }
-    if (wait[1].revents != 0) {
-      (void)interrupts.clear();
-      at = size = 0;
-      return Input::interrupted;
-    }
-    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (n < 0 && errno != EINTR && errno != EAGAIN) fail();
-    if (n == 0) return Input::end;
-    at = 0;
-    size = n > 0 ? static_cast<std::size_t>(n) : 0;
+    at = size = 0;
+    if (const Input what = read_input(interrupts, buffer, size); what != Input::byte) return what;
   }
   byte = buffer[at++];
   return Input::byte;
@@ -87,7 +70,7 @@ Input next_byte(Interrupts& interrupts, char& byte) {
 
 std::unique_ptr<LineReader> make_line_reader(Interrupts& interrupts) {
 #ifdef GENERATE_LIBEDIT
-  if (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) return make_edited_reader(interrupts);
+  if (::is_terminal(Standard::input) && ::is_terminal(Standard::error)) return make_edited_reader(interrupts);
 #endif
   return std::make_unique<PlainReader>(interrupts);
 }

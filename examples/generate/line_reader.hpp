@@ -7,6 +7,7 @@
 #include <string>
 
 #include "interrupts.hpp"
+#include "system/standard_input.hpp"
 
 inline constexpr std::size_t kLongestLine = std::size_t{16} << 20;  // bytes
 
@@ -27,7 +28,6 @@ class LineReader {
 [[nodiscard]] std::unique_ptr<LineReader> make_line_reader(Interrupts& interrupts);
 
 // Waits for a byte of standard input or for Ctrl-C, and says which came first. Used by both kinds of reader.
-enum class Input { byte, interrupted, end };
 [[nodiscard]] Input next_byte(Interrupts& interrupts, char& byte);
 
 #ifdef GENERATE_LIBEDIT

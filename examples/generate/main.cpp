@@ -8,28 +8,17 @@
 //   chat*      a conversation, a line a turn
 //   inspection the modes that answer a question instead
 //   *_output   the output
-#include <csignal>
 #include <exception>
-#include <initializer_list>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "failure.hpp"
 #include "modes.hpp"
 #include "options.hpp"
+#include "system/program.hpp"
 #include "terminal.hpp"
 
 namespace {
-
-// Opens /dev/null for each closed standard file, so that its use fails. Otherwise the next file that is opened, the model for
-// example, would take its number and be standard output.
-void fill_standard_files() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  }
-}
 
 int run(const Options& options) {
   switch (options.mode) {
@@ -48,11 +37,9 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fill_standard_files();
-  // If the reader of a pipe ends (`generate | head`), SIGPIPE ends this program quietly, also if the parent process ignores SIGPIPE.
-  std::signal(SIGPIPE, SIG_DFL);
+  tessera::tool::Program program(argc, argv);
   try {
-    const auto options = parse_options(argc, argv);
+    const auto options = parse_options(program.argc(), program.argv());
     return options ? run(*options) : 0;
   } catch (const UsageError& error) {
     complain(fmt::format("{} (see generate --help)", error.what()));

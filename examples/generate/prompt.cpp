@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "failure.hpp"
+#include "system/program.hpp"
 
 using tessera::Bos;
 using tessera::Special;
@@ -34,7 +35,7 @@ Special special(const Options& options) { return options.no_special ? Special::a
 
 std::string read_file(const std::string& path) {
   if (path == "-") return read_all(stdin, "standard input");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(tessera::tool::open_file(path, "rb"), &std::fclose);
   if (file == nullptr) {
     throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
   }

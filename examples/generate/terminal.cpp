@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "failure.hpp"
+#include "system/program.hpp"
 #include "terminal_text.hpp"
 
 void print(std::string_view text) {
@@ -42,7 +42,7 @@ std::string human_seconds(double seconds) {
 ProgressBar::ProgressBar(std::string label, Unit unit)
     : label_(std::move(label)),
       unit_(unit),
-      enabled_(isatty(STDERR_FILENO) == 1),
+      enabled_(tessera::tool::is_terminal(tessera::tool::Standard::error)),
       next_(Clock::now() + std::chrono::seconds(1)) {}
 
 ProgressBar::~ProgressBar() { finish(); }

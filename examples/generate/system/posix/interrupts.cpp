@@ -26,7 +26,13 @@ Interrupts::Interrupts() {
   struct sigaction present = {};
   sigaction(SIGINT, nullptr, &present);
   if (present.sa_handler == SIG_IGN) return;
-  if (pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) throw Failure(tessera::ErrorCode::io, "cannot make a pipe");
+  int ends[2];
+  if (pipe(ends) != 0) throw Failure(tessera::ErrorCode::io, "cannot make a pipe");
+  for (std::size_t i = 0; i < 2; ++i) {
+    ends_[i] = ends[i];
+    (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(ends[i], F_SETFL, O_NONBLOCK);
+  }
   const sigset_t set = waited_for();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   thread_ = std::thread([this] { wait(); });
@@ -38,8 +44,7 @@ Interrupts::~Interrupts() {
   thread_.join();
   const sigset_t set = waited_for();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  close(pipe_[0]);
-  close(pipe_[1]);
+  for (const std::intptr_t end : ends_) close(static_cast<int>(end));
 }
 
 void Interrupts::wait() {
@@ -47,14 +52,18 @@ void Interrupts::wait() {
   for (int signal = 0;;) {
     if (sigwait(&set, &signal) != 0) continue;
     if (signal == kProgramDone) return;
-    const std::lock_guard lock(mutex_);
-    if (!work_) {
-      (void)!write(pipe_[1], "", 1);
-    } else if (!work_->request_stop()) {
-      if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // ends dimmed text
-      TerminalModes::restore();
-      _exit(130);
-    }
+    arrived();
+  }
+}
+
+void Interrupts::arrived() {
+  const std::lock_guard lock(mutex_);
+  if (!work_) {
+    (void)!write(static_cast<int>(ends_[1]), "", 1);
+  } else if (!work_->request_stop()) {
+    if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // ends dimmed text
+    TerminalModes::restore();
+    _exit(130);
   }
 }
 
@@ -73,6 +82,6 @@ void Interrupts::end() {
 bool Interrupts::clear() noexcept {
   char bytes[64];
   bool had = false;
-  while (read(pipe_[0], bytes, sizeof(bytes)) > 0) had = true;
+  while (read(static_cast<int>(ends_[0]), bytes, sizeof(bytes)) > 0) had = true;
   return had;
 }

@@ -1,0 +1,65 @@
+#include "interrupts.hpp"
+
+#include <atomic>
+
+#include "failure.hpp"
+#include "system/windows/system.hpp"
+#include "terminal_modes.hpp"
+
+namespace {
+
+std::atomic<Interrupts*> only = nullptr;
+
+BOOL WINAPI on_control(DWORD event) {
+  if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) return FALSE;
+  Interrupts* const interrupts = only;
+  if (interrupts == nullptr) return FALSE;
+  interrupts->arrived();
+  return TRUE;
+}
+
+HANDLE handle_of(std::intptr_t event) noexcept { return reinterpret_cast<HANDLE>(event); }
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  const HANDLE event = ::CreateEventW(nullptr, TRUE, FALSE, nullptr);
+  if (event == nullptr) throw Failure(tessera::ErrorCode::io, "cannot make an event for Ctrl-C");
+  ends_[0] = reinterpret_cast<std::intptr_t>(event);
+  only = this;
+  ::SetConsoleCtrlHandler(&on_control, TRUE);
+}
+
+Interrupts::~Interrupts() {
+  ::SetConsoleCtrlHandler(&on_control, FALSE);
+  only = nullptr;
+  ::CloseHandle(handle_of(ends_[0]));
+}
+
+void Interrupts::arrived() {
+  const std::lock_guard lock(mutex_);
+  if (!work_) {
+    ::SetEvent(handle_of(ends_[0]));
+  } else if (!work_->request_stop()) {
+    TerminalModes::restore();
+    ::ExitProcess(130);
+  }
+}
+
+std::stop_token Interrupts::begin() {
+  const std::lock_guard lock(mutex_);
+  work_.emplace();
+  if (clear()) work_->request_stop();
+  return work_->get_token();
+}
+
+void Interrupts::end() {
+  const std::lock_guard lock(mutex_);
+  work_.reset();
+}
+
+bool Interrupts::clear() noexcept {
+  const bool had = ::WaitForSingleObject(handle_of(ends_[0]), 0) == WAIT_OBJECT_0;
+  ::ResetEvent(handle_of(ends_[0]));
+  return had;
+}

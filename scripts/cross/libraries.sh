@@ -1,0 +1,64 @@
+# Sourced by check-windows and check-macos, after setup.sh: the libraries that tessera needs, for another system, from the sources of
+# this machine's Debian.
+# shellcheck shell=bash
+
+cross=$root/build/cross
+
+skipped() { say "SKIPPED: $*"; exit 77; }
+
+# cross_source PACKAGE: the source of a Debian package is unpacked in $cross/sources/PACKAGE.
+cross_source() {
+  local package=$1 sources=$cross/sources archive base apt_options
+  [[ -e $sources/$package/.whole ]] && return
+  mkdir -p "$cross/apt/lists/partial" "$cross/apt/cache/archives/partial" "$sources/$package" || return 1
+  # From where the binary packages come, by a list of our own: the machine's settings stay as they are.
+  base=$(apt-get download --print-uris libutf8proc-dev 2>/dev/null | sed -n "s|^'\(.*\)/pool/.*|\1|p")
+  [[ $base ]] || { say "apt-get does not know from where libutf8proc-dev comes"; return 1; }
+  printf 'deb-src %s %s main\n' "$base" "$(. /etc/os-release && echo "$VERSION_CODENAME")" >"$cross/apt/sources.list"
+  apt_options=(-qq -o Dir::Etc::SourceList="$cross/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$cross/apt/lists"
+    -o Dir::Cache="$cross/apt/cache" -o APT::Sandbox::User=root)
+  [[ -e $cross/apt/.updated ]] || apt-get "${apt_options[@]}" update || return 1
+  touch "$cross/apt/.updated"
+  (cd "$sources/$package" && apt-get "${apt_options[@]}" source --download-only "$package") || return 1
+  archive=$(find "$sources/$package" -maxdepth 1 -name '*.orig.tar.*' ! -name '*.asc' | head -n 1)
+  tar -xf "$archive" -C "$sources/$package" --strip-components=1 || return 1
+  touch "$sources/$package/.whole"
+}
+
+# cross_library PACKAGE TOOLCHAIN OPTIONS...: built and installed in $TESSERA_CROSS_PREFIX.
+cross_library() {
+  local package=$1 toolchain=$2 build=$TESSERA_CROSS_PREFIX/build/$1
+  shift 2
+  [[ -e $build/.installed ]] && return
+  cross_source "$package" || return 1
+  cmake -S "$cross/sources/$package" -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_INSTALL_PREFIX="$TESSERA_CROSS_PREFIX" -DBUILD_SHARED_LIBS=OFF "$@" &&
+    ninja -C "$build" -j 2 install || return 1
+  touch "$build/.installed"
+}
+
+# cross_headers NAME...: libraries that are headers only, from this machine's /usr/include, without what else is there.
+cross_headers() {
+  local name
+  mkdir -p "$TESSERA_CROSS_PREFIX/include"
+  for name in "$@"; do ln -sfn "/usr/include/$name" "$TESSERA_CROSS_PREFIX/include/$(basename "$name")"; done
+}
+
+# cross_package NAME TARGET FOLDER: a package of CMake's for headers in FOLDER of the prefix.
+cross_package() {
+  local folder=$TESSERA_CROSS_PREFIX/lib/cmake/$1
+  mkdir -p "$folder"
+  printf 'if(NOT TARGET %s)\n  add_library(%s INTERFACE IMPORTED)\n  set_target_properties(%s PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "%s")\nendif()\n' \
+    "$2" "$2" "$2" "$TESSERA_CROSS_PREFIX/$3" >"$folder/$1Config.cmake"
+}
+
+# cross_libraries TOOLCHAIN
+cross_libraries() {
+  cross_headers xxhash.h xxh3.h CLI nlohmann boost catch2 eigen3
+  cross_package CLI11 CLI11::CLI11 include
+  cross_package nlohmann_json nlohmann_json::nlohmann_json include
+  cross_package Eigen3 Eigen3::Eigen include/eigen3
+  cross_library pcre2 "$1" -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF -DPCRE2_SUPPORT_UNICODE=ON -DPCRE2_SUPPORT_JIT=ON &&
+    cross_library utf8proc "$1" -DUTF8PROC_ENABLE_TESTING=OFF &&
+    cross_library fmtlib "$1" -DFMT_TEST=OFF -DFMT_DOC=OFF
+}

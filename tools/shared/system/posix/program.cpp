@@ -1,0 +1,26 @@
+#include "system/program.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace tessera::tool {
+
+Program::Program(int argc, char** argv) : values_(argv, argv + argc + 1) {
+  // /dev/null is opened the wrong way round, so that the use of a closed file fails as it would have.
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+  std::signal(SIGPIPE, SIG_DFL);
+}
+
+Program::~Program() = default;
+
+bool is_terminal(Standard file) noexcept {
+  return isatty(file == Standard::input ? STDIN_FILENO : file == Standard::output ? STDOUT_FILENO : STDERR_FILENO) == 1;
+}
+
+std::FILE* open_file(const std::string& path, const char* mode) noexcept { return std::fopen(path.c_str(), mode); }
+
+}  // namespace tessera::tool

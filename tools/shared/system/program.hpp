@@ -1,0 +1,40 @@
+// What a program needs of the system that the standard library does not have. cmake/TesseraProgram.cmake builds the system's folder.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace tessera::tool {
+
+// Prepares the program's standard files and takes its arguments; the first object in main(). Texts are UTF-8 from here on, in arguments,
+// files and on the terminal.
+//
+// POSIX: closed standard files are filled, so that a file opened later does not become one; a reader that leaves (`generate | head`) ends
+// the program quietly, also if the parent process ignores SIGPIPE. Windows: the console is set to UTF-8 and its escape sequences, and
+// gets its own settings back at the end; no line end is changed.
+class Program {
+ public:
+  Program(int argc, char** argv);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
+
+  [[nodiscard]] int argc() const noexcept { return static_cast<int>(values_.size()) - 1; }
+  [[nodiscard]] char** argv() noexcept { return values_.data(); }
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<char*> values_;  // of texts_ or the system's, with nullptr at the end
+};
+
+enum class Standard : std::uint8_t { input, output, error };
+
+// Returns whether a person is at the other end.
+[[nodiscard]] bool is_terminal(Standard file) noexcept;
+
+// Does what std::fopen() does with a path in UTF-8.
+[[nodiscard]] std::FILE* open_file(const std::string& path, const char* mode) noexcept;
+
+}  // namespace tessera::tool
