@@ -6,6 +6,7 @@
 
 #include "failure.hpp"
 #include "prompt.hpp"
+#include "system/program.hpp"
 
 tessera::Json read_json(const std::string& path) {
   auto json = tessera::Json::parse(read_file(path));
@@ -14,8 +15,6 @@ tessera::Json read_json(const std::string& path) {
 }
 
 tessera::LocalTime local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
+  const std::tm parts = tessera::tool::local_time();
   return {parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec};
 }

@@ -26,6 +26,12 @@ try 1 '#pragma once\n// TO''DO: more'
 try 1 '#pragma once\n// see /ho''me/somebody/x'
 try 1 '#pragma once\nint x; '
 try 1 '#pragma once\n\tint x;'
+try 1 '#pragma once\n#if defined(_WIN32)\n#endif'
+try 1 '#pragma once\n#ifdef __APPLE__\n#endif'
+mkdir -p "$tree/src/os"
+printf '#pragma once\n#ifdef _WIN32\n#endif\n' >"$tree/src/os/c.hpp"
+try 0 '#pragma once'
+rm -r "$tree/src"
 echo '#pragma once' >"$tree/tests/b.hpp"
 try 0 '#pragma once\nbool x = std::ranges::equal(a, b);'
 echo 'bool x = std::equal(a.begin(), a.end(), b.begin());' >>"$tree/tests/b.hpp"

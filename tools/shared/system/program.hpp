@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,8 @@ enum class Standard : std::uint8_t { input, output, error };
 
 // Does what std::fopen() does with a path in UTF-8.
 [[nodiscard]] std::FILE* open_file(const std::string& path, const char* mode) noexcept;
+
+// Returns the present time here.
+[[nodiscard]] std::tm local_time() noexcept;
 
 }  // namespace tessera::tool

@@ -23,4 +23,11 @@ bool is_terminal(Standard file) noexcept {
 
 std::FILE* open_file(const std::string& path, const char* mode) noexcept { return std::fopen(path.c_str(), mode); }
 
+std::tm local_time() noexcept {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  return parts;
+}
+
 }  // namespace tessera::tool

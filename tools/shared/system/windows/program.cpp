@@ -85,4 +85,11 @@ std::FILE* open_file(const std::string& path, const char* mode) noexcept {
   }
 }
 
+std::tm local_time() noexcept {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::localtime_s(&parts, &now);
+  return parts;
+}
+
 }  // namespace tessera::tool
