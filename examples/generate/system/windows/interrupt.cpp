@@ -9,7 +9,7 @@ namespace {
 std::atomic<std::stop_source*> work = nullptr;  // of the one Interrupt that there is
 
 // Windows runs this in a thread of its own. FALSE: the next handler's turn, the last of which ends the program.
-BOOL WINAPI on_control(DWORD event) {
+BOOL WINAPI stop_on_control(DWORD event) {
   if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) return FALSE;
   std::stop_source* const source = work;
   return source != nullptr && source->request_stop() ? TRUE : FALSE;
@@ -19,10 +19,10 @@ BOOL WINAPI on_control(DWORD event) {
 
 Interrupt::Interrupt() {
   work = &source_;
-  ::SetConsoleCtrlHandler(&on_control, TRUE);
+  ::SetConsoleCtrlHandler(&stop_on_control, TRUE);
 }
 
 Interrupt::~Interrupt() {
-  ::SetConsoleCtrlHandler(&on_control, FALSE);  // waits for a handler that runs
+  ::SetConsoleCtrlHandler(&stop_on_control, FALSE);  // waits for a handler that runs
   work = nullptr;
 }

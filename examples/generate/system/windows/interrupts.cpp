@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<Interrupts*> only = nullptr;
 
-BOOL WINAPI on_control(DWORD event) {
+BOOL WINAPI tell_of_control(DWORD event) {
   if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) return FALSE;
   Interrupts* const interrupts = only;
   if (interrupts == nullptr) return FALSE;
@@ -27,11 +27,11 @@ Interrupts::Interrupts() {
   if (event == nullptr) throw Failure(tessera::ErrorCode::io, "cannot make an event for Ctrl-C");
   ends_[0] = reinterpret_cast<std::intptr_t>(event);
   only = this;
-  ::SetConsoleCtrlHandler(&on_control, TRUE);
+  ::SetConsoleCtrlHandler(&tell_of_control, TRUE);
 }
 
 Interrupts::~Interrupts() {
-  ::SetConsoleCtrlHandler(&on_control, FALSE);
+  ::SetConsoleCtrlHandler(&tell_of_control, FALSE);
   only = nullptr;
   ::CloseHandle(handle_of(ends_[0]));
 }
