@@ -58,7 +58,7 @@ struct Product {
     const std::size_t n = std::min(cut.rows, rows - row);
     kernel->run({.weights = packed + panel * bytes,
                  .panel_bytes = bytes,
-                 .panels = std::min(cut.panels, panels_of(weight->shape) - panel),
+                 .panels = std::min<std::size_t>(cut.panels, panels_of(weight->shape) - panel),
                  .inputs = inputs,
                  .outputs = columns,
                  .x = x + row * x_stride,

@@ -43,12 +43,12 @@ Input read_console(Interrupts& interrupts, HANDLE input, std::string& text) {
 // Waits for bytes of a pipe, which gives no event: 10 ms at a time.
 Input read_pipe(Interrupts& interrupts, HANDLE input, std::span<char> bytes, std::size_t& n) {
   for (;;) {
+    ::SetLastError(ERROR_SUCCESS);
     DWORD there = 0;
-    if (::GetFileType(input) == FILE_TYPE_PIPE) {
-      if (!::PeekNamedPipe(input, nullptr, 0, nullptr, &there, nullptr)) {
-        if (::GetLastError() == ERROR_BROKEN_PIPE) return Input::end;
-        fail();
-      }
+    // Other things than Windows' own pipes cannot be asked what they have: those are read, and Ctrl-C waits.
+    const bool can_tell = ::GetFileType(input) == FILE_TYPE_PIPE && ::PeekNamedPipe(input, nullptr, 0, nullptr, &there, nullptr);
+    if (!can_tell && ::GetLastError() == ERROR_BROKEN_PIPE) return Input::end;
+    if (can_tell) {
       if (::WaitForSingleObject(event_of(interrupts), there == 0 ? 10 : 0) == WAIT_OBJECT_0) {
         (void)interrupts.clear();
         return Input::interrupted;
