@@ -17,7 +17,7 @@
 #include "engine/session/history.hpp"
 #include "engine/session/session_use.hpp"
 #include "engine/session/votes.hpp"
-#include "model/model.hpp"
+#include "model/step/step_executor.hpp"
 
 namespace tessera {
 
@@ -38,8 +38,16 @@ struct Engine::State {
   Plan plan;
   detail::Identity identity;
   std::optional<KvPools> kv_pools;
+  std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
+  std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
   mutable detail::FairQueue queue;  // calls wait here until they may use the backend
   mutable detail::Recycled<detail::RunLists> run_lists;
+
+  // Makes `pages` and `steps` for the present model, backend and pools.
+  void make_executor() {
+    pages = std::make_unique<detail::CacheMemory>(*kv_pools);
+    steps = std::make_unique<detail::BackendExecutor>(model, *backend, *pages);
+  }
 };
 
 namespace detail {

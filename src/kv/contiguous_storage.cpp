@@ -5,6 +5,7 @@
 #include "core/checked.hpp"
 #include "core/error.hpp"
 #include "kv/kv_storage.hpp"
+#include "kv/pages/pools_state.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -115,6 +116,9 @@ class ContiguousStorage final : public KvStorage {
   ~ContiguousStorage() override {
     drop_slots();
     if (state_group_ < groups()) drop_states(0, size());
+    if (entered_ == nullptr) return;
+    const std::lock_guard lock(entered_->mutex);
+    entered_->leave(numbers_.cache);
   }
 
   [[nodiscard]] KvKind kind() const noexcept override { return KvKind::contiguous; }
@@ -126,6 +130,7 @@ class ContiguousStorage final : public KvStorage {
 
   Status make_writable(std::uint64_t, std::uint64_t last) override {
     reserve_pages(last);
+    if (state_group_ < groups()) state_ids_.reserve(pages_[state_group_].capacity());
     if (!commit(last)) {
       std::uint64_t missing = 0;
       for (const PageRange& range : ranges_) missing += range.missing(last);
@@ -135,6 +140,7 @@ class ContiguousStorage final : public KvStorage {
       auto& pages = pages_[group];
       while (pages.size() < last) pages.push_back(group != state_group_ ? ranges_[group].address(pages.size()) : nullptr);
     }
+    resize_state_ids();
     return {};
   }
 
@@ -146,6 +152,7 @@ class ContiguousStorage final : public KvStorage {
       pages_[group].resize(n);
       ranges_[group].shrink(n);
     }
+    resize_state_ids();
   }
 
   void drop_front(std::size_t group, std::uint64_t n) noexcept override {
@@ -168,10 +175,12 @@ class ContiguousStorage final : public KvStorage {
 
   void skip_front(std::span<const std::uint64_t> front) override {
     reserve_pages(std::ranges::max(front));
+    if (state_group_ < groups()) state_ids_.reserve(pages_[state_group_].capacity());
     for (std::size_t group = 0; group < groups(); ++group) {
       pages_[group].assign(front[group], nullptr);
       ranges_[group].skip_front(front[group]);
     }
+    resize_state_ids();
   }
 
   Result<std::unique_ptr<KvStorage>> fork() const override {
@@ -186,10 +195,11 @@ class ContiguousStorage final : public KvStorage {
   // Each state gets memory of its own instead of a place in a range of pages, because only a few pages of a sequence have a state.
   Status take_slots(std::span<StateSlot> slots) override {
     const std::uint64_t bytes = state_slot_bytes();
+    slot_is_used_.reserve(slot_is_used_.size() + slots.size());
     for (std::size_t i = 0; i < slots.size(); ++i) {
       auto* const base = static_cast<std::byte*>(memory_.reserve(bytes));
       if (base != nullptr && memory_.commit(base, 0, bytes)) {
-        slots[i] = {.address = base};
+        slots[i] = {.address = base, .id = take_slot_id()};
         ++states_;
         continue;
       }
@@ -204,12 +214,36 @@ class ContiguousStorage final : public KvStorage {
     for (const StateSlot& slot : slots) {
       memory_.decommit(slot.address, 0, bytes);
       memory_.unreserve(slot.address, bytes);
+      slot_is_used_[slot.id] = false;
     }
     states_ -= slots.size();
   }
   [[nodiscard]] bool is_own(const StateSlot&) const noexcept override { return true; }
-  [[nodiscard]] StateSlot state_page(std::uint64_t page) const noexcept override { return {.address = pages_[state_group_][page]}; }
-  void set_state_page(std::uint64_t page, const StateSlot& slot) noexcept override { pages_[state_group_][page] = slot.address; }
+  [[nodiscard]] StateSlot state_page(std::uint64_t page) const noexcept override {
+    return {.address = pages_[state_group_][page], .id = state_ids_[page]};
+  }
+  void set_state_page(std::uint64_t page, const StateSlot& slot) noexcept override {
+    pages_[state_group_][page] = slot.address;
+    state_ids_[page] = slot.id;
+  }
+
+  // The pages of a group are numbered by what they hold: page i has the number i. States are numbered as they are taken.
+  Numbers numbers(KvPools::State& pools) override {
+    if (entered_ != nullptr) return numbers_;
+    std::shared_ptr<KvPools::State> entered = pools.shared_from_this();
+    const std::lock_guard lock(entered->mutex);
+    numbers_.layout = pools.pooled(layout_).number;
+    numbers_.cache = pools.enter(*this);
+    entered_ = std::move(entered);
+    return numbers_;
+  }
+  void append_ids(std::size_t group, std::vector<PageId>& to) const override {
+    if (group == state_group_) {
+      to.insert(to.end(), state_ids_.begin(), state_ids_.end());
+      return;
+    }
+    for (PageId page = 0; page < size(); ++page) to.push_back(pages_[group][page] != nullptr ? page : kNoPage);
+  }
 
  private:
   [[nodiscard]] std::uint64_t state_slot_bytes() const noexcept {
@@ -227,8 +261,24 @@ class ContiguousStorage final : public KvStorage {
     return true;
   }
 
-  std::vector<PageRange> ranges_;  // [group]; empty for the recurrent layers' group
-  std::uint64_t states_ = 0;       // number of states that have memory
+  void resize_state_ids() noexcept {
+    if (state_group_ < groups()) state_ids_.resize(pages_[state_group_].size(), kNoPage);  // there is room
+  }
+  // Precondition: slot_is_used_ has room.
+  [[nodiscard]] PageId take_slot_id() noexcept {
+    const auto unused = std::ranges::find(slot_is_used_, false);
+    const auto id = static_cast<PageId>(unused - slot_is_used_.begin());
+    if (unused == slot_is_used_.end()) slot_is_used_.push_back(true);
+    else *unused = true;
+    return id;
+  }
+
+  std::vector<PageRange> ranges_;  // [group]; the recurrent layers' is empty
+  std::vector<PageId> state_ids_;   // [page]: number of the state behind the page's last token
+  std::vector<bool> slot_is_used_;  // [number of a state]
+  std::shared_ptr<KvPools::State> entered_;  // the pools that numbered this cache, at its first description
+  Numbers numbers_;
+  std::uint64_t states_ = 0;       // states that have memory
 };
 
 }  // namespace

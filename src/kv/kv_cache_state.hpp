@@ -18,6 +18,9 @@ namespace tessera {
 using detail::KvStorage;
 using detail::make_error;
 
+// Returns a cache's storage; nullptr: the cache is an empty handle.
+[[nodiscard]] KvStorage* storage_of(const KvCache& cache) noexcept;
+
 struct KvCache::State {
   State(std::unique_ptr<KvStorage> from, KvCacheOptions how)
       : options(std::move(how)),
@@ -129,7 +132,13 @@ struct KvCache::State {
     edited = false;
   }
 
-  KvCacheOptions options;  // declared before the storage, because it may own the storage's Memory
+  // A friend defines storage_of(), because KvCache::State is private.
+  [[nodiscard]] static KvStorage* storage_in(const KvCache& cache) noexcept {
+    return cache.state_ == nullptr ? nullptr : cache.state_->storage.get();
+  }
+  friend KvStorage* storage_of(const KvCache& cache) noexcept { return storage_in(cache); }
+
+  KvCacheOptions options;  // declared before the storage, whose Memory it may own
   std::unique_ptr<KvStorage> storage;
   std::vector<std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
   std::vector<std::uint64_t> first;    // [group]: the first position whose page is held; 0 for recurrent layers

@@ -14,13 +14,14 @@
 #include <tessera/kv/kv_cache.hpp>
 
 #include "kv/prefix/prefix_search.hpp"
+#include "kv/step_pages.hpp"
 
 namespace tessera::detail {
 
 // Memory for one state of each recurrent layer, which together are one page of these layers' group.
 struct StateSlot {
   std::byte* address = nullptr;  // nullptr: no slot
-  std::uint32_t id = ~std::uint32_t{0};  // the storage's own name of the slot
+  PageId id = kNoPage;           // the slot's number among the pages of its group
 };
 
 // Describes a step's rows, so that the storage can decide after which of them it keeps the state.
@@ -96,7 +97,11 @@ class KvStorage {
   virtual Status resume() { return {}; }
   [[nodiscard]] virtual bool suspended() const noexcept { return false; }
 
-  // Returns the table of page addresses: [group][page].
+  // Adds the sequence to `to`: the numbers of its pages, and of the slots of a reserved step. `pools` are those of the engine, which number
+  // layouts and contiguous caches. May throw bad_alloc; then `to` is incomplete.
+  void describe(KvPools::State& pools, StepPages& to);
+
+  // Returns the addresses of all pages: [group][page].
   [[nodiscard]] std::byte* const* const* tables() const noexcept { return tables_.data(); }
   // Returns how many pages a group has, including pages that it has given back. All groups have the same number.
   [[nodiscard]] std::uint64_t size() const noexcept { return pages_.front().size(); }
@@ -121,7 +126,16 @@ class KvStorage {
         pages_(layout_.groups.size()),
         tables_(layout_.groups.size()) {}
 
-  // Takes memory for all of `slots`. After an error it has taken none.
+  // The numbers of a cache's layout and of the cache itself (SequencePages).
+  struct Numbers {
+    std::uint32_t layout = 0;
+    std::uint32_t cache = SequencePages::kPaged;
+  };
+  virtual Numbers numbers(KvPools::State& pools) = 0;
+  // Appends the numbers of a group's pages  [size()].
+  virtual void append_ids(std::size_t group, std::vector<PageId>& to) const = 0;
+
+  // Takes all slots, or none.
   virtual Status take_slots(std::span<StateSlot> slots) = 0;
   virtual void give_back_slots(std::span<const StateSlot> slots) noexcept = 0;
   // Returns whether no other sequence has the slot.

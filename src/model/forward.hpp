@@ -8,25 +8,24 @@
 
 #include "backend/backend.hpp"
 #include "model/model.hpp"
+#include "model/step/step_description.hpp"
 
 namespace tessera::detail {
 
-// The output that is wanted of a row.
-enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding };
-
-// Receives outputs. For a row that wants values, forward() calls destination(), fills it and calls done(). For a row that wants a token,
-// forward() calls draw(), has the backend draw, and calls drawn().
+// Receives the outputs of a step. Functions name a row by its index in the step. For a row that wants values, forward() calls
+// destination(), fills it and calls done(). For a row that wants a token, the backend draws, and forward() calls drawn().
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual std::span<float> destination(std::size_t row) = 0;  // [vocab] or [d_model]
   virtual void done(std::size_t row) = 0;
-  // Returns how the row's token is to be drawn. forward() sets SampleRow::row.
-  virtual backend::SampleRow draw(std::size_t /*row*/) { return {}; }
   // Takes the row's token, or the error of its draw.
   virtual void drawn(std::size_t /*row*/, Result<Token>) {}
+  // Returns the sums [position + 1] or more to which a voting row adds what it attends to. Rows of one sequence may share the sums.
+  virtual std::span<std::uint64_t> votes(std::size_t /*row*/) { return {}; }
 };
 
+// A description in the backend's terms: with addresses of pages, and with the lists that follow from the rows' outputs.
 struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
@@ -38,6 +37,7 @@ struct Step {
   // then, for draft heads that read all rows, all.
   std::span<const std::uint32_t> selected = {};
   std::size_t n_outputs = 0;
+  std::span<const backend::SampleRow> draws = {};  // StepDescription::draws
   std::span<const backend::RowVotes> votes = {};
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;        // one past the last; its output goes to the final norm, also if more layers follow in the model

@@ -22,7 +22,7 @@ Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::u
     const std::uint32_t row = step.wanted[selected[i]];
     if (step.outputs[row] != RowOutput::token) continue;
     rows[n] = row;
-    draws[n] = sink.draw(row);
+    draws[n] = *std::ranges::lower_bound(step.draws, row, {}, &backend::SampleRow::row);
     draws[n++].row = i;
   }
   if (n == 0) return {};

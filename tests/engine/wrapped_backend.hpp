@@ -28,6 +28,7 @@ Wrapper& wrap_backend(const Engine& engine, Args&&... args) {
   state.backend = std::move(wrapper);
   state.identity = detail::make_identity(state.model, *state.backend);
   state.kv_pools = must(detail::make_kv_pools(state));
+  state.make_executor();
   return made;
 }
 

@@ -137,6 +137,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);
   TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
+  state->make_executor();
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
   // Only this call may use the callback and the stop token of the options. The engine keeps neither.
   state->options.progress = {};

@@ -8,13 +8,16 @@
 #include "core/checked.hpp"
 #include "core/error.hpp"
 #include "engine/states.hpp"
+#include "kv/page_id.hpp"
 #include "model/spec/recurrent_spec.hpp"
 
 namespace tessera::detail {
 namespace {
 
-// Heap bytes for the bookkeeping of one page: its entries in the pool, in the prefix index and in a sequence's tables.
-constexpr std::uint64_t kBytesOfPage = 160;
+// Heap bytes of a page's number in the description of a step and of its address where the step is executed, in lists that double.
+constexpr std::uint64_t kBytesInStep = 2 * (sizeof(PageId) + sizeof(std::byte*));
+// Heap bytes for the bookkeeping of one page: its entries in the pool, in the prefix index, in a sequence's tables and in a step.
+constexpr std::uint64_t kBytesOfPage = 160 + kBytesInStep;
 // Heap bytes of one node of the prefix index, including the node of the hash map around it.
 constexpr std::uint64_t kBytesOfNode = 320;
 
@@ -169,7 +172,7 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
   std::map<std::uint64_t, std::uint64_t> pools;  // key: bytes of a page; value: number of pages of that size
   for (const PageCost::Group& group : cost.groups) {
     pools[group.page_bytes] += cost.pages_at_once(group, context);
-    bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
+    bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*) + kBytesInStep);
   }
   if (paged) bytes.host += pages * (kBytesOfNode + layout.page_tokens * sizeof(Token));
   for (const auto& [page_bytes, n] : pools) {

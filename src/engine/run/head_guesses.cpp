@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "engine/states.hpp"
 #include "model/draft_heads.hpp"
+#include "model/step/step_executor.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -38,10 +39,17 @@ Status reserve_guesses(Session::State& session, std::size_t most) {
 Status guess(Session::State& session, std::size_t ahead, Token token, std::span<float> hidden, std::span<float> logits,
              const std::stop_token& stop) {
   const Engine::State& engine = *session.shared;
+  Recycled<RunLists>::Lease lists(engine.run_lists);
+  StepDescription& step = lists->description;
+  TESSERA_TRY_STATUS(guard([&]() -> Status {
+    describe_pages(session.kv, *engine.kv_pools, step.pages);
+    step.rows.push_back({.token = token, .embedding = 0, .position = session.kv.length() + ahead});
+    return {};
+  }));
   const Turn turn(engine.queue, stop);
   if (!turn.mine()) return make_error(ErrorCode::cancelled, "stopped while waiting; the session is as it was");
-  const HeadRow row{.kv = session.kv.view(), .position = session.kv.length() + ahead, .token = token, .hidden = hidden.data()};
-  return guess_by_heads(engine.model, *engine.backend, row, logits, hidden, stop);
+  take_copies(*engine.kv_pools, step.copies);
+  return engine.steps->guess(step, hidden, logits, stop);
 }
 
 }  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include "engine/session/edit.hpp"
 #include "engine/session/token_budget.hpp"
 #include "engine/states.hpp"
-#include "model/draft_heads.hpp"
+#include "model/step/step_executor.hpp"
 
 namespace tessera::detail {
 
@@ -17,10 +17,10 @@ RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop) 
   return {.first_layer = 0, .last_layer = engine.model.spec.n_layers(), .stop = stop};
 }
 
-// Translates forward()'s rows of a step to rows of the run, and draws tokens that the backend does not draw.
+// Translates rows of a step to rows of the run, and draws tokens that the backend does not draw.
 class Run::Sink final : public OutputSink {
  public:
-  Sink(Run& run, bool on_backend) noexcept : run_(run), lists_(*run.lists_), on_backend_(on_backend) {}
+  explicit Sink(Run& run) noexcept : run_(run), lists_(*run.lists_) {}
 
   std::span<float> destination(std::size_t i) override {
     const RunRow& row = row_of(i);
@@ -37,11 +37,6 @@ class Run::Sink final : public OutputSink {
       (*run_.done_)(at.row);
     }
   }
-  backend::SampleRow draw(std::size_t i) override {
-    const auto recipe = row_of(i).draw->sampler->recipe();
-    if (!on_backend_ || !recipe) return {};
-    return {.row = 0, .steps = recipe->steps, .uniform = recipe->uniform(position(lists_.step[i]))};
-  }
   void drawn(std::size_t i, Result<Token> token) override {
     Draw& draw = *row_of(i).draw;
     const std::size_t vocab = run_.engine_.model.spec.vocab_size;
@@ -54,6 +49,7 @@ class Run::Sink final : public OutputSink {
       draw.piece = {.token = *token};
     }
   }
+  std::span<std::uint64_t> votes(std::size_t i) override { return lists_.parts[lists_.step[i].part].session->votes.open; }
 
  private:
   [[nodiscard]] RunRow& row_of(std::size_t i) noexcept { return lists_.rows[lists_.step[i].row]; }
@@ -62,16 +58,17 @@ class Run::Sink final : public OutputSink {
     const Part& part = lists_.parts[at.part];
     return std::span<const Token>(part.session->tokens).first(part.begin + (at.row - part.first) + 1);
   }
-  // Returns the position of the token to be drawn, for random numbers.
-  [[nodiscard]] std::uint64_t position(StepRow at) const noexcept {
-    const Part& part = lists_.parts[at.part];
-    return part.session->removed + part.begin + (at.row - part.first) + 1;
-  }
+  [[nodiscard]] std::uint64_t position(StepRow at) const noexcept { return run_.draw_position(at); }
 
   Run& run_;
   RunLists& lists_;
-  bool on_backend_;
 };
+
+// Returns the position of the token to be drawn behind a row, for random numbers.
+std::uint64_t Run::draw_position(const StepRow& at) const noexcept {
+  const Part& part = lists_->parts[at.part];
+  return part.session->removed + part.begin + (at.row - part.first) + 1;
+}
 
 Run::Run(const Engine::State& engine, RunOptions options) noexcept
     : engine_(engine), options_(std::move(options)), lists_(engine.run_lists) {}
@@ -244,19 +241,22 @@ Status Run::prepare(std::size_t i) noexcept {
   return status;
 }
 
-// Adds the cache views of the part and of its branches one after another: a row finds its branches by the indices behind its own view's.
-void Run::add_views(std::size_t i) {
+// Adds the pages of the part and of its branches one after another: a row finds its branches by the indices behind its own sequence's.
+void Run::add_sequences(std::size_t i) {
   const Part& part = lists_->parts[i];
   for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {
-    lists_->views.push_back(one.branch != nullptr ? one.branch->view() : one.session->kv.view());
+    describe_pages(one.branch != nullptr ? *one.branch : one.session->kv, *engine_.kv_pools, lists_->description.pages);
   }
 }
 
-// Fills a step with the next rows of prepared parts. Parts whose own stop is requested fail here.
+// Fills the step's description with the next rows of prepared parts. Parts whose own stop is requested fail here.
 void Run::fill_step(Cursor& at) {
   RunLists& lists = *lists_;
   lists.clear_step();
-  std::size_t viewed = at.part, first_view = 0, first_viewed = 0;  // parts before `viewed` have their views in the step
+  StepDescription& step = lists.description;
+  step.first_layer = options_.first_layer;
+  step.last_layer = options_.last_layer;
+  std::size_t added = at.part, first_sequence = 0, first_added = 0;  // parts before `added` have their sequences in the step
   for (; at.part < lists.parts.size(); ++at.part, at.row = 0) {
     Part& part = lists.parts[at.part];
     if (part.phase != Phase::prepared) continue;
@@ -266,28 +266,31 @@ void Run::fill_step(Cursor& at) {
     }
     at.row = std::max<std::size_t>(at.row, part.adopted);
     const auto is_full = [&](const RunRow& next) {
-      return lists.step.size() == engine_.options.step_rows || (next.votes && lists.votes.size() == kMostVoters);
+      return lists.step.size() == engine_.options.step_rows || (next.votes && lists.voters == kMostVoters);
     };
     if (at.row == part.rows) continue;
     if (is_full(lists.rows[part.first + at.row])) return;
-    if (at.part >= viewed) {
-      if (!lists.step.empty() && lists.views.size() + part.branches >= engine_.options.step_rows) return;
-      first_view = lists.views.size();
-      first_viewed = at.part;
-      add_views(at.part);
-      viewed = at.part + 1 + part.branches;
+    if (at.part >= added) {
+      const std::size_t n = step.pages.sequences.size();
+      if (!lists.step.empty() && n + part.branches >= engine_.options.step_rows) return;
+      first_sequence = n;
+      first_added = at.part;
+      add_sequences(at.part);
+      added = at.part + 1 + part.branches;
     }
-    const auto sequence = static_cast<std::uint32_t>(first_view + (at.part - first_viewed));
+    const auto sequence = static_cast<std::uint32_t>(first_sequence + (at.part - first_added));
     for (; at.row < part.rows; ++at.row) {
       const RunRow& row = lists.rows[part.first + at.row];
       if (is_full(row)) return;
-      if (row.votes) lists.votes.push_back({.row = static_cast<std::uint32_t>(lists.step.size()), .of_keys = part.session->votes.open});
-      lists.tables.push_back({.embedding = row.embedding,
-                              .token = row.embedding != nullptr ? 0 : row.token,
-                              .sequence = sequence,
-                              .also = sequence + 1,
-                              .n_also = row.also,
-                              .position = part.begin + at.row});
+      lists.voters += row.votes ? 1 : 0;
+      DescribedRow described{.sequence = sequence, .branches = row.also, .position = part.begin + at.row, .votes = row.votes};
+      if (row.embedding == nullptr) {
+        described.token = row.token;
+      } else {
+        described.embedding = static_cast<std::uint32_t>(lists.embeddings.size());
+        lists.embeddings.push_back(row.embedding);
+      }
+      step.rows.push_back(described);
       lists.step.push_back({.row = part.first + at.row, .part = at.part});
     }
   }
@@ -297,44 +300,41 @@ bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::
   return engine.backend->samples() && logprobs == 0 && engine.tokenizer.suppressed().empty() && sampler.recipe();
 }
 
-Status Run::compute_step() {
+// Describes the outputs of the step's rows. A token that the backend does not draw is drawn here from the row's logits. Returns the number
+// of these tokens.
+std::size_t Run::describe_outputs() {
   RunLists& lists = *lists_;
-  const bool samples = engine_.backend->samples();
-  const bool all_go_on = whole_model() && heads_read_all_rows(engine_.model.spec);
   std::size_t host_draws = 0;
   for (std::uint32_t i = 0; i < lists.step.size(); ++i) {
     const RunRow& row = lists.rows[lists.step[i].row];
-    RowOutput output = row.output;
-    if (output == RowOutput::token) {
-      row.draw->status = {};
-      if (!draws_on_backend(engine_, *row.draw->sampler, row.draw->logprobs)) {
-        output = RowOutput::logits;
-        ++host_draws;
-      }
+    RowOutput& output = lists.description.rows[i].output;
+    output = row.output;
+    if (output != RowOutput::token) continue;
+    row.draw->status = {};
+    if (draws_on_backend(engine_, *row.draw->sampler, row.draw->logprobs)) {
+      const auto recipe = row.draw->sampler->recipe();
+      lists.description.draws.push_back({.row = i, .steps = recipe->steps, .uniform = recipe->uniform(draw_position(lists.step[i]))});
+    } else {
+      output = RowOutput::logits;
+      ++host_draws;
     }
-    lists.outputs.push_back(output);
-    if (all_go_on || output != RowOutput::nothing) lists.wanted.push_back(i);
   }
-  const std::size_t n_outputs = select_outputs(lists.outputs, lists.wanted, all_go_on, lists.selected);
+  return host_draws;
+}
+
+Status Run::compute_step() {
+  RunLists& lists = *lists_;
+  const std::size_t host_draws = describe_outputs();
   if (host_draws > 0) {
     TESSERA_TRY_STATUS(lists.draws.begin(*engine_.options.memory, *engine_.executor, host_draws, engine_.model.spec.vocab_size,
                                           engine_.tokenizer.suppressed()));
   }
-  Sink sink(*this, samples);
+  Sink sink(*this);
   {
     const Turn turn(engine_.queue, options_.stop);
     if (!turn.mine()) return make_error(ErrorCode::cancelled, "stopped while waiting; the session is as it was");
-    TESSERA_TRY_STATUS(forward(engine_.model, *engine_.backend,
-                               {.rows = lists.tables,
-                                .sequences = lists.views,
-                                .outputs = lists.outputs,
-                                .wanted = lists.wanted,
-                                .selected = lists.selected,
-                                .n_outputs = n_outputs,
-                                .votes = lists.votes,
-                                .first_layer = options_.first_layer,
-                                .last_layer = options_.last_layer},
-                               sink, options_.stop));
+    take_copies(*engine_.kv_pools, lists.description.copies);
+    TESSERA_TRY_STATUS(engine_.steps->execute(lists.description, {.embeddings = lists.embeddings}, sink, options_.stop));
   }
   if (host_draws > 0) lists.draws.finish();
   for (const StepRow& at : lists.step) {
@@ -362,12 +362,8 @@ void Run::compute() noexcept {
   const Status status = guard([&]() -> Status {
     const std::size_t most = std::min<std::size_t>(engine_.options.step_rows, total);
     lists_->step.reserve(most);
-    lists_->tables.reserve(most);
-    lists_->outputs.reserve(most);
-    lists_->wanted.reserve(most);
-    lists_->selected.reserve(2 * most);
-    lists_->views.reserve(parts());
-    lists_->votes.reserve(std::min<std::size_t>(most, kMostVoters));
+    lists_->description.rows.reserve(most);
+    lists_->description.pages.sequences.reserve(parts());
     for (;;) {
       before = cursor;
       fill_step(cursor);

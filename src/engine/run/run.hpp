@@ -130,8 +130,10 @@ class Run {
   void close(std::size_t part) noexcept;
   Status check_row(const Part& part, const RunRow& row) const noexcept;
   bool mark_voters(std::size_t part) noexcept;
-  void add_views(std::size_t part);
+  void add_sequences(std::size_t part);
   void fill_step(Cursor& cursor);
+  std::size_t describe_outputs();
+  [[nodiscard]] std::uint64_t draw_position(const StepRow& at) const noexcept;
   Status compute_step();
   void fail_open(const Error& error, const Cursor& from) noexcept;
 

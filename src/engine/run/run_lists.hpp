@@ -1,4 +1,4 @@
-// The working lists of a run: the rows of its sessions, and one step's rows in the backend's terms.
+// The working lists of a run: the rows of its sessions, and the description of one step.
 #pragma once
 
 #include <cstddef>
@@ -60,33 +60,31 @@ struct StepRow {
   std::size_t part;
 };
 
+// Page numbers for which the lists keep memory: those of 64 sequences of 16,384 tokens.
+inline constexpr std::size_t kKeptIds = 65536;
+
 struct RunLists {
   std::vector<RunRow> rows;
   std::vector<Part> parts;
-  // One step's rows.
-  std::vector<StepRow> step;
-  std::vector<backend::RowTable> tables;
-  std::vector<RowOutput> outputs;
-  std::vector<std::uint32_t> wanted;    // rows with an output, or all: Step::wanted
-  std::vector<std::uint32_t> selected;  // Step::selected
-  std::vector<KvView> views;          // views of the step's sessions
-  std::vector<backend::RowVotes> votes;
+  // One step.
+  std::vector<StepRow> step;  // the rows of `description`
+  StepDescription description;
+  std::vector<const float*> embeddings;  // StepInputs::embeddings
+  std::size_t voters = 0;     // rows of the step that vote
   HostDraws draws;
 
   void clear_step() noexcept {
     step.clear();
-    tables.clear();
-    outputs.clear();
-    wanted.clear();
-    selected.clear();
-    views.clear();
-    votes.clear();
+    description.clear();
+    embeddings.clear();
+    voters = 0;
   }
   void clear() noexcept {
     clear_list(rows);
     clear_list(parts);
     draws.clear();
     clear_step();  // never more than a step's rows
+    clear_list(description.pages.ids, kKeptIds);
   }
 };
 

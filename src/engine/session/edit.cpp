@@ -7,6 +7,7 @@
 #include "engine/run/streams.hpp"
 #include "engine/states.hpp"
 #include "model/draft_heads.hpp"
+#include "model/step/step_executor.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -132,13 +133,20 @@ namespace {
 
 // Moves the tokens that follow each removed run toward the front, so that the gaps close. Each key is moved only once.
 Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first) {
-  const Turn turn(session.shared->queue, {});
+  const Engine::State& engine = *session.shared;
+  MoveDescription move;
+  move.first.assign(first.begin(), first.end());
+  describe_pages(session.kv, *engine.kv_pools, move.pages);
+  const Turn turn(engine.queue, {});
   std::uint64_t to = runs.front().first;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::uint64_t from = runs[i].last, end = i + 1 < runs.size() ? runs[i + 1].first : length;
     if (from == end) continue;
-    const Status moved = session.shared->backend->move_tokens(
-        session.kv.view(), {.from = from, .to = to, .count = end - from, .first = first}, session.shared->model.layer_ropes);
+    move.from = from;
+    move.to = to;
+    move.count = end - from;
+    take_copies(*engine.kv_pools, move.copies);
+    const Status moved = engine.steps->move(move);
     if (!moved && i > 0) {  // a device failed after tokens were overwritten: only the tokens before the first run are left
       truncate(session, static_cast<std::size_t>(runs.front().first));
       session.history.give_up();
@@ -192,7 +200,7 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   const bool is_first = !session.kv.edited();
   TESSERA_TRY(const KvRemoval removal, session.kv.begin_removal(runs.front().first, runs.back().last, n));
   if (is_first) session.history = std::move(begun);  // from now on the cache counts as edited, even if the move fails
-  TESSERA_TRY_STATUS(move_up(session, runs, length, removal.from));
+  TESSERA_TRY_STATUS(guard([&] { return move_up(session, runs, length, removal.from); }));
   session.kv.end_removal(removal);
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
     session.erase_tokens(static_cast<std::size_t>(run->first), static_cast<std::size_t>(run->last));

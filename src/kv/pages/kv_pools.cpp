@@ -11,6 +11,7 @@ namespace tessera {
 
 using detail::IndexedPage;
 using detail::kNoPage;
+using detail::KvStorage;
 using detail::make_error;
 using detail::PagePool;
 using detail::PooledLayout;
@@ -97,6 +98,7 @@ const PooledLayout& KvPools::State::pooled(const KvLayout& layout) {
   }
   auto made = std::make_unique<PooledLayout>();
   made->layout = layout;
+  made->number = static_cast<std::uint32_t>(layouts.size());
   for (const KvGroup& group : layout.groups) {
     auto pool = std::ranges::find(pools, group.page_bytes, [](const auto& p) { return p->page_bytes(); });
     if (pool == pools.end()) pool = pools.insert(pool, std::make_unique<PagePool>(*this, group.page_bytes));
@@ -104,6 +106,16 @@ const PooledLayout& KvPools::State::pooled(const KvLayout& layout) {
   }
   layouts.push_back(std::move(made));
   return *layouts.back();
+}
+
+std::uint32_t KvPools::State::enter(KvStorage& cache) {
+  const auto unused = std::ranges::find(contiguous, nullptr);
+  if (unused == contiguous.end()) {
+    contiguous.push_back(&cache);
+    return static_cast<std::uint32_t>(contiguous.size() - 1);
+  }
+  *unused = &cache;
+  return static_cast<std::uint32_t>(unused - contiguous.begin());
 }
 
 Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mutex>& lock) {

@@ -122,6 +122,20 @@ Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
     pools_->release(fresh);
     return device_error("copying pages of a KV cache");
   }
+  if (pools_->keeps_copies) {
+    const std::size_t before = pools_->copies.size();
+    Status noted = guard([&]() -> Status {
+      for (std::size_t i = 0; i < shared.size(); ++i) {
+        pools_->copies.push_back({.page_bytes = fresh[i].pool->page_bytes(), .from = id_at(shared[i]), .to = fresh[i].id});
+      }
+      return {};
+    });
+    if (!noted) {
+      pools_->copies.resize(before);
+      pools_->release(fresh);
+      return noted;
+    }
+  }
   pools_->figures.copies += shared.size();
   for (std::size_t i = 0; i < shared.size(); ++i) {
     const PageId old = id_at(shared[i]);

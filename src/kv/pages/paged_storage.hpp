@@ -46,6 +46,11 @@ class PagedStorage final : public KvStorage {
   }
 
  protected:
+  Numbers numbers(KvPools::State&) override { return {.layout = pooled_.number}; }
+  void append_ids(std::size_t group, std::vector<PageId>& to) const override {
+    to.insert(to.end(), ids_[group].begin(), ids_[group].end());
+  }
+
   // paged_states.cpp
   Status take_slots(std::span<StateSlot> slots) override;
   void give_back_slots(std::span<const StateSlot> slots) noexcept override;

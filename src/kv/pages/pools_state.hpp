@@ -11,12 +11,17 @@
 #include <tessera/extend/kv/kv_pools.hpp>
 
 #include "kv/pages/page_pool.hpp"
+#include "kv/step_pages.hpp"
 #include "kv/prefix/prefix_index.hpp"
 
 namespace tessera {
 
+namespace detail {
+class KvStorage;
+}
+
 // All functions are called with the mutex held.
-struct [[gnu::visibility("hidden")]] KvPools::State {
+struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_this<KvPools::State> {
   explicit State(const KvPoolOptions& with);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -33,9 +38,15 @@ struct [[gnu::visibility("hidden")]] KvPools::State {
   std::vector<std::unique_ptr<detail::PooledLayout>> layouts;
   detail::PrefixIndex index;  // destroyed before the pools and the file, to which its nodes refer
   KvFigures figures;          // counters and held_bytes
+  std::vector<detail::KvStorage*> contiguous;  // contiguous caches by their numbers; nullptr: the number is not used
+  bool keeps_copies = false;                // see keep_copies()
+  std::vector<detail::PageCopy> copies;     // pages that were copied since take_copies()
 
   // Returns the pools of this layout, which are made at the first call. Throws bad_alloc.
   const detail::PooledLayout& pooled(const KvLayout& layout);
+  // Gives a contiguous cache a number, until leave(). Throws bad_alloc.
+  std::uint32_t enter(detail::KvStorage& cache);
+  void leave(std::uint32_t number) noexcept { contiguous[number] = nullptr; }
 
   // Fills the ids of `out`, whose pools are set: takes all these pages, with one reference each, or none. While pages are being written
   // to the file, this may wait for them and release the lock meanwhile. Errors: cache_full or out_of_memory, with the bytes needed and

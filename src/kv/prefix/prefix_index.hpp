@@ -22,13 +22,10 @@
 #include <tessera/extend/kv/kv_pools.hpp>
 #include <tessera/kv/kv_cache.hpp>
 
+#include "kv/page_id.hpp"
 #include "kv/pages/page_file.hpp"
 
 namespace tessera::detail {
-
-using PageId = std::uint32_t;
-
-inline constexpr PageId kNoPage = ~PageId{0};
 
 class PagePool;
 struct PrefixNode;
@@ -48,6 +45,7 @@ struct IndexedPage {
 // A layout of caches, with the pool that has the pages of each of its groups.
 struct PooledLayout {
   KvLayout layout;
+  std::uint32_t number = 0;      // index in KvPools::State::layouts
   std::vector<PagePool*> pools;  // [group]
 };
 

@@ -1,0 +1,78 @@
+// Finds the memory of pages by their numbers (StepPages).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_view.hpp>
+
+#include "kv/step_pages.hpp"
+
+namespace tessera::detail {
+
+// The views of a step's sequences. Its lists keep their memory from one step to the next.
+class PageAddresses {
+ public:
+  // Begins a step. May throw bad_alloc.
+  void begin(const StepPages& of);
+  // Adds the next sequence. address(group, id) returns a page's address, nullptr: there is no such page; kNoPage is not asked for. Returns
+  // whether all pages were found.
+  template <class Address>
+  [[nodiscard]] bool add(const StepPages& of, const KvLayout& layout, Address address) noexcept {
+    const SequencePages& sequence = of.sequences[views_.size()];
+    const std::span<const PageId> ids = of.ids_of(sequence);
+    bool all_found = true;
+    std::size_t i = 0;
+    const auto add_pages = [&](std::size_t group, std::size_t n) {
+      for (const std::size_t end = i + n; i < end; ++i) {
+        std::byte*& page = pages_[sequence.first + i];
+        page = ids[i] != kNoPage ? address(group, ids[i]) : nullptr;
+        all_found &= page != nullptr || ids[i] == kNoPage;
+      }
+    };
+    for (std::size_t group = 0; group < sequence.groups; ++group) add_pages(group, sequence.pages);
+    add_pages(layout.state_group(), sequence.slots.pages + sequence.slots.drafts);
+    add_view(sequence, layout);
+    return all_found;
+  }
+  // Adds the next sequence by its view, which must live until the step's end.
+  void add(const KvView& view) noexcept { views_.push_back(view); }  // there is room
+
+  [[nodiscard]] std::span<const KvView> views() const noexcept { return views_; }
+
+ private:
+  void add_view(const SequencePages& sequence, const KvLayout& layout) noexcept;
+
+  std::vector<KvView> views_;
+  std::vector<std::byte*> pages_;          // of each number in StepPages::ids
+  std::vector<std::byte* const*> tables_;  // of each sequence: a table for each group
+  std::vector<KvStateTargets> targets_;    // of sequences that write states
+  std::size_t n_tables_ = 0, n_targets_ = 0;  // that are filled
+};
+
+// The memory of numbered pages.
+class PageMemory {
+ public:
+  virtual ~PageMemory() = default;
+  // Makes the copies, in their order.
+  virtual Status copy(std::span<const PageCopy> copies) = 0;
+  // Finds all pages, whose addresses then stay valid until the step has been executed. Error: internal, a number is unknown. May throw
+  // bad_alloc.
+  virtual Status find(const StepPages& pages, PageAddresses& out) = 0;
+};
+
+// The pages of an engine's own caches.
+class CacheMemory final : public PageMemory {
+ public:
+  explicit CacheMemory(KvPools pools) noexcept : pools_(std::move(pools)) {}
+  Status copy(std::span<const PageCopy>) override { return {}; }  // the caches have made them
+  Status find(const StepPages& pages, PageAddresses& out) override;
+
+ private:
+  KvPools pools_;
+};
+
+}  // namespace tessera::detail

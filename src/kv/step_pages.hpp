@@ -1,0 +1,73 @@
+// The pages of a step's sequences in numbers, without addresses: a plain value, which another process could be sent. A KvView says the same
+// in addresses; PageAddresses (page_addresses.hpp) makes the one of the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tessera/extend/kv/kv_pools.hpp>
+#include <tessera/kv/kv_cache.hpp>
+
+#include "kv/page_id.hpp"
+
+namespace tessera::detail {
+
+// Where recurrent layers write their states in a step (KvStateTargets). The numbers of the slots are in StepPages::ids.
+struct StateSlots {
+  std::uint64_t length = 0, first_page = 0, exact_from = 0;
+  std::size_t pages = 0, drafts = 0;  // number of slots
+
+  bool operator==(const StateSlots&) const noexcept = default;
+};
+
+// One sequence.
+struct SequencePages {
+  static constexpr std::uint32_t kPaged = ~std::uint32_t{0};
+
+  std::uint32_t layout = 0;       // number of the KvLayout: layouts of an engine are numbered as they are first used
+  std::uint32_t cache = kPaged;   // number of a contiguous cache, which another cache gets when this one is gone; kPaged: pages of pools
+  std::uint32_t groups = 0;       // groups of the layout
+  std::uint64_t pages = 0;        // pages of each group
+  bool writes_states = false;     // the step writes states of recurrent layers, to `slots`
+  StateSlots slots = {};
+  std::size_t first = 0, size = 0;  // the sequence's numbers are StepPages::ids [first, first + size)
+
+  bool operator==(const SequencePages&) const noexcept = default;
+};
+
+struct StepPages {
+  std::vector<SequencePages> sequences;
+  // Of each sequence: the numbers of the pages [group][page], of slots.pages and of slots.drafts. kNoPage: there is no page. Page numbers
+  // count the pages of a pool, which has all pages of equal bytes; in a contiguous cache the pages of a group.
+  std::vector<PageId> ids;
+
+  [[nodiscard]] std::span<const PageId> ids_of(const SequencePages& sequence) const noexcept {
+    return std::span(ids).subspan(sequence.first, sequence.size);
+  }
+  void clear() noexcept {
+    sequences.clear();
+    ids.clear();
+  }
+  bool operator==(const StepPages&) const noexcept = default;
+};
+
+// A page that was copied, because a sequence writes to it and others share it.
+struct PageCopy {
+  std::uint64_t page_bytes = 0;  // of the pool
+  PageId from = 0, to = 0;
+
+  bool operator==(const PageCopy&) const noexcept = default;
+};
+
+// Adds the cache's pages to `to`. `pools` are those of the cache's engine. May throw bad_alloc; then `to` is incomplete. Precondition: the
+// cache is neither an empty handle nor suspended.
+void describe_pages(const KvCache& cache, const KvPools& pools, StepPages& to);
+
+// Has the pools keep a list of the pages that they copy, for take_copies(). Default: no list, since a cache copies its own pages at once.
+void keep_copies(const KvPools& pools) noexcept;
+// Returns the pages that were copied since the last call, in their order, in `out`, whose memory is reused.
+void take_copies(const KvPools& pools, std::vector<PageCopy>& out) noexcept;
+
+}  // namespace tessera::detail

@@ -1,0 +1,76 @@
+// A step as a plain value: numbers, without addresses, sessions and parts of a backend. Whoever has the model's weights, the pages and a
+// backend can execute a description (StepExecutor): the engine that made it, or another process that has executed all earlier ones.
+//
+// What a description does not say, because its bytes come from outside of all steps: the content of pages that were read from a file (a
+// resumed session, a prefix found in the file), of restored snapshots, and of caches that were cloned or converted.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <tessera/core/token.hpp>
+
+#include "backend/sample_row.hpp"
+#include "kv/step_pages.hpp"
+
+namespace tessera::backend {
+
+[[nodiscard]] inline bool operator==(const SampleRow& a, const SampleRow& b) noexcept {
+  const auto same = [](const SampleStep& one, const SampleStep& other) {
+    return one.kind == other.kind && one.value == other.value && one.count == other.count;
+  };
+  return a.row == b.row && a.uniform == b.uniform &&
+         std::equal(a.steps.list, a.steps.list + a.steps.size, b.steps.list, b.steps.list + b.steps.size, same);
+}
+
+}  // namespace tessera::backend
+
+namespace tessera::detail {
+
+// The output that is wanted of a row.
+enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding };
+
+inline constexpr std::uint32_t kNoEmbedding = ~std::uint32_t{0};
+
+struct DescribedRow {
+  Token token = 0;                         // in a row with an embedding: the token that gather() takes, 0 if there is none
+  std::uint32_t embedding = kNoEmbedding;  // index into StepInputs::embeddings, for a row that has a vector in place of its token
+  std::uint32_t sequence = 0;              // index into StepDescription::pages
+  std::uint32_t branches = 0;              // sequences right behind `sequence` that get the row's key and value too (RowTable::n_also)
+  std::uint64_t position = 0;
+  RowOutput output = RowOutput::nothing;
+  bool votes = false;                      // attention adds up what the row attends to (OutputSink::votes())
+
+  bool operator==(const DescribedRow&) const noexcept = default;
+};
+
+struct StepDescription {
+  std::vector<PageCopy> copies;           // made before the step, in their order. None if the engine's pools do not keep_copies()
+  StepPages pages;                        // the pages of the step's sequences
+  std::vector<DescribedRow> rows;
+  std::vector<backend::SampleRow> draws;  // of the rows whose output is a token, ascending; SampleRow::row is the index in `rows`
+  std::uint32_t first_layer = 0;          // layers [first_layer, last_layer)
+  std::uint32_t last_layer = 0;
+
+  void clear() noexcept {
+    copies.clear();
+    pages.clear();
+    rows.clear();
+    draws.clear();
+    first_layer = last_layer = 0;
+  }
+  bool operator==(const StepDescription&) const noexcept = default;
+};
+
+// Tokens of a sequence that move to lower positions (backend::KvMove).
+struct MoveDescription {
+  std::vector<PageCopy> copies;  // made before the move, in their order: see StepDescription
+  StepPages pages;               // one sequence
+  std::uint64_t from = 0, to = 0, count = 0;
+  std::vector<std::uint64_t> first;  // [group]: tokens before this position stay in place; empty: all tokens move
+
+  bool operator==(const MoveDescription&) const noexcept = default;
+};
+
+}  // namespace tessera::detail

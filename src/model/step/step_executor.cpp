@@ -1,0 +1,69 @@
+#include "model/step/step_executor.hpp"
+
+#include "core/error.hpp"
+#include "model/draft_heads.hpp"
+
+namespace tessera::detail {
+
+Status BackendExecutor::execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink,
+                                const std::stop_token& stop) noexcept {
+  return guard([&]() -> Status {
+    TESSERA_TRY_STATUS(memory_.copy(step.copies));
+    TESSERA_TRY_STATUS(memory_.find(step.pages, addresses_));
+    Lists& lists = lists_;
+    lists.rows.clear();
+    lists.outputs.clear();
+    lists.wanted.clear();
+    lists.selected.clear();
+    lists.votes.clear();
+    const bool whole = step.first_layer == 0 && step.last_layer == model_.spec.n_layers();
+    const bool all_go_on = whole && heads_read_all_rows(model_.spec);
+    for (std::uint32_t i = 0; i < step.rows.size(); ++i) {
+      const DescribedRow& row = step.rows[i];
+      lists.rows.push_back({.embedding = row.embedding != kNoEmbedding ? inputs.embeddings[row.embedding] : nullptr,
+                            .token = row.token,
+                            .sequence = row.sequence,
+                            .also = row.sequence + 1,
+                            .n_also = row.branches,
+                            .position = row.position});
+      lists.outputs.push_back(row.output);
+      if (all_go_on || row.output != RowOutput::nothing) lists.wanted.push_back(i);
+      if (row.votes) lists.votes.push_back({.row = i, .of_keys = sink.votes(i)});
+    }
+    const std::size_t n_outputs = select_outputs(lists.outputs, lists.wanted, all_go_on, lists.selected);
+    return forward(model_, backend_,
+                   {.rows = lists.rows,
+                    .sequences = addresses_.views(),
+                    .outputs = lists.outputs,
+                    .wanted = lists.wanted,
+                    .selected = lists.selected,
+                    .n_outputs = n_outputs,
+                    .draws = step.draws,
+                    .votes = lists.votes,
+                    .first_layer = step.first_layer,
+                    .last_layer = step.last_layer},
+                   sink, stop);
+  }, ErrorCode::callback_failed);  // only callbacks and a host's executor throw other exceptions than bad_alloc
+}
+
+Status BackendExecutor::guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits,
+                              const std::stop_token& stop) noexcept {
+  return guard([&]() -> Status {
+    TESSERA_TRY_STATUS(memory_.copy(step.copies));
+    TESSERA_TRY_STATUS(memory_.find(step.pages, addresses_));
+    const DescribedRow& row = step.rows.front();
+    const HeadRow of{.kv = addresses_.views().front(), .position = row.position, .token = row.token, .hidden = hidden.data()};
+    return guess_by_heads(model_, backend_, of, logits, hidden, stop);
+  }, ErrorCode::callback_failed);
+}
+
+Status BackendExecutor::move(const MoveDescription& move) noexcept {
+  return guard([&]() -> Status {
+    TESSERA_TRY_STATUS(memory_.copy(move.copies));
+    TESSERA_TRY_STATUS(memory_.find(move.pages, addresses_));
+    return backend_.move_tokens(addresses_.views().front(), {.from = move.from, .to = move.to, .count = move.count, .first = move.first},
+                                model_.layer_ropes);
+  }, ErrorCode::callback_failed);
+}
+
+}  // namespace tessera::detail

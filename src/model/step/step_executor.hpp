@@ -1,0 +1,65 @@
+// Executes descriptions of steps, with weights, pages and a backend, and without a session.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+
+#include "backend/backend.hpp"
+#include "kv/page_addresses.hpp"
+#include "model/forward.hpp"
+#include "model/model.hpp"
+#include "model/step/step_description.hpp"
+
+namespace tessera::detail {
+
+// The numbers that go into a step beside its description: those that a row has in place of its token's embedding.
+struct StepInputs {
+  std::span<const float* const> embeddings;  // each [d_model]
+};
+
+// Executes one description at a time: an engine calls it in its turn (Engine::State::queue). The copies of a description are made in any
+// case, also if the step then fails.
+class StepExecutor {
+ public:
+  virtual ~StepExecutor() = default;
+  // Computes the step: writes the rows' keys, values and states to their pages, and hands the wanted outputs to `sink`, each kind in row
+  // order. Errors: cancelled; the backend's; internal, the description has a page that is not here.
+  virtual Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept = 0;
+  // Computes a guess of the model's draft heads, for the description's only row: see DraftHeads::guess. `hidden` [d_model] is the hidden
+  // state before the row's token, and is replaced. Precondition: the model has draft heads.
+  virtual Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept = 0;
+  // Moves tokens (Backend::move_tokens()).
+  virtual Status move(const MoveDescription& move) noexcept = 0;
+};
+
+// The executor of one backend.
+class BackendExecutor final : public StepExecutor {
+ public:
+  BackendExecutor(const Model& model, backend::Backend& backend, PageMemory& memory) noexcept
+      : model_(model), backend_(backend), memory_(memory) {}
+
+  Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept override;
+  Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept override;
+  Status move(const MoveDescription& move) noexcept override;
+
+ private:
+  // The step in the backend's terms, without its pages. The lists keep their memory for the next step.
+  struct Lists {
+    std::vector<backend::RowTable> rows;
+    std::vector<RowOutput> outputs;
+    std::vector<std::uint32_t> wanted, selected;  // Step::wanted, Step::selected
+    std::vector<backend::RowVotes> votes;
+  };
+
+  const Model& model_;
+  backend::Backend& backend_;
+  PageMemory& memory_;
+  PageAddresses addresses_;
+  Lists lists_;
+};
+
+}  // namespace tessera::detail
