@@ -273,12 +273,12 @@ class ContiguousStorage final : public KvStorage {
     return id;
   }
 
-  std::vector<PageRange> ranges_;  // [group]; the recurrent layers' is empty
+  std::vector<PageRange> ranges_;  // [group]; empty for the recurrent layers' group
   std::vector<PageId> state_ids_;   // [page]: number of the state behind the page's last token
   std::vector<bool> slot_is_used_;  // [number of a state]
   std::shared_ptr<KvPools::State> entered_;  // the pools that numbered this cache, at its first description
   Numbers numbers_;
-  std::uint64_t states_ = 0;       // states that have memory
+  std::uint64_t states_ = 0;       // number of states that have memory
 };
 
 }  // namespace

@@ -138,7 +138,7 @@ struct KvCache::State {
   }
   friend KvStorage* storage_of(const KvCache& cache) noexcept { return storage_in(cache); }
 
-  KvCacheOptions options;  // declared before the storage, whose Memory it may own
+  KvCacheOptions options;  // declared before the storage, because it may own the storage's Memory
   std::unique_ptr<KvStorage> storage;
   std::vector<std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
   std::vector<std::uint64_t> first;    // [group]: the first position whose page is held; 0 for recurrent layers

@@ -101,7 +101,7 @@ class KvStorage {
   // layouts and contiguous caches. May throw bad_alloc; then `to` is incomplete.
   void describe(KvPools::State& pools, StepPages& to);
 
-  // Returns the addresses of all pages: [group][page].
+  // Returns the table of page addresses: [group][page].
   [[nodiscard]] std::byte* const* const* tables() const noexcept { return tables_.data(); }
   // Returns how many pages a group has, including pages that it has given back. All groups have the same number.
   [[nodiscard]] std::uint64_t size() const noexcept { return pages_.front().size(); }
@@ -135,7 +135,7 @@ class KvStorage {
   // Appends the numbers of a group's pages  [size()].
   virtual void append_ids(std::size_t group, std::vector<PageId>& to) const = 0;
 
-  // Takes all slots, or none.
+  // Takes memory for all of `slots`. After an error it has taken none.
   virtual Status take_slots(std::span<StateSlot> slots) = 0;
   virtual void give_back_slots(std::span<const StateSlot> slots) noexcept = 0;
   // Returns whether no other sequence has the slot.
