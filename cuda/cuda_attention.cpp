@@ -12,7 +12,8 @@ namespace tessera::cuda {
 
 namespace {
 
-// Returns how many blocks of attention fit into a multiprocessor's shared memory at once (Ampere: 164 KB, less 1 KB for each block).
+// Returns how many blocks of attention are counted to run on a multiprocessor at once, as far as its shared memory goes. Counts with 163
+// KB, the most that one block may have on compute capability 8.0, and with 1 KB more for each block than it asks for, which CUDA reserves.
 std::uint32_t blocks_at_once(std::uint32_t head_class, std::uint32_t query_class) noexcept {
   constexpr std::uint32_t kShared = 163 * 1024;
   return std::max(1u, kShared / (attention_shared_bytes(head_class, query_class) + 1024));
@@ -169,7 +170,7 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
   TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
-  // All layers of one KV type are moved by one launch.
+  // All layers of one KV type are moved by one launch. OfType says what the launch needs.
   struct OfType {
     std::uint32_t heads = 0, shared = 0, first = 0, end = 0;  // places
   };
@@ -206,8 +207,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
                                    .to = move.to,
                                    .count = move.count});
   }
-  // Waits again if the first wait fails. The second answer counts: an error that is gone by then was reported by an earlier call, not by
-  // this kernel.
+  // Device::wait() waits again if its first wait fails. The second result counts: an error that is gone by then came from an earlier call, not
+  // from this kernel.
   const Status done = device_->check(device_->wait(device_->stream()), "move tokens");
   return status ? done : status;
 }

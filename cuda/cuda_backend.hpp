@@ -113,16 +113,16 @@ class CudaBackend final : public backend::Backend {
   // Lists on the device with one entry for each row: for all rows of the step, or only for the wanted rows.
   struct RowLists {
     const std::uint64_t* positions = nullptr;
-    const std::uint32_t* tokens = nullptr;  // kNoRow of a row with an embedding of its own
-    const std::uint32_t* places = nullptr;  // positions, as rows of a table
+    const std::uint32_t* tokens = nullptr;  // kNoRow for a row that has an embedding instead of a token
+    const std::uint32_t* places = nullptr;  // positions as indices into a table of learned positions
     std::vector<const std::uint32_t*> sequences = {};  // [KV sets]: KvSet::sequences
   };
   // Returns the page tables of the layer's group.
   static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
     return set.tables[set.layout->layers[layer].group];
   }
-  // The plan of the attentions of one shape, with its tiles on the device. Most layers of a model have the same shape, so it is made once
-  // for them.
+  // How one step computes attention in the layers of one shape: the plan, with its tiles on the device. Most layers of a model have the
+  // same shape, so a step makes few plans.
   struct PlannedAttention {
     AttentionHeads heads;
     std::uint32_t key_dim = 0;
@@ -187,17 +187,17 @@ class CudaBackend final : public backend::Backend {
   std::uint64_t weights_used_ = 0;
   struct Staging;  // exists while the model is loaded
   std::unique_ptr<Staging> staging_;
-  // Each matrix has an allocation of its own, because handles are addresses, which must not change. An empty list takes no memory, so
-  // planning cannot fail.
+  // Each matrix has an allocation of its own, because the handle that add_matrix() returns is its address, which must not change. The
+  // list is a vector, which takes no memory while it is empty. So a backend that only plans (one before open()) is made without failing.
   std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
   std::vector<MatrixShape> shapes_;  // shapes of the matrices
   std::vector<std::unique_ptr<DeviceVector>> vectors_;
 
   DeviceBuffer workspace_;
   Activation acts_[backend::kActs];
-  std::byte* half_rows_ = nullptr;     // [rows][inputs] of 16 bits: half_act_ as half_type_
+  std::byte* half_rows_ = nullptr;     // [rows][inputs]: the activation half_act_, converted to 16 bits (half_type_)
   float* half_scales_ = nullptr;       // [rows]
-  std::byte* half_weights_ = nullptr;  // half_weight_bytes_: some outputs' weights as f16
+  std::byte* half_weights_ = nullptr;  // half_weight_bytes_ of memory: weights of some outputs, unpacked to f16
   std::uint64_t half_weight_bytes_ = 0;
   std::byte* gemm_workspace_ = nullptr;
   float* partials_ = nullptr;
@@ -214,7 +214,7 @@ class CudaBackend final : public backend::Backend {
   const std::uint32_t* wanted_list_ = nullptr;    // the same list on the device
   const std::uint32_t* selected_list_ = nullptr;  // StepTables::selected on the device
   RowLists all_lists_, wanted_lists_;
-  const RowLists* lists_ = &all_lists_;  // the lists of the rows that operations now see
+  const RowLists* lists_ = &all_lists_;  // the lists of the rows that operations now compute: all, or the wanted ones
   std::vector<std::uint32_t> every_row_, page_counts_;
   std::vector<std::uint64_t> positions_;
   std::vector<KvSet> kv_sets_;

@@ -19,19 +19,20 @@ TESSERA_DEVICE Floats4 load_four(const float* row, std::uint32_t k, std::uint32_
           k + 3 < n ? row[k + 3] : 0.0f};
 }
 
-// Returns where four consecutive values of a row's chunk are in shared memory, in units of four values. After each 32 values there are 4
-// unused ones, so that lanes which read 4, 8, 16 or 32 values apart use different banks.
+// Returns the index in shared memory of a group of four consecutive values of a row's chunk. Both indices count groups of four. After each
+// 32 values there are 4 unused ones, so that lanes which read 4, 8, 16 or 32 values apart use different banks.
 TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return four + four / 8; }
 
 template <PackedForm form, unsigned n_rows>
 struct FewShape {
   static constexpr FormParts parts = form_parts(form);
-  // The units of an output that a lane loads in a step: two if a multiprocessor's registers then still hold two blocks of 256 threads, else
-  // one.
+  // at_once: how many units of each output a lane loads in one step. (A unit is the weights that 16 bytes of the quants plane hold,
+  // packed_layout.hpp.) A lane loads two if a multiprocessor's registers then still hold two blocks of 256 threads (`small`, measured for
+  // each form). Otherwise it loads one.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
-  static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // k of a chunk, a multiple of a step's k
-  static constexpr unsigned staged = chunk / 32 * 9;                                 // fours of a row in shared memory
+  static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // k in a chunk, a multiple of the k in a step
+  static constexpr unsigned staged = chunk / 32 * 9;                                 // groups of four values, for one row
 };
 
 // Sums N items over the 32 lanes, each in the order of warp_sum(). Lane l returns the sum of item l * N / 32. To save shuffles, at each
@@ -54,8 +55,8 @@ TESSERA_DEVICE float sum_items(float (&items)[N]) {
   }
 }
 
-// Adds one unit of each of four outputs times `x` to acc [row][output]. `first_four`: where the unit's values begin in x, in units of four
-// values.
+// Multiplies one unit of each of four outputs by the rows `x`, and adds the products to acc [row][output]. `first_four`: the group of four
+// values in a row of x by which the unit's first four weights are multiplied.
 template <PackedForm form, unsigned n_rows>
 TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
                                   const Floats4 (&x)[n_rows][FewShape<form, n_rows>::staged], std::uint32_t first_four,
