@@ -1,5 +1,6 @@
-// Decodes the weights of a panel for families bf16 and bf16x3, to floats that bf16 holds exactly: [k][16 outputs]. A panel of f16 has 32
-// outputs; it gives the weights of the first 16 outputs, then those of the other 16.
+// Decodes 32 k of a panel's weights for the families bf16 and bf16x3, into a plane of floats that bf16 holds exactly: [32 k][16 outputs].
+// Weights in blocks are rounded to bf16. A panel of F16 has 32 outputs, and an F16 weight is the exact sum of two such floats, high and
+// low. So F16 gives four planes: [half of the 32 outputs][high, low][32 k][16 outputs].
 #pragma once
 
 #include "cpu/kernels/bf16.hpp"
@@ -8,7 +9,7 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 inline constexpr std::size_t kDecoded = 32;                  // k that are decoded at a time
-inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // bytes of these k of 16 outputs
+inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // bytes of a plane: these k of 16 outputs
 
 TESSERA_INLINE void store_rounded(std::byte* to, F32x16 value) { store(to, as<F32x16>(to_bf16(value))); }
 
@@ -18,7 +19,8 @@ TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
   store(to + kPlaneBytes, f16 - high);
 }
 
-// Calls fn(j, value) for j from 0 to 3. `value`: for each lane of the group, its integer j minus `offset`, as a float.
+// A group has four consecutive k: each lane (an output) has four bytes, its integers. Calls fn(j, value) for j from 0 to 3. `value`: in
+// each lane, integer j of that lane minus `offset`, as a float.
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   const auto words = as<U32x16>(group);
@@ -42,7 +44,7 @@ TESSERA_INLINE void decode_block32(const std::byte* block, std::byte* to) {
   }
 }
 
-// Decodes the 32 k of a superblock from 32 * j on.
+// Decodes 32 k of a superblock (256 k), from its k number 32 * j on.
 template <PackedForm kForm>
 TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::byte* to) {
   using From = Packed256<kForm>;
@@ -63,7 +65,8 @@ TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::
   }
 }
 
-// Decodes step `step` (32 k) of a panel. For F16 also stores what rounding to bf16 lost, in a second plane.
+// Decodes 32 k of a panel, from k = 32 * step on. For F16 also stores, in a second plane, what rounding to bf16 lost (planes: top of the
+// file).
 template <PackedForm kForm>
 TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* to) {
   constexpr FormLayout kLayout = form_layout(kForm);

@@ -1,5 +1,6 @@
-// Looks up points of the grids of the IQ1, IQ2 and IQ3 formats with AVX-512. Eight or sixteen points are gathered at a time, and the signs
-// of 64 values are one mask. `block` is an output's block of 256 values, `c` the index of one of its four quarters of 64.
+// Looks up points of the grids of the IQ1, IQ2 and IQ3 formats with AVX-512. (A point is an entry of a grid: eight values, in IQ3 four.)
+// One instruction gathers eight or sixteen points, which are 64 values, and the signs of these 64 values are one mask. `block` is an
+// output's block of 256 values, `c` the index of one of its four quarters of 64.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -19,13 +20,13 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512F__)
 
-// ---- values without their signs; in IQ1 before they are moved up or down ----
+// ---- points: values without their signs; in IQ1, values before the offset is added or subtracted ----
 
 // Returns eight bytes as eight indices of 64 bits.
 TESSERA_INLINE __m512i eight_indices(const std::byte* at) { return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))); }
 
-// Adds the higher bits to indices. They are bits of `more`: each lane rotates it left by the lane's number in `turns`, and takes the bits
-// in `mask`.
+// Adds the higher bits to indices. All of these bits are in `more`: each lane rotates `more` left by the lane's number in `turns`, which
+// puts the lane's bits where `mask` has ones.
 TESSERA_INLINE __m512i with_higher(__m512i indices, std::uint64_t more, __m512i turns, long long mask) {
   const __m512i higher = _mm512_rolv_epi64(_mm512_set1_epi64(static_cast<long long>(more)), turns);
   return _mm512_or_si512(indices, _mm512_and_si512(higher, _mm512_set1_epi64(mask)));
@@ -59,7 +60,7 @@ TESSERA_INLINE __m512i points_at(const Grids& grids, const std::byte* block, std
   }
 }
 
-// ---- which values are negative; in IQ1, which are moved down ----
+// ---- which values are negative; in IQ1, from which values the offset is subtracted instead of added ----
 
 // Returns the signs of eight groups, a byte each: to the seven stored bits adds an eighth, so that the byte's number of set bits is even.
 TESSERA_INLINE std::uint64_t even_signs(std::uint64_t sevens) {
@@ -129,7 +130,7 @@ TESSERA_INLINE __m128i scales_of(const std::byte* block) {
   return _mm_or_si128(_mm_add_epi8(scales, scales), _mm_set1_epi8(1));  // 2 * scale + 1
 }
 
-// The factor for d: the product is the scale of the values as the grid has them.
+// A weight is d times this factor, times its scale (scales_of()), times its value as the grid stores it, with sign (IQ1: with offset).
 template <PackedForm kForm>
 inline constexpr float kGridFactor = kForm == PackedForm::kept_iq3_s ? 1.0f : kForm == PackedForm::kept_iq3_xxs ? 0.25f : 0.125f;
 

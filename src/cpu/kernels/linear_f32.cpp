@@ -13,26 +13,29 @@ namespace {
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
-constexpr std::size_t kMostRows = 256;  // rows of a task, at most. 16-bit weights that are stored as floats are converted once a task
-// The k that all rows multiply before the next k: their weights stay in L2, and the sums seldom go to scratch in between.
+constexpr std::size_t kMostRows = 256;  // the most rows of a task. many_rows() converts 16-bit weights once a task
+// How many k many_rows() multiplies with all rows before it goes on to the next k: few enough that their weights stay in L2, enough that
+// the sums seldom go to scratch in between.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
-// Sizes for a packed form: vectors of 16 outputs in a panel, bytes of two k of a panel, and sizes for streaming. A vector's chain of
-// additions takes four cycles for each k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains side
-// by side are faster than one.
+// Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of two k of a panel. The others are sizes of
+// tiles. Reason for multiplying two panels of BF16 side by side (kPairedRows): the additions to one vector of sums are a chain that takes
+// four cycles for each k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains side by side are
+// faster than one.
 template <PackedForm kForm>
 struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // true: weights of 16 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
-  // The most rows of a task whose weights stream. If a vector is one register, 16-bit weights always stream: each tile of rows converts
-  // them anew, beside its products.
+  // The most rows of a task for few_rows(). It takes weights directly from the panel, and each tile of rows converts 16-bit weights in
+  // registers again. many_rows() converts them to floats in scratch first. If a vector of 16 floats is one register, 16-bit weights are
+  // never converted in scratch: few_rows() computes every task.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
-  // Rows up to which two panels of one vector each are multiplied side by side; 1: never.
+  // The most rows of a task for which two panels, of one vector each, are multiplied side by side; 1: never.
   static constexpr std::size_t kPairedRows =
       kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kMostStreamed : 2;
   static constexpr std::size_t kRows = kVectors > 1 && kRegisters > 1 ? kFewRows / kVectors : kFewRows;
-  static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // rows from which on products take longer than reading the weights
+  static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // from this many rows on, the products take longer than reading the weights
   static constexpr std::size_t kManyPanels = kHalves ? 1 : kTileVectors;  // with 16-bit weights, tiles have one vector
   static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
 
@@ -54,8 +57,8 @@ struct Streamed {
   }
 };
 
-// Multiplies rows r by vectors v of some panels as they stream from memory, into acc[r][v]. Calls step(weights), which prefetches, at each
-// kPairs pairs of k.
+// Multiplies kR rows by kV vectors of weights, which it reads from the panels in order, and adds the products to acc[row][vector]. Before
+// each kPairs pairs of k it calls step(pointer to their weights), which prefetches later weights.
 template <PackedForm kForm, std::size_t kPairs, std::size_t kR, std::size_t kV>
 TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, const std::byte* x, std::size_t x_stride,
                            std::size_t inputs, auto step, F32x16 (&acc)[kR][kV]) {
@@ -135,7 +138,7 @@ void few_rows(const LinearJob& job) noexcept {
   by_panels<1>(job.panels, multiply);
 }
 
-// Adds `depth` k to the sums of rows r and vectors p in scratch; if `first`, starts the sums from 0. weights: floats
+// Adds the products of `depth` k to the sums of kR rows and kP vectors in scratch. If `first`, starts the sums from 0. weights: floats
 // [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined: inlined with AVX-512,
 // one of 24 sums was spilled, and its chain alone took 1.2 times as long as all products on Zen 5.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
@@ -210,8 +213,8 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the number of rows from which on it is faster to convert 16-bit weights to floats in scratch (measured). If weights stream, each
-// tile of rows converts them anew.
+// Returns from how many rows on many_rows() is faster than few_rows() (measured). For 16-bit weights that is where converting them once, to
+// floats in scratch, takes less time than converting them again in each tile of rows.
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;
