@@ -2,7 +2,7 @@
 //   Element              the type of a stored element
 //   has_scale            true: each token and head has one f32 scale
 //   rotates              true: numbers are rotated before they are encoded, and rotated back when decoded (kv/rotation.hpp)
-//   pair                 number of elements that kernels multiply together, which lie side by side in a page (kv/block.hpp)
+//   pair                 how many elements kernels multiply at once, 2 or 1. They lie side by side in a page (kv/block.hpp)
 //   scale_of(values, n)  only if has_scale: the scale for these numbers
 // and one of these two sets. A codec that encodes number by number has
 //   encode(value, scale), decode(element, scale)
@@ -51,7 +51,8 @@ using All = List<Type<DType::f32, Codecs<F32>>, Type<DType::f16, Codecs<F16>>, T
 template <class Codec>
 inline constexpr bool kInRuns = requires { Codec::run; };
 
-// Returns how many elements the codec stores for one token's key (or value) of one head with `dim` dimensions.
+// Returns how many elements the codec stores for one token's key (or value) in one head of `dim` dimensions: `dim`, or, if it encodes in
+// runs, the elements of as many whole runs as `dim` numbers need.
 template <class Codec>
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t held_elements(std::uint64_t dim) noexcept {
   if constexpr (kInRuns<Codec>) return (dim + Codec::run - 1) / Codec::run * Codec::run_elements;

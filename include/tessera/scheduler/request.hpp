@@ -42,7 +42,8 @@ struct Request {
   SessionOptions session_options = {};
   std::optional<Sampler> sampler = {};    // none: greedy
   GenerateOptions generate = {};          // its `stop` ends the request
-  // Number of answers to the prompt, which is computed once. Sample i draws with the sampler's stream plus i.
+  // Number of answers (samples) to the prompt, which is computed once. Sample i draws with the given sampler, with i added to the stream
+  // number of its random numbers (Sampler::stream()).
   std::uint32_t samples = 1;
   // If set, the request is a beam search and draws nothing: there are no pieces, and RequestHandle::take_beams() has the result of
   // beam_search() with these options. Limits, end tokens and `stop` come from these options; a sampler, several samples and `generate` are
@@ -72,7 +73,7 @@ enum class RequestState : std::int32_t { waiting = 0, running = 1, paused = 2, e
 // Times in seconds of the scheduler's clock; negative: not yet.
 struct RequestFigures {
   double submitted = 0.0;
-  double scheduled = -1.0;             // the time at which its first row was computed
+  double scheduled = -1.0;             // the time at which a step first had rows of the request
   double first_token = -1.0;
   double ended = -1.0;
   std::uint64_t prompt_tokens = 0;

@@ -128,8 +128,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   Phase phase_ = Phase::between;
   Texts marks_;  // markers of the region, which cannot occur in a name, a key or a text
 
-  // Text or reasoning that grows (`all`). White space at its end is held back until more text follows. White space between the text and a
-  // region is dropped.
+  // The text, or the reasoning, that was passed on so far (`all`), and the white space after it (`held`), which is passed on only if more
+  // text follows. White space between the text and a region is dropped.
   struct Sink {
     std::string all, held;
     bool after_region = false;
@@ -153,18 +153,24 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   output::JsonExtent extent_;
   output::JsonValueEnd value_end_;  // finds the end of a parameter that is JSON
   output::LooseExtent loose_;       // finds the end of a call in Python's or Gemma's syntax
-  // The bytes so far of a call that is a JSON object, and the offset in them of the present member's value.
+  // If the present call is written as a JSON object: the object's bytes that were read so far, and the offset among them at which the value
+  // of the present member begins.
   std::string object_;
   std::size_t value_begin_ = 0;
+  // The present call's name and id, if they were read before the call began (begin_call()); arguments that were read before it began; white
+  // space after the arguments' last byte, which is passed on only if more of the arguments follow.
   std::string name_, id_, early_arguments_, held_;
+  // true: a member's value is being read; true: this value is the call's arguments, which are passed on as they are read; true: the call
+  // has no parameter yet.
   bool in_value_ = false, streams_ = false, first_parameter_ = true;
 
-  // The parameter whose value is being read: where the value begins in buffer_, up to where its end was searched, and what was found on
-  // the way.
+  // The parameter whose value is being read. begin: offset in buffer_ at which the value begins. scanned: up to this offset the end of the
+  // value has been searched.
   struct Value {
     std::string key, attributes;
     std::size_t begin = 0, scanned = 0;
-    // Offset of the last closing marker; first offset where the value may end although more text follows.
+    // close: offset of the last closing marker that was found. weak_end: the first offset where the value may end although more text
+    // follows.
     std::optional<std::size_t> close, weak_end;
     bool in_hand = false, is_json = false;
   };

@@ -46,7 +46,7 @@ void OutputParser::State::finish(OutputEnd end) {
   }
   if (region_ != nullptr && region_->kind == RegionKind::calls && !broken_) {
     if (phase_ == Phase::close) end_call();  // only the call's closing marker is missing; its arguments are complete
-    // If a call had not begun, its bytes are text. If it had begun, the reader has got what there is of it.
+    // If no call is under way, the region's bytes are text. If a call has begun, the program has got its bytes as deltas.
     if (last_ && (calls_.empty() || calls_.back().ended)) {
       malformed();
       push({});
@@ -69,8 +69,8 @@ OutputParser::State::Progress OutputParser::State::step() {
   return step_region();
 }
 
-// Returns the first marker in the buffer; if several begin at the same offset, the longest. If there is none, returns the offset before
-// which none can begin.
+// Returns the first marker in the buffer from offset `from` on; if several begin at the same offset, the longest. If there is none, returns
+// size 0 and the first offset at which one may still begin when more bytes come: nothing before that offset belongs to a marker.
 OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::size_t from) const {
   const std::string_view buffer = buffer_;
   bool begins[256] = {};
@@ -129,7 +129,7 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   const auto opens = may_open(marker, found.at);
   if (!opens) {
     if (!format_.recipients || found.at == 0) return Progress::waits;
-    // This is text in any case, whatever the mark turns out to be.
+    // It is not clear yet whether the mark begins a call. What stands before the mark is text in any case.
     put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));
     consume(found.at);
     return Progress::made;
@@ -146,8 +146,8 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   return Progress::made;
 }
 
-// Reads what is inside a region: reasoning, text, or calls that were malformed and so count as text (without their markers). Ends at the
-// region's end marker. In malformed calls, a new call may begin.
+// Reads what is inside a region of reasoning, of text, or of malformed calls. Malformed calls become text, without their markers. The
+// region ends at its end marker. In a region of malformed calls, the opening marker of a call begins a new call.
 OutputParser::State::Progress OutputParser::State::step_region() {
   const bool is_calls = region_->kind == RegionKind::calls;
   const auto kind = region_->kind == RegionKind::reasoning ? OutputDelta::Kind::reasoning : OutputDelta::Kind::text;

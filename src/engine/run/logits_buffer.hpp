@@ -1,5 +1,6 @@
-// Rows of logits in the engine's Memory: a row of a large vocabulary is half a megabyte, and all rows of a prompt can be more than the
-// model. A buffer has no memory before ensure(), and copies of a session share it.
+// A session's rows of logits. They come from the engine's Memory, because they are large: with a large vocabulary one row takes half a
+// megabyte, and the rows of a whole prompt can take more than the model. A buffer has no memory before ensure(). A fork (a copy) of the
+// session has a buffer that shares the rows (share()). The rows are freed when no session's buffer has them any more.
 #pragma once
 
 #include <algorithm>

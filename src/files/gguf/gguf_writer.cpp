@@ -169,8 +169,8 @@ struct GgufWriter::State {
     return out;
   }
 
-  // Writes one tensor's data: calls the caller's function, and passes what it writes to the sink. Returns the sink's error even if the
-  // caller's function ignores it.
+  // Writes one tensor's data: calls the user's callback `data`, counts the bytes that the callback gives, and passes them on to `sink`. If
+  // `sink` fails, returns its error even if `data` ignores it and returns success.
   static Status write_data(const Tensor& tensor, const ByteSink& sink, const TensorData& data) {
     std::uint64_t written = 0;
     Status failed;

@@ -60,10 +60,11 @@ struct RoleRow {
   // vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
   Extent count = nullptr;  // number of equal matrices (or vectors) in the tensor, such as one for each expert; nullptr: 1
-  // If the parts of a fused matrix alternate: how often. (8 heads whose query rows and gate rows alternate: 8 times.) nullptr: once.
+  // If the parts of a fused matrix alternate: how often. (If the query rows and the gate rows of 8 heads alternate, q0 g0 q1 g1 ...: 8.)
+  // nullptr: once, each part is whole.
   Extent turns = nullptr;
-  bool by_element = false;  // the tensor has the first element of all vectors, then the second of all, ...
-  bool by_columns = false;  // the parts of a fused matrix are ranges of columns instead of rows
+  bool by_element = false;  // true: the tensor has the first element of all vectors, then the second of all, ...
+  bool by_columns = false;  // true: the parts of a fused matrix are ranges of columns instead of rows
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
@@ -102,7 +103,7 @@ inline constexpr Extent attended = [](const ModelSpec&, const LayerSpec& l) noex
 inline constexpr Extent projected = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + keys(m, l) + values(m, l);
 };
-// Length of the weights of the norms of queries (and below of keys): one head's size, or all heads' together.
+// Number of weights of the norm of queries (and below of keys): as many as one head has dimensions, or all heads together.
 inline constexpr Extent query_norm = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.head_norms == HeadNorms::together ? queries(m, l) : l.key_dim;
 };
@@ -190,8 +191,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::output_norm_early, Owner::model, "token_embd_norm.weight", extent::width, nullptr,
      {Role::output_norm, Role::count, Role::count}},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
-    {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // the frequencies of the first rope are divided by these
-    // The frequencies are divided by these (LongRoPE).
+    {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // divisors of the frequencies of the first rope
+    // LongRoPE: the frequencies are divided by these factors.
     {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},
     {Role::rope_factors_long, Owner::model, "rope_factors_long.weight", extent::rope_pairs},
     {Role::per_layer_token_embd, Owner::model, "per_layer_token_embd.weight", extent::all_per_layer, extent::vocabulary},
@@ -273,7 +274,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
     {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
-    // The norm before the FFN. Some converters call it post_attention_norm, which elsewhere is a norm of attention's output.
+    // The norm before the FFN, in files whose converter calls it post_attention_norm. In other files a norm of attention's output has this
+    // name (attn_post_norm).
     {Role::ffn_norm_late, Owner::layer, "post_attention_norm.weight", extent::width, nullptr, {Role::ffn_norm, Role::count, Role::count}},
     {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
      {Role::ffn_gate, Role::ffn_up, Role::count}},
@@ -287,7 +289,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
     {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
     {Role::router_norm, Owner::layer, "ffn_gate_inp.scale", extent::width},
-    // Added to the scores when experts are chosen, but not when they are weighted.
+    // A bias that is added to the router's scores when experts are chosen, but not when their outputs are weighted.
     {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},
     {Role::experts_in, Owner::layer, "ffn_latent_down.weight", extent::width, extent::expert_width},
     {Role::experts_out, Owner::layer, "ffn_latent_up.weight", extent::expert_width, extent::width},
@@ -317,9 +319,9 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::per_layer_proj, Owner::layer, "proj.weight", extent::per_layer, extent::width},
     {Role::per_layer_post_norm, Owner::layer, "post_norm.weight", extent::width},
     {Role::output_scale, Owner::layer, "layer_output_scale.weight", extent::one},
-    // An MTP head's input matrix. Each row has first the weights for the token's embedding, then those for the hidden state.
     {Role::mtp_token_norm, Owner::draft_head, "nextn.enorm.weight", extent::width},
     {Role::mtp_hidden_norm, Owner::draft_head, "nextn.hnorm.weight", extent::width},
+    // An MTP head's input matrix. Each row has first the weights for the token's embedding, then those for the hidden state.
     {.role = Role::mtp_in, .owner = Owner::draft_head, .names = "nextn.eh_proj.weight", .inputs = extent::two_widths,
      .outputs = extent::width, .parts = {Role::mtp_token_in, Role::mtp_hidden_in, Role::count}, .by_columns = true},
     {Role::mtp_token_in, Owner::draft_head, "nextn.eh_proj.token.weight", extent::width, extent::width},

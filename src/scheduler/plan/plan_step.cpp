@@ -131,7 +131,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       begin = end;
     }
     // No request got rows, because all prompts wait for pages. Pages become free only if a request gives its own up, so the last request
-    // does.
+    // in order is preempted.
     if (!plan_.shares.empty() || !plan_.preempted.empty()) return;
     const auto last = std::find_if(ranked_.rbegin(), ranked_.rend(), [&](const Ranked& one) { return !running_[one.index].keeps_pages; });
     if (last != ranked_.rend()) preempt(last->index);
@@ -176,7 +176,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
 
  private:
   static constexpr std::uint32_t kLeastRows = 8;
-  static constexpr double kMargin = 1.05;  // a draft must promise this many times the gain that would just do, because costs are not exact
+  static constexpr double kMargin = 1.05;  // a draft must gain this many times what it costs, because predicted costs are not exact
 
   [[nodiscard]] const PlannedRequest& request_of(std::size_t index) const noexcept {
     return index < running_.size() ? running_[index] : waiting_[index - running_.size()];
@@ -190,7 +190,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
     for (const PlannedRequest& request : running_) reserved += request.keeps_pages ? 0 : still_to_come(request);
-    for (const StepPlan::Share& share : plan_.shares) {  // these pages were taken from the free ones already
+    for (const StepPlan::Share& share : plan_.shares) {  // the pages of these rows are no longer counted in free_
       const PlannedRequest& request = running_[share.request];
       if (!request.keeps_pages) reserved -= std::min(reserved, growth(request, share.rows));
     }
@@ -236,7 +236,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     serve(first, kAll);
   }
 
-  // Gives the prompt at most `most` more rows. The step's budget and the free pages may allow fewer.
+  // Gives the prompt up to `most` more rows of the step, fewer if the step's budget or the free pages allow fewer.
   void serve(Prompt& prompt, std::uint32_t most) {
     const bool has_given_way = prompt.place != kWaits && marks_[prompt.ranked.index] == Mark::preempted;
     if (is_full_ || has_given_way || prompt.rows == prompt.left) return;
@@ -354,7 +354,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   }
 
   // Sets how many rows and seconds the step may have. If the rows of decoding requests use all of it, prompts still get a few rows, so
-  // that they go on slowly. For these rows the budget of seconds is raised by 1.5 times the predicted time of the decoding rows.
+  // that they go on slowly. For these rows 1.5 times the predicted time of the decoding rows is added to the budget of seconds.
   void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
     budget_rows_ = limits_.rows;
     budget_seconds_ = limits_.seconds;

@@ -49,14 +49,17 @@ class Unigram {
   const UnigramModel& model_;
   std::string normal_;  // the normalised text; U+2581 is stored as one space
 
-  // A segment is a stretch of the text that no piece crosses the end of, so that its tokens are final when its end is reached. Index:
-  // position in the segment, from 1. Value: the last token of the best way to that position; kNoToken: no way is known.
+  // The search goes through the text in segments. A segment ends where no piece of the vocabulary can reach further, so that its tokens are
+  // final there.
+  //
+  // last_[i]: the last token of the best way to cut the segment's first i bytes into tokens, i > 0. kNoToken: no way is known yet.
   std::vector<std::uint32_t> last_;
-  std::size_t segment_ = 0;                             // position in the text where the segment begins
-  std::size_t known_ = 0;                               // up to this position of the text, last_ and scores_ are set
-  // Score of the best way to a position, at index position modulo the array's size.
+  std::size_t segment_ = 0;                             // offset in the text at which the segment begins
+  std::size_t known_ = 0;                               // up to this offset in the text last_ and scores_ are set
+  // Score of the best way to an offset in the text, at index offset modulo the array's size. (Scores further back than the longest piece
+  // are not needed any more.)
   std::array<double, PieceOrder::kLongestPiece + 1> scores_{};
-  bool after_unknown_ = false;
+  bool after_unknown_ = false;  // true: the last token that was emitted stands for an unknown character
 };
 
 }  // namespace tessera::detail
