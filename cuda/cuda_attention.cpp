@@ -207,8 +207,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
                                    .to = move.to,
                                    .count = move.count});
   }
-  // Device::wait() waits again if its first wait fails. The second result counts: an error that is gone by then came from an earlier call, not
-  // from this kernel.
+  // Device::wait() waits again if its first wait fails. The second result counts: an error that is gone by then came from an earlier
+  // call, not from this kernel.
   const Status done = device_->check(device_->wait(device_->stream()), "move tokens");
   return status ? done : status;
 }
