@@ -49,6 +49,7 @@ EngineOptions options_of(const tessera_engine_options& given, const SharedDrop& 
       log(user, static_cast<std::int32_t>(level), ended.c_str(), ended.size());
     };
   }
+  options.cuda.stream = given.cuda_stream;
   if (given.parallel_for != nullptr) options.executor = host_executor(given, drop);
   return options;
 }

@@ -17,7 +17,10 @@
 
 struct tessera_generation : tessera::c::Tagged<tessera::c::Kind::generation> {
   tessera_generation(tessera::c::SessionStatePtr of, tessera::c::SamplerStatePtr with) noexcept
-      : session(std::move(of)), sampler(std::move(with)) {}
+      : session(std::move(of)), sampler(std::move(with)) {
+    ++session->generations;
+  }
+  ~tessera_generation() { --session->generations; }
   tessera::c::SessionStatePtr session;
   tessera::c::SamplerStatePtr sampler;
   tessera::Generation generation;  // before its session and sampler

@@ -1,6 +1,7 @@
 #include "json_options.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace tessera::c {
@@ -69,6 +70,16 @@ std::int64_t Value::integer(std::int64_t least, std::int64_t most) const {
   if (value != nullptr && *value >= least && *value <= most) return *value;
   const std::string to = most == std::numeric_limits<std::int64_t>::max() ? " upwards" : " to " + std::to_string(most);
   refuse("must be an integer from " + std::to_string(least) + to);
+}
+
+std::uint64_t Value::unsigned_integer() const {
+  if (const Json::WrittenNumber* written = json_->written_number(); written != nullptr && written->is_integer()) {
+    std::uint64_t value = 0;
+    const char* end = written->text.data() + written->text.size();
+    const auto [at, failed] = std::from_chars(written->text.data(), end, value);
+    if (failed == std::errc() && at == end) return value;
+  }
+  return static_cast<std::uint64_t>(integer(0, std::numeric_limits<std::int64_t>::max()));
 }
 
 const std::string& Value::string() const {

@@ -29,6 +29,8 @@ class Value {
   [[nodiscard]] float real() const { return static_cast<float>(number()); }
   [[nodiscard]] const std::string& string() const;
   [[nodiscard]] std::int64_t integer(std::int64_t least, std::int64_t most) const;
+  // Integers of 64 bits without a sign may be above what JSON's reader keeps as an integer.
+  [[nodiscard]] std::uint64_t unsigned_integer() const;
   template <class T>
   [[nodiscard]] T integer(T least = std::numeric_limits<T>::min(), T most = std::numeric_limits<T>::max()) const {
     constexpr auto kMost = std::numeric_limits<std::int64_t>::max();

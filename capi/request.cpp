@@ -64,6 +64,7 @@ int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* to
     // The scheduler keeps a session that it refuses: so it gets a fork, and the session is emptied when the request is there.
     if (from != nullptr) {
       if (json.find("session") != nullptr) fail(ErrorCode::invalid_argument, "is for a new session, and a session was passed", "session");
+      if (from->state->generations != 0) fail(ErrorCode::invalid_state, "a generation of it is not freed: tessera_generation_free()", "session");
       asked.session = must(from->state->session.fork());
     }
     auto handle = std::make_unique<tessera_request>(of.engine);

@@ -155,7 +155,7 @@ constexpr std::size_t kPenalties = 3;
 static_assert(kStageKeys[kPenalties].name == "penalties");
 
 constexpr Key<Spec> kSamplerKeys[] = {
-    {"seed", "integer", "seed of the random numbers; default 0", [](Spec& to, const Value& v) { to.seed = v.integer<std::uint64_t>(); }},
+    {"seed", "integer", "seed of the random numbers; default 0", [](Spec& to, const Value& v) { to.seed = v.unsigned_integer(); }},
     {"stream", "integer", "tells apart sequences that share a seed; default 0",
      [](Spec& to, const Value& v) { to.stream = v.integer<std::uint32_t>(); }},
     {"grammar", "object", "the texts that are allowed, in front of all stages: see Grammar",

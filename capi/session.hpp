@@ -17,6 +17,7 @@ struct SessionState {
   // Logits of the last append, a view into `session`, if no other call has changed the session since.
   Logits rows = {};
   bool has_rows = false;
+  std::size_t generations = 0;  // handles of generations, which refer to `session`
 
   // Returns the session for a call that changes it.
   [[nodiscard]] Session& change() noexcept {

@@ -142,6 +142,7 @@ typedef struct tessera_engine_options {
    * are done. Called by one thread at a time for an engine. A task that was not called by then is run by the library. */
   void (*parallel_for)(void* user, size_t n, void (*task)(void* context, size_t i), void* context);
   uint64_t concurrency;   /* tasks that parallel_for runs at once; needed with parallel_for */
+  void* cuda_stream;      /* backend cuda: the host's CUstream, which must outlive the engine; NULL: a stream of the engine's own */
 } tessera_engine_options;
 
 /* Loads a GGUF file, all its parts if it is split. Errors name the file, and the key or tensor. */

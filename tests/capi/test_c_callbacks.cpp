@@ -308,6 +308,18 @@ TEST_CASE("a session that a scheduler refuses stays with the caller") {
   failure(TESSERA_INVALID_STATE, [&](auto error) { return tessera_scheduler_submit(scheduler.get(), nullptr, 0, session.get(), nullptr, &request, error); });
   CHECK(tessera_session_position(session.get()) == rig().tokens.size());
   append(session, {1});
+
+  const CScheduler other = c_scheduler();
+  const CSampler sampler = c_sampler(rig().engine, nullptr);
+  auto generation = made<CGeneration>(
+      [&](auto out, auto error) { return tessera_session_generate(session.get(), sampler.get(), nullptr, out, error); });
+  CHECK_THAT(failure(TESSERA_INVALID_STATE,
+                     [&](auto error) { return tessera_scheduler_submit(other.get(), nullptr, 0, session.get(), nullptr, &request, error); }),
+             Catch::Matchers::ContainsSubstring("tessera_generation_free()"));
+  generation.reset();
+  const auto taken = made<CRequest>(
+      [&](auto out, auto error) { return tessera_scheduler_submit(other.get(), nullptr, 0, session.get(), nullptr, out, error); });
+  CHECK(tessera_session_position(session.get()) == 0);
 }
 
 }  // namespace test_c_callbacks

@@ -95,6 +95,7 @@ TEST_CASE("every stage of a sampler has a name in JSON") {
       "top_p": 0.9, "min_p": 0.1, "xtc": {"probability": 0.1, "threshold": 0.2, "min_keep": 1}, "mirostat": {"tau": 3, "eta": 0.2},
       "penalties": {"repetition": 1.1, "frequency": 0.1, "presence": 0.1, "last_n": 10, "counted": "answer"}})");
   c_sampler(engine(), R"({"dynamic_temperature": {"low": 0.2, "high": 1.2, "exponent": 1}, "greedy": true})");
+  c_sampler(engine(), R"({"seed": 18446744073709551615})");
   c_sampler(engine(), R"({"frequency_penalty": 0.1, "presence_penalty": 0.2, "repetition_penalty": 1.2})");
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The shapes of functions and structs are those of capi/tessera-c-N.abi: c_abidiff.sh ROOT [--renew]
 # abidw describes a library that is made of the header alone, so that no build with debug information is needed.
-# --renew writes the file anew. It refuses while a function of the file is gone or changed: that is another TESSERA_ABI_VERSION.
+# --renew writes the file anew. It refuses if a function or a member of the file is gone or changed: that needs another TESSERA_ABI_VERSION.
 set -euo pipefail
 root=$1 renew=${2:-}
 for tool in abidw abidiff; do
@@ -41,15 +41,15 @@ if ((status == 0)); then
 fi
 cat "$work/report"
 ((status & 3)) && { echo "abidiff failed"; exit 1; }
-removed=$(grep -cE '^ *\[[DC]\] ' "$work/report" || true)
-if [[ $renew == --renew ]] && ((removed == 0 && (status & 8) == 0)); then
+# Not breaking: functions that are new, and members at a struct's end (the struct begins with its size).
+broken=$(grep -cE '\[D\]|was (added|removed)|data member deletion|return type changed|offset changed|name changed|type of .* changed' "$work/report" || true)
+if ((broken != 0 || (status & 8))); then
+  echo "This breaks programs that are built: take it back, or raise TESSERA_ABI_VERSION."
+elif [[ $renew == --renew ]]; then
   cp "$work/new.abi" "$kept"
   echo "$kept is renewed"
   exit 0
-fi
-if ((removed != 0 || (status & 8))); then
-  echo "This breaks programs that are built: take it back, or raise TESSERA_ABI_VERSION."
 else
-  echo "Functions were added: raise TESSERA_API_VERSION in the first change after a release, and run tests/checks/c_abidiff.sh . --renew"
+  echo "Only added to. Raise TESSERA_API_VERSION in the first addition after a release, and run tests/checks/c_abidiff.sh . --renew"
 fi
 exit 1
