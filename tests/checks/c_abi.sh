@@ -54,6 +54,7 @@ compiles() {
   command -v "$1" >/dev/null || return 0
   "$@" -pedantic -Wall -Wextra -Werror -fsyntax-only -include "$header" /dev/null || { echo "$header does not compile: $*"; failed=1; }
 }
+((!failed)) || exit 1
 for compiler in gcc clang; do
   for standard in c99 c11; do compiles "$compiler" -x c -std=$standard; done
   for standard in c++11 c++20; do compiles "$compiler" -x c++ -std=$standard; done
