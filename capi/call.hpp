@@ -68,7 +68,8 @@ T* need_or_null(T* handle, std::string_view parameter) {
 // Returns a parameter that takes a result, set to 0. Error: invalid_argument, it is NULL.
 template <class T>
 T& out(T* parameter, std::string_view name) {
-  if (parameter == nullptr) fail(ErrorCode::invalid_argument, "a place for the result is needed, and NULL was passed", name);
+  if (parameter == nullptr)
+    fail(ErrorCode::invalid_argument, "a place for the result is needed, and NULL was passed", name);
   *parameter = T{};
   return *parameter;
 }
@@ -82,10 +83,12 @@ void clear(T* parameter) noexcept {
 template <class T>
 std::span<const T> list(const T* data, std::size_t size, std::string_view name) {
   if (data == nullptr && size != 0) {
-    fail(ErrorCode::invalid_argument, "NULL was passed with a size of " + std::to_string(size) + "; pass 0 for nothing", name);
+    fail(ErrorCode::invalid_argument, "NULL was passed with a size of " + std::to_string(size) + "; pass 0 for nothing",
+         name);
   }
   if (size > PTRDIFF_MAX / sizeof(T)) {
-    fail(ErrorCode::invalid_argument, "a size of " + std::to_string(size) + " is more than memory can hold; was a negative number passed?", name);
+    fail(ErrorCode::invalid_argument,
+         "a size of " + std::to_string(size) + " is more than memory can hold; was a negative number passed?", name);
   }
   return {data, size};
 }

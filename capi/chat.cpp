@@ -36,7 +36,9 @@ Json describe(const Compaction& compaction) {
   return json;
 }
 
-Message read_message(const char* json, std::size_t size) { return must(Message::from_json(parse_json(json, size, "message"))); }
+Message read_message(const char* json, std::size_t size) {
+  return must(Message::from_json(parse_json(json, size, "message")));
+}
 
 }  // namespace
 
@@ -45,11 +47,12 @@ Message read_message(const char* json, std::size_t size) { return must(Message::
 using namespace tessera::c;
 using tessera::ErrorCode;
 
-int32_t tessera_render_chat(const tessera_engine* engine, const char* json, size_t json_size, const char* options, size_t options_size,
-                            tessera_tokens** tokens, tessera_text** text, tessera_error** error) {
+int32_t tessera_render_chat(const tessera_engine* engine, const char* json, size_t json_size, const char* options,
+                            size_t options_size, tessera_tokens** tokens, tessera_text** text, tessera_error** error) {
   return call(error, [&] {
     clear(tokens), clear(text);
-    if (tokens == nullptr && text == nullptr) fail(ErrorCode::invalid_argument, "a place for the result is needed, and both are NULL", "tokens");
+    if (tokens == nullptr && text == nullptr)
+      fail(ErrorCode::invalid_argument, "a place for the result is needed, and both are NULL", "tokens");
     const tessera::Engine& of = need(engine, "engine").state->engine;
     const auto how = read_conversation_options(of, options, options_size);
     const tessera::ChatRequest request = read_chat(json, json_size, "json");
@@ -62,8 +65,9 @@ int32_t tessera_render_chat(const tessera_engine* engine, const char* json, size
   });
 }
 
-int32_t tessera_conversation_create(const tessera_engine* engine, const char* json, size_t json_size, const char* options,
-                                    size_t options_size, tessera_conversation** conversation, tessera_error** error) {
+int32_t tessera_conversation_create(const tessera_engine* engine, const char* json, size_t json_size,
+                                    const char* options, size_t options_size, tessera_conversation** conversation,
+                                    tessera_error** error) {
   return call(error, [&] {
     tessera_conversation*& made = out(conversation, "conversation");
     const EngineStatePtr& state = need(engine, "engine").state;
@@ -73,14 +77,16 @@ int32_t tessera_conversation_create(const tessera_engine* engine, const char* js
   });
 }
 
-int32_t tessera_conversation_add(tessera_conversation* conversation, const char* message, size_t message_size, tessera_error** error) {
+int32_t tessera_conversation_add(tessera_conversation* conversation, const char* message, size_t message_size,
+                                 tessera_error** error) {
   return call(error, [&] {
     tessera::Conversation& talk = need(conversation, "conversation").state->change();
     talk.request().messages.push_back(read_message(message, message_size));
   });
 }
 
-int32_t tessera_conversation_set(tessera_conversation* conversation, const char* json, size_t json_size, tessera_error** error) {
+int32_t tessera_conversation_set(tessera_conversation* conversation, const char* json, size_t json_size,
+                                 tessera_error** error) {
   return call(error, [&] {
     tessera::Conversation& talk = need(conversation, "conversation").state->change();
     talk.request() = read_chat(json, json_size, "json");
@@ -94,29 +100,32 @@ int32_t tessera_conversation_get(const tessera_conversation* conversation, tesse
   });
 }
 
-int32_t tessera_conversation_prompt(const tessera_conversation* conversation, tessera_tokens** tokens, tessera_error** error) {
+int32_t tessera_conversation_prompt(const tessera_conversation* conversation, tessera_tokens** tokens,
+                                    tessera_error** error) {
   return call(error, [&] {
     tessera_tokens*& made = out(tokens, "tokens");
     made = new_tokens(must(need(conversation, "conversation").state->conversation.prompt()));
   });
 }
 
-int32_t tessera_conversation_shorten(tessera_conversation* conversation, const char* json, size_t json_size, tessera_text** report,
-                                     tessera_error** error) {
+int32_t tessera_conversation_shorten(tessera_conversation* conversation, const char* json, size_t json_size,
+                                     tessera_text** report, tessera_error** error) {
   return call(error, [&] {
     tessera_text*& made = out(report, "report");
     ConversationState& state = *need(conversation, "conversation").state;
     ShortenAsked asked = read_shorten(*state.engine, json, json_size);
     auto place = std::make_unique<tessera_text>(std::string());
-    const tessera::Compaction done = must(asked.summarise ? state.conversation.summarise_old(asked.sampler, asked.options)
-                                                          : state.conversation.drop_old(asked.options));
+    const tessera::Compaction done =
+        must(asked.summarise ? state.conversation.summarise_old(asked.sampler, asked.options)
+                             : state.conversation.drop_old(asked.options));
     place->text = describe(done).dump();
     made = place.release();
   });
 }
 
-int32_t tessera_conversation_answer(tessera_conversation* conversation, tessera_scheduler* scheduler, const char* json, size_t json_size,
-                                    const tessera_stop* stop, tessera_answer** answer, tessera_error** error) {
+int32_t tessera_conversation_answer(tessera_conversation* conversation, tessera_scheduler* scheduler, const char* json,
+                                    size_t json_size, const tessera_stop* stop, tessera_answer** answer,
+                                    tessera_error** error) {
   return call(error, [&] {
     tessera_answer*& made = out(answer, "answer");
     const ConversationStatePtr& state = need(conversation, "conversation").state;

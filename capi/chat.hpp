@@ -14,7 +14,8 @@
 namespace tessera::c {
 
 struct ConversationState {
-  ConversationState(EngineStatePtr of, Conversation with) noexcept : engine(std::move(of)), conversation(std::move(with)) {}
+  ConversationState(EngineStatePtr of, Conversation with) noexcept
+      : engine(std::move(of)), conversation(std::move(with)) {}
   EngineStatePtr engine;
   Conversation conversation;
   const void* answering = nullptr;  // the answer's handle, until the answer has ended

@@ -35,7 +35,8 @@ LocalTime time_of(const Value& value) {
     *numbers[n] = digit ? number : *numbers[n];
     if (!digit) ++n;
   }
-  const bool valid = time.month >= 1 && time.month <= 12 && time.day >= 1 && time.day <= 31 && time.hour < 24 && time.minute < 60 && time.second < 61;
+  const bool valid = time.month >= 1 && time.month <= 12 && time.day >= 1 && time.day <= 31 && time.hour < 24 &&
+                     time.minute < 60 && time.second < 61;
   if (!whole || !valid) value.refuse("must be a local time like \"2026-11-27 16:00:00\"");
   return time;
 }
@@ -46,7 +47,8 @@ std::optional<std::string> token_text(const Engine& engine, Setting id_of) {
   return std::string(engine.tokenizer().text(static_cast<Token>(*id)));
 }
 
-// As Conversation has them: an engine's metadata has no list of tokens, from which SpecialTexts::from_settings() would take them.
+// As Conversation has them: an engine's metadata has no list of tokens, from which SpecialTexts::from_settings() would
+// take them.
 SpecialTexts special_texts(const Engine& engine) {
   return {.bos = token_text(engine, Setting::bos_token),
           .eos = token_text(engine, Setting::eos_token),
@@ -63,11 +65,14 @@ constexpr Key<ConversationAsked> kConversationKeys[] = {
      [](ConversationAsked& to, const Value& v) {
        to.options.chat_template = must(ChatTemplate::parse(v.string(), special_texts(*to.engine)));
      }},
-    {"output_format", "text", "how the model writes reasoning and calls: \"hermes\", \"harmony\", ...; default: chosen by the template",
+    {"output_format", "text",
+     "how the model writes reasoning and calls: \"hermes\", \"harmony\", ...; default: chosen by the template",
      [](ConversationAsked& to, const Value& v) { to.options.output_format = must(find_output_format(v.string())); }},
-    {"now", "text", "local time for templates that print it: \"2026-11-27 16:00:00\"; default: such a template is an error",
+    {"now", "text",
+     "local time for templates that print it: \"2026-11-27 16:00:00\"; default: such a template is an error",
      [](ConversationAsked& to, const Value& v) { to.options.render.now = time_of(v); }},
-    {"session", "object", "options of the session: see Session", [](ConversationAsked& to, const Value& v) { read_session_options(v, to.options.session); }},
+    {"session", "object", "options of the session: see Session",
+     [](ConversationAsked& to, const Value& v) { read_session_options(v, to.options.session); }},
 };
 
 constexpr std::string_view kUses[] = {"required", "at_once", "after_text", "auto"};
@@ -75,8 +80,10 @@ constexpr std::string_view kUses[] = {"required", "at_once", "after_text", "auto
 constexpr Key<ToolGrammarOptions> kChoiceKeys[] = {
     {"use", "text", "\"required\", \"at_once\", \"after_text\", \"auto\"; default \"required\"",
      [](ToolGrammarOptions& to, const Value& v) { to.use = v.one_of<ToolUse>(kUses); }},
-    {"name", "text", "the only tool that may be called; default any", [](ToolGrammarOptions& to, const Value& v) { to.name = v.string(); }},
-    {"max_calls", "integer", "default 0: any number", [](ToolGrammarOptions& to, const Value& v) { to.max_calls = v.integer<std::size_t>(); }},
+    {"name", "text", "the only tool that may be called; default any",
+     [](ToolGrammarOptions& to, const Value& v) { to.name = v.string(); }},
+    {"max_calls", "integer", "default 0: any number",
+     [](ToolGrammarOptions& to, const Value& v) { to.max_calls = v.integer<std::size_t>(); }},
 };
 
 struct AnswerKeys {
@@ -97,19 +104,25 @@ constexpr std::string_view kAnswerLate[] = {"run", "refuse"};
 constexpr Key<AnswerKeys> kAnswerKeys[] = {
     {"max_tokens", "integer", "tokens at most; default 0: until the model ends, or the context is full",
      [](AnswerKeys& to, const Value& v) { to.max_tokens = v.integer<std::size_t>(); }},
-    {"stop", "text, list of texts", "texts that end the answer; in its reasoning they end nothing", [](AnswerKeys& to, const Value& v) { to.stop = v.strings(); }},
+    {"stop", "text, list of texts", "texts that end the answer; in its reasoning they end nothing",
+     [](AnswerKeys& to, const Value& v) { to.stop = v.strings(); }},
     {"sampler", "object", "how tokens are drawn: see Sampler; default greedy",
      [](AnswerKeys& to, const Value& v) { to.sampler = &v.json(), to.sampler_path = v.path(); }},
-    {"grammar", "object", "the texts that are allowed: see Grammar", [](AnswerKeys& to, const Value& v) { to.grammar = read_grammar(*to.engine, v); }},
+    {"grammar", "object", "the texts that are allowed: see Grammar",
+     [](AnswerKeys& to, const Value& v) { to.grammar = read_grammar(*to.engine, v); }},
     {"tool_choice", "text, object",
-     "holds the answer to the tools and their schemas: \"required\" (calls), \"at_once\" (calls, nothing in front), \"after_text\" (text, then calls), "
+     "holds the answer to the tools and their schemas: \"required\" (calls), \"at_once\" (calls, nothing in front), "
+     "\"after_text\" (text, then calls), "
      "\"auto\" (text or calls), or `{\"use\": ..., \"name\": ..., \"max_calls\": ...}`; default: nothing is held",
      [](AnswerKeys& to, const Value& v) {
        ToolGrammarOptions& choice = to.choice.emplace();
-       if (v.json().string() != nullptr) choice.use = v.one_of<ToolUse>(kUses);
-       else read_keys<ToolGrammarOptions>(v, kChoiceKeys, choice);
+       if (v.json().string() != nullptr)
+         choice.use = v.one_of<ToolUse>(kUses);
+       else
+         read_keys<ToolGrammarOptions>(v, kChoiceKeys, choice);
      }},
-    {"reasoning_tokens", "integer", "tokens of reasoning at most; default: no limit", [](AnswerKeys& to, const Value& v) { to.reasoning = v.integer<std::size_t>(); }},
+    {"reasoning_tokens", "integer", "tokens of reasoning at most; default: no limit",
+     [](AnswerKeys& to, const Value& v) { to.reasoning = v.integer<std::size_t>(); }},
     {"speculate", "object", "see Speculation", [](AnswerKeys& to, const Value& v) { read_speculate(v, to.speculate); }},
     {"tenant", "text", "with a scheduler: the user to whom the answer belongs",
      [](AnswerKeys& to, const Value& v) { to.request.tenant = v.string(), to.is_request = true; }},
@@ -137,7 +150,8 @@ constexpr Key<Shorten> kShortenKeys[] = {
      [](Shorten& to, const Value& v) { to.asked.options.keep_turns = v.integer<std::size_t>(); }},
     {"summarise", "boolean", "true: the model writes a summary of the turns that are taken out; default false",
      [](Shorten& to, const Value& v) { to.asked.summarise = v.boolean(); }},
-    {"question", "text", "what the model is asked for the summary", [](Shorten& to, const Value& v) { to.asked.options.question = v.string(); }},
+    {"question", "text", "what the model is asked for the summary",
+     [](Shorten& to, const Value& v) { to.asked.options.question = v.string(); }},
     {"max_tokens", "integer", "tokens of the summary at most; default 256",
      [](Shorten& to, const Value& v) { to.asked.options.max_tokens = v.integer<std::size_t>(); }},
     {"sampler", "object", "how the summary is drawn: see Sampler; default greedy",
@@ -170,7 +184,8 @@ AnswerAsked read_answer(ConversationState& of, const char* json, std::size_t siz
   const Json parsed = parse_json(json, size, "json");
   const Value value(parsed, {});
   read_keys<AnswerKeys>(value, kAnswerKeys, asked);
-  if (asked.is_request && !has_scheduler) value.refuse("\"tenant\", \"priority\", \"deadline\" and \"if_late\" are for answers with a scheduler");
+  if (asked.is_request && !has_scheduler)
+    value.refuse("\"tenant\", \"priority\", \"deadline\" and \"if_late\" are for answers with a scheduler");
   const bool sampler_has_grammar = asked.sampler != nullptr && asked.sampler->find("grammar") != nullptr;
   if ((asked.grammar ? 1 : 0) + (asked.choice ? 1 : 0) + (sampler_has_grammar ? 1 : 0) > 1) {
     value.refuse("has more than one of \"grammar\", \"tool_choice\", \"sampler.grammar\": use one");
@@ -182,7 +197,8 @@ AnswerAsked read_answer(ConversationState& of, const char* json, std::size_t siz
   };
   const Json likeliest = greedy_sampler();
   AnswerAsked result;
-  result.sampler = read_sampler(*of.engine, Value(asked.sampler != nullptr ? *asked.sampler : likeliest, asked.sampler_path), first);
+  result.sampler =
+      read_sampler(*of.engine, Value(asked.sampler != nullptr ? *asked.sampler : likeliest, asked.sampler_path), first);
   if (has_scheduler) {
     result.request = std::move(asked.request);
     result.request.sampler = std::move(result.sampler);

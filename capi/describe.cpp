@@ -9,7 +9,9 @@ namespace tessera::c {
 
 namespace {
 
-std::string_view name_of(KvKind kind) { return kind == KvKind::paged ? "paged" : kind == KvKind::contiguous ? "contiguous" : "auto"; }
+std::string_view name_of(KvKind kind) {
+  return kind == KvKind::paged ? "paged" : kind == KvKind::contiguous ? "contiguous" : "auto";
+}
 
 Json value_of(const SettingValue& value) {
   struct Visitor {

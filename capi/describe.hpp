@@ -13,7 +13,8 @@
 namespace tessera::c {
 
 [[nodiscard]] inline Json whole(std::uint64_t number) {
-  if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return static_cast<std::int64_t>(number);
+  if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return static_cast<std::int64_t>(number);
   return Json::WrittenNumber{std::to_string(number)};
 }
 // A number that is not finite is null: JSON has no other way to say so.

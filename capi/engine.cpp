@@ -55,7 +55,8 @@ EngineOptions options_of(const tessera_engine_options& given, const SharedDrop& 
 }
 
 template <class Describe>
-std::int32_t tell(const tessera_engine* engine, tessera_text** json, tessera_error** error, Describe&& describe) noexcept {
+std::int32_t tell(const tessera_engine* engine, tessera_text** json, tessera_error** error,
+                  Describe&& describe) noexcept {
   return call(error, [&] {
     tessera_text*& made = out(json, "json");
     made = new_text(describe(need(engine, "engine").state->engine).dump());
@@ -69,8 +70,8 @@ std::int32_t tell(const tessera_engine* engine, tessera_text** json, tessera_err
 using namespace tessera::c;
 using tessera::Engine;
 
-int32_t tessera_engine_load(const char* path, size_t path_size, const tessera_engine_options* options, tessera_engine** engine,
-                            tessera_error** error) {
+int32_t tessera_engine_load(const char* path, size_t path_size, const tessera_engine_options* options,
+                            tessera_engine** engine, tessera_error** error) {
   return call(error, [&] {
     clear(engine);
     const auto given = read_struct(options, "options");
@@ -81,8 +82,8 @@ int32_t tessera_engine_load(const char* path, size_t path_size, const tessera_en
   });
 }
 
-int32_t tessera_engine_load_source(const tessera_source* source, const tessera_engine_options* options, tessera_engine** engine,
-                                   tessera_error** error) {
+int32_t tessera_engine_load_source(const tessera_source* source, const tessera_engine_options* options,
+                                   tessera_engine** engine, tessera_error** error) {
   return call(error, [&] {
     clear(engine);
     const auto from = read_struct(source, "source");
@@ -97,7 +98,8 @@ int32_t tessera_engine_load_source(const tessera_source* source, const tessera_e
   });
 }
 
-int32_t tessera_plan(const char* path, size_t path_size, const tessera_engine_options* options, tessera_text** json, tessera_error** error) {
+int32_t tessera_plan(const char* path, size_t path_size, const tessera_engine_options* options, tessera_text** json,
+                     tessera_error** error) {
   return call(error, [&] {
     clear(json);
     const auto given = read_struct(options, "options");

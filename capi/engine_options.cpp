@@ -36,16 +36,19 @@ constexpr Key<TokenBudget> kBudgetKeys[] = {
      [](TokenBudget& to, const Value& v) { to.tokens = v.integer<std::uint32_t>(); }},
     {"choice", "\"window\", \"h2o\", \"snapkv\"", "which tokens stay beside the first and the last; default \"window\"",
      [](TokenBudget& to, const Value& v) { to.choice = v.one_of<TokenChoice>(kTokenChoices); }},
-    {"sinks", "integer", "first tokens that stay; default 4", [](TokenBudget& to, const Value& v) { to.sinks = v.integer<std::uint32_t>(); }},
+    {"sinks", "integer", "first tokens that stay; default 4",
+     [](TokenBudget& to, const Value& v) { to.sinks = v.integer<std::uint32_t>(); }},
     {"recent", "integer", "last tokens that stay; default: by `choice`",
      [](TokenBudget& to, const Value& v) { to.recent = v.integer<std::uint32_t>(); }},
 };
 
 constexpr Key<WideLayers> kWideKeys[] = {
-    {"dtype", "text", "KV type of the first and last layers", [](WideLayers& to, const Value& v) { to.dtype = kv_dtype(v); }},
+    {"dtype", "text", "KV type of the first and last layers",
+     [](WideLayers& to, const Value& v) { to.dtype = kv_dtype(v); }},
     {"first", "integer", "how many layers at the beginning; default 1",
      [](WideLayers& to, const Value& v) { to.first = v.integer<std::uint32_t>(); }},
-    {"last", "integer", "how many layers at the end; default 1", [](WideLayers& to, const Value& v) { to.last = v.integer<std::uint32_t>(); }},
+    {"last", "integer", "how many layers at the end; default 1",
+     [](WideLayers& to, const Value& v) { to.last = v.integer<std::uint32_t>(); }},
 };
 
 // The keys of KV options, which engines and sessions have both: Options has a member kv.
@@ -55,20 +58,25 @@ struct KvAlone {
 template <class T>
 constexpr auto kv_keys() {
   return std::to_array<Key<T>>({
-      {"kv_dtype", "text", "KV type: \"auto\", \"f32\", \"f16\", \"bf16\", \"int8\", \"fp8\", \"int4\", \"k8v4\"; default \"auto\"",
+      {"kv_dtype", "text",
+       "KV type: \"auto\", \"f32\", \"f16\", \"bf16\", \"int8\", \"fp8\", \"int4\", \"k8v4\"; default \"auto\"",
        [](T& to, const Value& v) { to.kv.dtype = kv_dtype(v); }},
       {"kv_kind", "\"paged\", \"contiguous\", \"auto\"", "how pages lie in memory; default \"paged\"",
        [](T& to, const Value& v) { to.kv.kind = v.one_of<KvKind>(kKvKinds); }},
-      {"page_tokens", "16, 32, 64", "tokens of a page; default 32", [](T& to, const Value& v) { to.kv.page_tokens = v.integer<std::uint32_t>(); }},
+      {"page_tokens", "16, 32, 64", "tokens of a page; default 32",
+       [](T& to, const Value& v) { to.kv.page_tokens = v.integer<std::uint32_t>(); }},
       {"prefix_reuse", "boolean", "share pages of equal beginnings; default true for paged sessions",
        [](T& to, const Value& v) { to.kv.prefix = v.boolean() ? PrefixReuse::on : PrefixReuse::off; }},
-      {"salt", "text", "pages are shared only between sessions of the same salt", [](T& to, const Value& v) { to.kv.salt = v.string(); }},
+      {"salt", "text", "pages are shared only between sessions of the same salt",
+       [](T& to, const Value& v) { to.kv.salt = v.string(); }},
       {"checkpoints", "integer, \"all\"", "states of recurrent layers that are kept to go back to; default 2",
        [](T& to, const Value& v) {
          constexpr std::string_view kAll[] = {"all"};
-         to.kv.checkpoints = v.json().string() != nullptr ? (static_cast<void>(v.choice(kAll)), kAllCheckpoints) : v.integer<std::uint32_t>();
+         to.kv.checkpoints = v.json().string() != nullptr ? (static_cast<void>(v.choice(kAll)), kAllCheckpoints)
+                                                          : v.integer<std::uint32_t>();
        }},
-      {"token_budget", "object", "`tokens`, `choice`, `sinks`, `recent`: drops keys and values of all but `tokens` tokens; default none",
+      {"token_budget", "object",
+       "`tokens`, `choice`, `sinks`, `recent`: drops keys and values of all but `tokens` tokens; default none",
        [](T& to, const Value& v) { read_keys<TokenBudget>(v, kBudgetKeys, to.kv.budget); }},
       {"wide_layers", "object", "`dtype`, `first`, `last`: another KV type for the first and last layers; default none",
        [](T& to, const Value& v) { read_keys<WideLayers>(v, kWideKeys, to.kv.wide); }},
@@ -104,15 +112,18 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      [](EngineOptions& to, const Value& v) { to.kv_budget = v.integer<std::uint64_t>(); }},
     {"kv_file", "text", "path of a new file for pages that are not in memory; default none",
      [](EngineOptions& to, const Value& v) { to.kv_file = std::u8string(v.string().begin(), v.string().end()); }},
-    {"kv_file_bytes", "integer", "size of that file", [](EngineOptions& to, const Value& v) { to.kv_file_bytes = v.integer<std::uint64_t>(); }},
+    {"kv_file_bytes", "integer", "size of that file",
+     [](EngineOptions& to, const Value& v) { to.kv_file_bytes = v.integer<std::uint64_t>(); }},
     {"numerics", "text", "\"auto\", \"bf16\", \"fastest\", \"reference\", \"invariant\"; default \"auto\"",
      [](EngineOptions& to, const Value& v) {
-       to.numerics = named(v, parse_numerics, "must be one of \"auto\", \"bf16\", \"fastest\", \"reference\", \"invariant\"");
+       to.numerics =
+           named(v, parse_numerics, "must be one of \"auto\", \"bf16\", \"fastest\", \"reference\", \"invariant\"");
      }},
     {"instruction_set", "text", "\"auto\", \"avx2\", \"avx512\", ...; default \"auto\": the best that the machine runs",
      [](EngineOptions& to, const Value& v) {
        to.instruction_set = named(v, parse_instruction_set,
-                                  "must be one of \"auto\", \"baseline\", \"avx2\", \"avx2-vnni\", \"avx512\", \"avx512-vnni\", \"amx\", \"neon\", "
+                                  "must be one of \"auto\", \"baseline\", \"avx2\", \"avx2-vnni\", \"avx512\", "
+                                  "\"avx512-vnni\", \"amx\", \"neon\", "
                                   "\"neon-dotprod\"");
      }},
     {"fallback", "\"allow\", \"refuse\"", "refuse: an operation without its best kernel is an error; default \"allow\"",
@@ -123,21 +134,28 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      [](EngineOptions& to, const Value& v) { to.sliding_window = v.integer<std::uint32_t>(); }},
     {"mtp", "boolean", "loads the layers that guess further tokens; default false",
      [](EngineOptions& to, const Value& v) { to.mtp = v.boolean() ? MtpHeads::load : MtpHeads::leave_out; }},
-    {"backend", "\"cpu\", \"cuda\"", "what computes; default \"cpu\"", [](EngineOptions& to, const Value& v) { to.backend = v.one_of<BackendKind>(kBackends); }},
-    {"cuda_device", "integer", "number of the GPU; default 0", [](EngineOptions& to, const Value& v) { to.cuda.device = v.integer<std::int32_t>(0); }},
+    {"backend", "\"cpu\", \"cuda\"", "what computes; default \"cpu\"",
+     [](EngineOptions& to, const Value& v) { to.backend = v.one_of<BackendKind>(kBackends); }},
+    {"cuda_device", "integer", "number of the GPU; default 0",
+     [](EngineOptions& to, const Value& v) { to.cuda.device = v.integer<std::int32_t>(0); }},
     {"cuda_memory_budget", "integer", "bytes of device memory that the plan may reach; default 0: no limit",
      [](EngineOptions& to, const Value& v) { to.cuda.memory_budget = v.integer<std::uint64_t>(); }},
     {"cuda_driver_library", "text", "path of the driver; default: where the system finds it",
      [](EngineOptions& to, const Value& v) { to.cuda.driver_library = v.string(); }},
     {"cuda_blas_library", "text", "path of cuBLASLt; default: where the system finds it",
      [](EngineOptions& to, const Value& v) { to.cuda.blas_library = v.string(); }},
-    {"log_level", "text", "the lowest level that `log` is called for: \"debug\", \"info\", \"warning\", \"error\", \"off\"; default \"info\"",
+    {"log_level", "text",
+     "the lowest level that `log` is called for: \"debug\", \"info\", \"warning\", \"error\", \"off\"; default "
+     "\"info\"",
      [](EngineOptions& to, const Value& v) { to.log_level = v.one_of<LogLevel>(kLevels); }},
 };
 
 constexpr Key<SessionOptions> kSessionKeys[] = {
-    {"context", "integer", "tokens at most; default 0: the engine's", [](SessionOptions& to, const Value& v) { to.context = v.integer<std::uint32_t>(); }},
-    {"window", "integer", "a sequence without end: the last tokens that stay when the context is full; default 0: a full context is an error",
+    {"context", "integer", "tokens at most; default 0: the engine's",
+     [](SessionOptions& to, const Value& v) { to.context = v.integer<std::uint32_t>(); }},
+    {"window", "integer",
+     "a sequence without end: the last tokens that stay when the context is full; default 0: a full context is an "
+     "error",
      [](SessionOptions& to, const Value& v) { to.stream.window = v.integer<std::uint32_t>(); }},
     {"sinks", "integer", "with `window`: the first tokens that stay; default 4",
      [](SessionOptions& to, const Value& v) { to.stream.sinks = v.integer<std::uint32_t>(); }},

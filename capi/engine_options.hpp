@@ -15,5 +15,4 @@ void read_engine_options(const char* json, std::size_t size, EngineOptions& to);
 void read_session_options(const Value& value, SessionOptions& to);
 [[nodiscard]] KvOptions read_kv_options(const char* json, std::size_t size);
 
-
 }  // namespace tessera::c

@@ -49,7 +49,8 @@ constexpr const char* kNoTexts = "out of memory, also for the message of this er
 constexpr std::size_t kCodes = TESSERA_TOO_LATE + 1;
 constexpr auto make_errors_without_texts() {
   std::array<tessera_error, kCodes> errors{};
-  for (std::size_t i = 0; i < kCodes; ++i) errors[i] = {Kind::error, static_cast<std::int32_t>(i), kNoTexts, kNoTexts, ""};
+  for (std::size_t i = 0; i < kCodes; ++i)
+    errors[i] = {Kind::error, static_cast<std::int32_t>(i), kNoTexts, kNoTexts, ""};
   return errors;
 }
 constinit std::array<tessera_error, kCodes> errors_without_texts = make_errors_without_texts();
@@ -82,7 +83,8 @@ tessera_error* new_error(const Error& error) noexcept {
     *at++ = ' ';
     put(message);
   }
-  return ::new (block) tessera_error{Kind::error, static_cast<std::int32_t>(error.code()), text_at, message_at, place_at};
+  return ::new (block)
+      tessera_error{Kind::error, static_cast<std::int32_t>(error.code()), text_at, message_at, place_at};
 }
 
 Error error_of_current_exception() noexcept {
@@ -103,7 +105,9 @@ Error error_of_current_exception() noexcept {
 
 }  // namespace
 
-void fail(ErrorCode code, std::string_view message, std::string_view place) { throw Failure{Error(code, message, place)}; }
+void fail(ErrorCode code, std::string_view message, std::string_view place) {
+  throw Failure{Error(code, message, place)};
+}
 
 void fail_handle(Kind wanted, const void* handle, Kind found, std::string_view parameter) {
   std::string message = "a " + std::string(to_string(wanted)) + " is needed";
@@ -112,7 +116,8 @@ void fail_handle(Kind wanted, const void* handle, Kind found, std::string_view p
   } else if (found == Kind::freed) {
     message += ", and this handle was freed";
   } else {
-    message += ", and this is " + (to_string(found).starts_with("tessera") ? "a " + std::string(to_string(found)) : std::string(to_string(found)));
+    message += ", and this is " + (to_string(found).starts_with("tessera") ? "a " + std::string(to_string(found))
+                                                                           : std::string(to_string(found)));
   }
   fail(ErrorCode::invalid_argument, message, parameter);
 }
@@ -125,23 +130,40 @@ std::int32_t report_current_exception(tessera_error** error) noexcept {
 
 std::string_view to_string(Kind kind) noexcept {
   switch (kind) {
-    case Kind::freed: return "handle that was freed";
-    case Kind::error: return "tessera_error";
-    case Kind::text: return "tessera_text";
-    case Kind::tokens: return "tessera_tokens";
-    case Kind::stop: return "tessera_stop";
-    case Kind::engine: return "tessera_engine";
-    case Kind::detokenizer: return "tessera_detokenizer";
-    case Kind::session: return "tessera_session";
-    case Kind::outputs: return "tessera_outputs";
-    case Kind::sampler: return "tessera_sampler";
-    case Kind::grammar: return "tessera_grammar";
-    case Kind::generation: return "tessera_generation";
-    case Kind::piece: return "tessera_piece";
-    case Kind::conversation: return "tessera_conversation";
-    case Kind::answer: return "tessera_answer";
-    case Kind::scheduler: return "tessera_scheduler";
-    case Kind::request: return "tessera_request";
+    case Kind::freed:
+      return "handle that was freed";
+    case Kind::error:
+      return "tessera_error";
+    case Kind::text:
+      return "tessera_text";
+    case Kind::tokens:
+      return "tessera_tokens";
+    case Kind::stop:
+      return "tessera_stop";
+    case Kind::engine:
+      return "tessera_engine";
+    case Kind::detokenizer:
+      return "tessera_detokenizer";
+    case Kind::session:
+      return "tessera_session";
+    case Kind::outputs:
+      return "tessera_outputs";
+    case Kind::sampler:
+      return "tessera_sampler";
+    case Kind::grammar:
+      return "tessera_grammar";
+    case Kind::generation:
+      return "tessera_generation";
+    case Kind::piece:
+      return "tessera_piece";
+    case Kind::conversation:
+      return "tessera_conversation";
+    case Kind::answer:
+      return "tessera_answer";
+    case Kind::scheduler:
+      return "tessera_scheduler";
+    case Kind::request:
+      return "tessera_request";
   }
   return "no handle of this library";
 }

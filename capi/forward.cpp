@@ -29,28 +29,37 @@ struct EmbedOptions {
 };
 constexpr std::string_view kPoolings[] = {"mean", "last"};
 constexpr Key<EmbedOptions> kEmbedKeys[] = {
-    {"pooling", "\"mean\", \"last\"", "which hidden states make the embedding: the mean of all, or the last one; default \"mean\"",
+    {"pooling", "\"mean\", \"last\"",
+     "which hidden states make the embedding: the mean of all, or the last one; default \"mean\"",
      [](EmbedOptions& to, const Value& v) { to.last = v.choice(kPoolings) == 1; }},
-    {"normalise", "boolean", "scale to length 1; default true", [](EmbedOptions& to, const Value& v) { to.normalise = v.boolean(); }},
+    {"normalise", "boolean", "scale to length 1; default true",
+     [](EmbedOptions& to, const Value& v) { to.normalise = v.boolean(); }},
 };
 
 Want want_of(std::int32_t want) {
   switch (want) {
-    case TESSERA_WANT_NOTHING: return Want::nothing;
-    case TESSERA_WANT_LOGITS: return Want::logits;
-    case TESSERA_WANT_HIDDEN: return Want::hidden;
-    case TESSERA_WANT_EMBEDDING: return Want::embedding;
-    default: fail(ErrorCode::invalid_argument, "must be a constant TESSERA_WANT_..., and is " + std::to_string(want), "want");
+    case TESSERA_WANT_NOTHING:
+      return Want::nothing;
+    case TESSERA_WANT_LOGITS:
+      return Want::logits;
+    case TESSERA_WANT_HIDDEN:
+      return Want::hidden;
+    case TESSERA_WANT_EMBEDDING:
+      return Want::embedding;
+    default:
+      fail(ErrorCode::invalid_argument, "must be a constant TESSERA_WANT_..., and is " + std::to_string(want), "want");
   }
 }
 
 // Adds the rows of one session.
-void add_rows(Batch& batch, Session& session, std::span<const Token> tokens, const float* embeddings, std::size_t count, std::size_t width,
-              Want want, bool every_row) {
+void add_rows(Batch& batch, Session& session, std::span<const Token> tokens, const float* embeddings, std::size_t count,
+              std::size_t width, Want want, bool every_row) {
   for (std::size_t i = 0; i < count; ++i) {
     Row row;
-    if (embeddings != nullptr) row.embedding = {embeddings + i * width, width};
-    else row.token = tokens[i];
+    if (embeddings != nullptr)
+      row.embedding = {embeddings + i * width, width};
+    else
+      row.token = tokens[i];
     row.want = every_row || i + 1 == count ? want : Want::nothing;
     must(batch.add(session, row));
   }
@@ -65,14 +74,15 @@ std::vector<Table> embed_tables() { return {table_of<EmbedOptions>("Embedding", 
 using namespace tessera::c;
 using tessera::ErrorCode;
 
-int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* sessions, const size_t* counts, size_t session_count,
-                        const int32_t* tokens, int32_t want, const tessera_forward_options* options, tessera_outputs** outputs,
-                        tessera_error** error) {
+int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* sessions, const size_t* counts,
+                        size_t session_count, const int32_t* tokens, int32_t want,
+                        const tessera_forward_options* options, tessera_outputs** outputs, tessera_error** error) {
   return call(error, [&] {
     tessera_outputs*& made = out(outputs, "outputs");
     const auto given = read_struct(options, "options");
     if (given.reserved != 0) fail(ErrorCode::unsupported, "must be 0", "options.reserved");
-    if (given.every_row != 0 && given.every_row != 1) fail(ErrorCode::invalid_argument, "must be 0 or 1", "options.every_row");
+    if (given.every_row != 0 && given.every_row != 1)
+      fail(ErrorCode::invalid_argument, "must be 0 or 1", "options.every_row");
     const tessera::Engine& of = need(engine, "engine").state->engine;
     const auto all = list(sessions, session_count, "sessions");
     const auto n = list(counts, session_count, "counts");
@@ -80,7 +90,8 @@ int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* se
     const std::size_t width = of.spec().d_model;
     std::size_t rows = 0;
     for (const std::size_t count : n) {
-      if (count > PTRDIFF_MAX / sizeof(float) - rows) fail(ErrorCode::invalid_argument, "the counts are more than memory can hold", "counts");
+      if (count > PTRDIFF_MAX / sizeof(float) - rows)
+        fail(ErrorCode::invalid_argument, "the counts are more than memory can hold", "counts");
       rows += count;
     }
     if (rows == 0) fail(ErrorCode::invalid_argument, "no session has a row to compute", "counts");
@@ -90,7 +101,8 @@ int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* se
     for (std::size_t i = 0; i < all.size(); ++i) {
       SessionState& state = *need(all[i], "sessions[" + std::to_string(i) + "]").state;
       const float* embeddings = given.embeddings != nullptr ? given.embeddings + at * width : nullptr;
-      add_rows(batch, state.change(), ids.empty() ? ids : ids.subspan(at, n[i]), embeddings, n[i], width, wanted, given.every_row == 1);
+      add_rows(batch, state.change(), ids.empty() ? ids : ids.subspan(at, n[i]), embeddings, n[i], width, wanted,
+               given.every_row == 1);
       at += n[i];
     }
     tessera::ForwardOptions how;
@@ -101,14 +113,16 @@ int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* se
   });
 }
 
-int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t row, const float** values, size_t* count, tessera_error** error) {
+int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t row, const float** values, size_t* count,
+                            tessera_error** error) {
   return call(error, [&] {
     clear(count);
     const float*& at = out(values, "values");
     size_t& n = out(count, "count");
     const tessera_outputs& of = need(outputs, "outputs");
     if (row >= of.rows) {
-      fail(ErrorCode::invalid_argument, "row " + std::to_string(row) + " of " + std::to_string(of.rows) + " rows", "row");
+      fail(ErrorCode::invalid_argument, "row " + std::to_string(row) + " of " + std::to_string(of.rows) + " rows",
+           "row");
     }
     must(of.outputs.outcome(row));
     const std::span<const float> found = of.outputs.row(row);
@@ -119,8 +133,8 @@ int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t row, const fl
 
 void tessera_outputs_free(tessera_outputs* outputs) { free_handle(outputs); }
 
-int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_t count, const char* json, size_t json_size, float* values,
-                      size_t value_count, tessera_error** error) {
+int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_t count, const char* json,
+                      size_t json_size, float* values, size_t value_count, tessera_error** error) {
   return call(error, [&] {
     const tessera::Engine& of = need(engine, "engine").state->engine;
     const auto ids = list(tokens, count, "tokens");
@@ -128,7 +142,8 @@ int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_
     read_options<EmbedOptions>(json, json_size, "json", kEmbedKeys, options);
     const std::size_t width = of.spec().d_model;
     if (values == nullptr || value_count != width) {
-      fail(ErrorCode::invalid_argument, "must have place for tessera_engine_embedding_size() = " + std::to_string(width) + " numbers", "values");
+      fail(ErrorCode::invalid_argument,
+           "must have place for tessera_engine_embedding_size() = " + std::to_string(width) + " numbers", "values");
     }
     if (ids.empty()) fail(ErrorCode::invalid_argument, "a text without tokens has no embedding", "tokens");
     tessera::Session session = must(of.session());

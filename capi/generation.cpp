@@ -50,7 +50,8 @@ constexpr Key<Speculation> kSpeculateKeys[] = {
      [](Speculation& to, const Value& v) { to.drafter = v.choice(kDrafters), to.has_drafter = true; }},
     {"max_drafts", "integer", "drafts in a step at most, 1 to 64; default 8",
      [](Speculation& to, const Value& v) { to.options.max_drafts = v.integer<std::uint32_t>(); }},
-    {"length", "\"by_goodput\", \"longest\"", "how many drafts: as many as pay, or always max_drafts; default \"by_goodput\"",
+    {"length", "\"by_goodput\", \"longest\"",
+     "how many drafts: as many as pay, or always max_drafts; default \"by_goodput\"",
      [](Speculation& to, const Value& v) { to.options.length = v.one_of<DraftLength>(kLengths); }},
     {"branches", "integer", "chains of drafts at most, 1 to 16; default 1",
      [](Speculation& to, const Value& v) { to.options.branches = v.integer<std::uint32_t>(); }},
@@ -60,15 +61,19 @@ constexpr Key<Speculation> kSpeculateKeys[] = {
      [](Speculation& to, const Value& v) { to.ngram.longest = v.integer<std::size_t>(); }},
     {"least", "number", "suffix: drafts end where their probability falls below; default 0.1",
      [](Speculation& to, const Value& v) { to.suffix.least = v.real(); }},
-    {"ngram", "integer", "lookahead: tokens of an n-gram; default 4", [](Speculation& to, const Value& v) { to.lookahead.ngram = v.integer<std::size_t>(); }},
-    {"layers", "integer", "early_exit: layers that draft", [](Speculation& to, const Value& v) { to.layers = v.integer<std::uint32_t>(); }},
+    {"ngram", "integer", "lookahead: tokens of an n-gram; default 4",
+     [](Speculation& to, const Value& v) { to.lookahead.ngram = v.integer<std::size_t>(); }},
+    {"layers", "integer", "early_exit: layers that draft",
+     [](Speculation& to, const Value& v) { to.layers = v.integer<std::uint32_t>(); }},
 };
 
 constexpr Key<GenerateOptions> kGenerateKeys[] = {
     {"max_tokens", "integer", "tokens at most; default 0: no limit, and a full context is an error",
      [](GenerateOptions& to, const Value& v) { to.max_tokens = v.integer<std::size_t>(); }},
-    {"stop", "text, list of texts", "texts in front of which the text ends", [](GenerateOptions& to, const Value& v) { to.stop_strings = v.strings(); }},
-    {"stop_tokens", "list of tokens", "tokens that end the text", [](GenerateOptions& to, const Value& v) { to.stop_tokens = v.tokens(); }},
+    {"stop", "text, list of texts", "texts in front of which the text ends",
+     [](GenerateOptions& to, const Value& v) { to.stop_strings = v.strings(); }},
+    {"stop_tokens", "list of tokens", "tokens that end the text",
+     [](GenerateOptions& to, const Value& v) { to.stop_tokens = v.tokens(); }},
     {"end_of_generation", "\"stop\", \"ignore\"", "what the model's own end tokens do; default \"stop\"",
      [](GenerateOptions& to, const Value& v) { to.end_of_generation = v.one_of<EndOfGeneration>(kEnds); }},
     {"control_text", "\"omit\", \"show\"", "control tokens in the text; default \"omit\"",
@@ -81,12 +86,18 @@ constexpr Key<GenerateOptions> kGenerateKeys[] = {
 
 std::shared_ptr<const Drafter> drafter_of(const Speculation& asked) {
   switch (asked.drafter) {
-    case 0: return must(ngram_drafter(asked.ngram));
-    case 1: return must(suffix_drafter(asked.suffix));
-    case 2: return must(lookahead_drafter(asked.lookahead));
-    case 3: return must(forced_drafter());
-    case 4: return must(early_exit_drafter(asked.layers));
-    default: return must(head_drafter());
+    case 0:
+      return must(ngram_drafter(asked.ngram));
+    case 1:
+      return must(suffix_drafter(asked.suffix));
+    case 2:
+      return must(lookahead_drafter(asked.lookahead));
+    case 3:
+      return must(forced_drafter());
+    case 4:
+      return must(early_exit_drafter(asked.layers));
+    default:
+      return must(head_drafter());
   }
 }
 
@@ -110,8 +121,9 @@ std::vector<Table> generate_tables() {
 
 using namespace tessera::c;
 
-int32_t tessera_session_generate(tessera_session* session, tessera_sampler* sampler, const tessera_generate_options* options,
-                                 tessera_generation** generation, tessera_error** error) {
+int32_t tessera_session_generate(tessera_session* session, tessera_sampler* sampler,
+                                 const tessera_generate_options* options, tessera_generation** generation,
+                                 tessera_error** error) {
   return call(error, [&] {
     tessera_generation*& made = out(generation, "generation");
     const auto given = read_struct(options, "options");

@@ -29,7 +29,8 @@ constexpr auto schema_keys() {
        [](T& to, const Value& v) { to.schema().numbers = v.one_of<JsonNumbers>(kNumbers); }},
       {"formats", "\"by_draft\", \"assertion\", \"annotation\"", "whether `format` is checked; default \"assertion\"",
        [](T& to, const Value& v) { to.schema().formats = v.one_of<JsonFormats>(kFormats); }},
-      {"unsupported", "\"refuse\", \"ignore\"", "keywords that are not supported: an error, or left out; default \"refuse\"",
+      {"unsupported", "\"refuse\", \"ignore\"",
+       "keywords that are not supported: an error, or left out; default \"refuse\"",
        [](T& to, const Value& v) { to.schema().unsupported = v.one_of<JsonUnsupported>(kUnsupported); }},
   });
 }
@@ -64,7 +65,8 @@ constexpr Key<GrammarAsked> kGrammarKeys[] = {
      }},
     {"regex", "text", "a regular expression that the whole text matches",
      [](GrammarAsked& to, const Value& v) { to.set(GrammarSource::Kind::regex, v.string()); }},
-    {"ebnf", "text", "rules in EBNF, GBNF included", [](GrammarAsked& to, const Value& v) { to.set(GrammarSource::Kind::ebnf, v.string()); }},
+    {"ebnf", "text", "rules in EBNF, GBNF included",
+     [](GrammarAsked& to, const Value& v) { to.set(GrammarSource::Kind::ebnf, v.string()); }},
     {"json", "boolean", "true: any JSON text",
      [](GrammarAsked& to, const Value& v) {
        to.any_json = v.boolean();
@@ -111,8 +113,8 @@ using namespace tessera::c;
 using tessera::Grammar;
 using tessera::GrammarSource;
 
-int32_t tessera_grammar_create(const tessera_engine* engine, int32_t kind, const char* given, size_t text_size, const char* json,
-                               size_t json_size, tessera_grammar** grammar, tessera_error** error) {
+int32_t tessera_grammar_create(const tessera_engine* engine, int32_t kind, const char* given, size_t text_size,
+                               const char* json, size_t json_size, tessera_grammar** grammar, tessera_error** error) {
   return call(error, [&] {
     tessera_grammar*& made = out(grammar, "grammar");
     EngineState& state = *need(engine, "engine").state;
@@ -125,22 +127,30 @@ int32_t tessera_grammar_create(const tessera_engine* engine, int32_t kind, const
     }
     switch (kind) {
       case TESSERA_GRAMMAR_JSON_SCHEMA:
-        made = new tessera_grammar(state.grammar({.kind = GrammarSource::Kind::json_schema, .text = source, .options = options}));
+        made = new tessera_grammar(
+            state.grammar({.kind = GrammarSource::Kind::json_schema, .text = source, .options = options}));
         return;
-      case TESSERA_GRAMMAR_REGEX: made = new tessera_grammar(state.grammar({.kind = GrammarSource::Kind::regex, .text = source})); return;
-      case TESSERA_GRAMMAR_EBNF: made = new tessera_grammar(state.grammar({.kind = GrammarSource::Kind::ebnf, .text = source})); return;
+      case TESSERA_GRAMMAR_REGEX:
+        made = new tessera_grammar(state.grammar({.kind = GrammarSource::Kind::regex, .text = source}));
+        return;
+      case TESSERA_GRAMMAR_EBNF:
+        made = new tessera_grammar(state.grammar({.kind = GrammarSource::Kind::ebnf, .text = source}));
+        return;
       case TESSERA_GRAMMAR_JSON:
-        if (!source.empty()) fail(tessera::ErrorCode::invalid_argument, "must be empty: TESSERA_GRAMMAR_JSON allows any JSON text", "text");
+        if (!source.empty())
+          fail(tessera::ErrorCode::invalid_argument, "must be empty: TESSERA_GRAMMAR_JSON allows any JSON text",
+               "text");
         made = new tessera_grammar(state.compile(must(Grammar::json())));
         return;
       default:
-        fail(tessera::ErrorCode::invalid_argument, "must be a constant TESSERA_GRAMMAR_..., and is " + std::to_string(kind), "kind");
+        fail(tessera::ErrorCode::invalid_argument,
+             "must be a constant TESSERA_GRAMMAR_..., and is " + std::to_string(kind), "kind");
     }
   });
 }
 
-int32_t tessera_grammar_check(const tessera_grammar* grammar, const char* given, size_t text_size, int32_t* accepted, size_t* at,
-                              tessera_text** expected, tessera_error** error) {
+int32_t tessera_grammar_check(const tessera_grammar* grammar, const char* given, size_t text_size, int32_t* accepted,
+                              size_t* at, tessera_text** expected, tessera_error** error) {
   return call(error, [&] {
     clear(at), clear(expected);
     int32_t& result = out(accepted, "accepted");

@@ -1,4 +1,5 @@
-// Handles of the C ABI: objects that begin with a tag of their kind, so that NULL and a handle of another kind are errors.
+// Handles of the C ABI: objects that begin with a tag of their kind, so that NULL and a handle of another kind are
+// errors.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,22 @@ namespace tessera::c {
 
 enum class Kind : std::uint32_t {
   freed = 0,  // the tag of an object that is being destroyed
-  error = 0x7e550001, text, tokens, stop, engine, detokenizer, session, outputs, sampler, grammar, generation, piece, conversation, answer,
-  scheduler, request
+  error = 0x7e550001,
+  text,
+  tokens,
+  stop,
+  engine,
+  detokenizer,
+  session,
+  outputs,
+  sampler,
+  grammar,
+  generation,
+  piece,
+  conversation,
+  answer,
+  scheduler,
+  request
 };
 
 // Returns the name of a kind in C ("tessera_engine"), or "no handle of this library" for a number that is no kind.

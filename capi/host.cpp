@@ -17,7 +17,8 @@ class HostSource final : public ByteSource {
 
   std::uint64_t size() const noexcept override { return bytes_; }
   Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override {
-    if (offset > bytes_ || to.size() > bytes_ - offset) return Error(ErrorCode::io, "bytes beyond the end of the source", name_);
+    if (offset > bytes_ || to.size() > bytes_ - offset)
+      return Error(ErrorCode::io, "bytes beyond the end of the source", name_);
     try {
       if (read_(user_, offset, to.data(), to.size()) == 0) return {};
       return Error(ErrorCode::io, "the host's read() failed", name_);
@@ -35,11 +36,15 @@ class HostSource final : public ByteSource {
   SharedDrop drop_;
 };
 
-// Hands tasks to the host, and sees to it that each runs exactly once whatever the host does: a task that it left out runs here.
+// Hands tasks to the host, and sees to it that each runs exactly once whatever the host does: a task that it left out
+// runs here.
 class HostExecutor final : public Executor {
  public:
   HostExecutor(const tessera_engine_options& given, SharedDrop drop) noexcept
-      : parallel_for_(given.parallel_for), user_(given.user), concurrency_(static_cast<std::size_t>(given.concurrency)), drop_(std::move(drop)) {}
+      : parallel_for_(given.parallel_for),
+        user_(given.user),
+        concurrency_(static_cast<std::size_t>(given.concurrency)),
+        drop_(std::move(drop)) {}
 
   std::size_t concurrency() const noexcept override { return concurrency_; }
 
@@ -59,7 +64,8 @@ class HostExecutor final : public Executor {
     } catch (...) {  // the rest runs below
     }
     for (std::size_t i = 0; i < n; ++i) run(&work, i);
-    while (work.done.load(std::memory_order_acquire) < n) std::this_thread::yield();  // tasks that the host's threads still run
+    while (work.done.load(std::memory_order_acquire) < n)
+      std::this_thread::yield();  // tasks that the host's threads still run
   }
 
  private:
@@ -96,7 +102,8 @@ std::shared_ptr<ByteSource> host_source(const tessera_source& given, SharedDrop 
 
 std::shared_ptr<Executor> host_executor(const tessera_engine_options& given, SharedDrop drop) {
   if (given.concurrency < 1 || given.concurrency > 4096) {
-    fail(ErrorCode::invalid_argument, "must be the number of tasks that parallel_for runs at once, 1 to 4096", "options.concurrency");
+    fail(ErrorCode::invalid_argument, "must be the number of tasks that parallel_for runs at once, 1 to 4096",
+         "options.concurrency");
   }
   return std::make_shared<HostExecutor>(given, std::move(drop));
 }

@@ -91,7 +91,8 @@ std::vector<Value> Value::elements() const {
   const Json::Array* array = json_->elements();
   if (array == nullptr) refuse("must be a list");
   std::vector<Value> values;
-  for (std::size_t i = 0; i < array->size(); ++i) values.emplace_back((*array)[i], path_ + "[" + std::to_string(i) + "]");
+  for (std::size_t i = 0; i < array->size(); ++i)
+    values.emplace_back((*array)[i], path_ + "[" + std::to_string(i) + "]");
   return values;
 }
 

@@ -1,5 +1,6 @@
-// Options as JSON. Each kind of options has one table of its keys, with which a text is read and from which the reference
-// (docs/reference/c-options.md) is checked: a key that is not in the table is an error that names the nearest one.
+// Options as JSON. Each kind of options has one table of its keys, with which a text is read and from which the
+// reference (docs/reference/c-options.md) is checked: a key that is not in the table is an error that names the nearest
+// one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@
 
 namespace tessera::c {
 
-// A value in a caller's JSON, and its place for errors ("sampler.temperature"). The functions fail with invalid_argument.
+// A value in a caller's JSON, and its place for errors ("sampler.temperature"). The functions fail with
+// invalid_argument.
 class Value {
  public:
   Value(const Json& json, std::string path) : json_(&json), path_(std::move(path)) {}
@@ -34,13 +36,15 @@ class Value {
   template <class T>
   [[nodiscard]] T integer(T least = std::numeric_limits<T>::min(), T most = std::numeric_limits<T>::max()) const {
     constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-    const auto bounded = static_cast<std::uint64_t>(most) > static_cast<std::uint64_t>(kMost) && most > 0 ? kMost : static_cast<std::int64_t>(most);
+    const auto bounded = static_cast<std::uint64_t>(most) > static_cast<std::uint64_t>(kMost) && most > 0
+                             ? kMost
+                             : static_cast<std::int64_t>(most);
     return static_cast<T>(integer(static_cast<std::int64_t>(least), bounded));
   }
   // Returns the elements of a list.
   [[nodiscard]] std::vector<Value> elements() const;
-  [[nodiscard]] std::vector<std::string> strings() const;       // of a text, or of a list of texts
-  [[nodiscard]] std::vector<std::int32_t> tokens() const;       // of a list of token ids
+  [[nodiscard]] std::vector<std::string> strings() const;  // of a text, or of a list of texts
+  [[nodiscard]] std::vector<std::int32_t> tokens() const;  // of a list of token ids
   // Returns the index of the text among `names`.
   [[nodiscard]] std::size_t choice(std::span<const std::string_view> names) const;
   // Returns an enumerator: names[i] stands for the enumerator of number i.
@@ -87,8 +91,10 @@ void read_keys(const Value& object, std::span<const Key<A>> a, A& to_a, std::spa
     }
     if (json.is_null()) continue;
     const Value value(json, object.path().empty() ? name : object.path() + "." + name);
-    if (in_a != nullptr) in_a->read(to_a, value);
-    else in_b->read(to_b, value);
+    if (in_a != nullptr)
+      in_a->read(to_a, value);
+    else
+      in_b->read(to_b, value);
   }
 }
 // Reads an object by one table.
@@ -104,7 +110,8 @@ void read_keys(const Value& object, std::span<const Key<Options>> keys, Options&
 
 // Reads a caller's text by the table.
 template <class Options>
-void read_options(const char* json, std::size_t size, std::string_view what, std::span<const Key<Options>> keys, Options& to) {
+void read_options(const char* json, std::size_t size, std::string_view what, std::span<const Key<Options>> keys,
+                  Options& to) {
   const Json parsed = parse_json(json, size, what);
   read_keys(Value(parsed, {}), keys, to);
 }

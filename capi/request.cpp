@@ -40,8 +40,9 @@ std::uint32_t sample_number(std::size_t sample) {
 using namespace tessera::c;
 using tessera::ErrorCode;
 
-int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* tokens, size_t count, tessera_session* session,
-                                 const tessera_submit_options* options, tessera_request** request, tessera_error** error) {
+int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* tokens, size_t count,
+                                 tessera_session* session, const tessera_submit_options* options,
+                                 tessera_request** request, tessera_error** error) {
   return call(error, [&] {
     clear(request);
     const auto given = read_struct(options, "options");
@@ -54,17 +55,23 @@ int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* to
     const tessera::Json json = parse_json(given.json, given.json_size, "options.json");
     tessera::Request asked = read_request(*of.engine, Value(json, {}));
     if (sampler != nullptr) {
-      if (asked.sampler) fail(ErrorCode::invalid_argument, "has a sampler or a grammar, and options.sampler is set: use one of the two", "options.json");
+      if (asked.sampler)
+        fail(ErrorCode::invalid_argument, "has a sampler or a grammar, and options.sampler is set: use one of the two",
+             "options.json");
       asked.sampler = must(sampler->state->sampler.clone());
     }
     asked.prompt.assign(prompt.begin(), prompt.end());
     asked.generate.stop = token_of(given.stop);
     if (asked.beams) asked.beams->stop = std::exchange(asked.generate.stop, {});
-    if (given.on_ready != nullptr) asked.on_ready = [on_ready = given.on_ready, user = given.user, drop] { on_ready(user); };
-    // The scheduler keeps a session that it refuses: so it gets a fork, and the session is emptied when the request is there.
+    if (given.on_ready != nullptr)
+      asked.on_ready = [on_ready = given.on_ready, user = given.user, drop] { on_ready(user); };
+    // The scheduler keeps a session that it refuses: so it gets a fork, and the session is emptied when the request is
+    // there.
     if (from != nullptr) {
-      if (json.find("session") != nullptr) fail(ErrorCode::invalid_argument, "is for a new session, and a session was passed", "session");
-      if (from->state->generations != 0) fail(ErrorCode::invalid_state, "a generation of it is not freed: tessera_generation_free()", "session");
+      if (json.find("session") != nullptr)
+        fail(ErrorCode::invalid_argument, "is for a new session, and a session was passed", "session");
+      if (from->state->generations != 0)
+        fail(ErrorCode::invalid_state, "a generation of it is not freed: tessera_generation_free()", "session");
       asked.session = must(from->state->session.fork());
     }
     auto handle = std::make_unique<tessera_request>(of.engine);
@@ -74,7 +81,8 @@ int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* to
   });
 }
 
-int32_t tessera_request_next(tessera_request* request, int64_t timeout_ns, const tessera_piece** piece, tessera_error** error) {
+int32_t tessera_request_next(tessera_request* request, int64_t timeout_ns, const tessera_piece** piece,
+                             tessera_error** error) {
   return call(error, [&] {
     const tessera_piece*& next = out(piece, "piece");
     tessera_request& of = need(request, "request");
@@ -100,7 +108,9 @@ void tessera_request_pause(tessera_request* request) {
 void tessera_request_resume(tessera_request* request) {
   if (is_a(request) != nullptr) request->handle.resume();
 }
-uint64_t tessera_request_id(const tessera_request* request) { return is_a(request) != nullptr ? request->handle.id() : 0; }
+uint64_t tessera_request_id(const tessera_request* request) {
+  return is_a(request) != nullptr ? request->handle.id() : 0;
+}
 int32_t tessera_request_state(const tessera_request* request) {
   return is_a(request) != nullptr ? static_cast<int32_t>(request->handle.state()) : 0;
 }
@@ -116,17 +126,21 @@ int32_t tessera_request_figures(const tessera_request* request, tessera_text** j
   });
 }
 
-int32_t tessera_request_take_session(tessera_request* request, size_t sample, tessera_session** session, tessera_error** error) {
+int32_t tessera_request_take_session(tessera_request* request, size_t sample, tessera_session** session,
+                                     tessera_error** error) {
   return call(error, [&] {
     tessera_session*& made = out(session, "session");
     tessera_request& of = need(request, "request");
-    if (of.handle.state() != tessera::RequestState::ended) fail(ErrorCode::invalid_state, "the request has not ended: read it to its end", "request");
+    if (of.handle.state() != tessera::RequestState::ended)
+      fail(ErrorCode::invalid_state, "the request has not ended: read it to its end", "request");
     auto state = std::make_shared<SessionState>(of.engine, tessera::Session());  // first what may fail
     auto handle = std::make_unique<tessera_session>(state);
     auto taken = of.handle.take_session(sample_number(sample));
     if (!taken) {
-      fail(ErrorCode::not_found, "there is none: it was taken already, or the request was submitted without \"keep_session\": true, or failed",
-           "session of sample " + std::to_string(sample));
+      fail(
+          ErrorCode::not_found,
+          "there is none: it was taken already, or the request was submitted without \"keep_session\": true, or failed",
+          "session of sample " + std::to_string(sample));
     }
     state->session = *std::move(taken);
     made = handle.release();
@@ -137,7 +151,8 @@ int32_t tessera_request_take_beams(tessera_request* request, tessera_text** json
   return call(error, [&] {
     tessera_text*& made = out(json, "json");
     tessera_request& of = need(request, "request");
-    if (of.handle.state() != tessera::RequestState::ended) fail(ErrorCode::invalid_state, "the request has not ended", "request");
+    if (of.handle.state() != tessera::RequestState::ended)
+      fail(ErrorCode::invalid_state, "the request has not ended", "request");
     must(of.handle.status());
     made = new_text(describe(of.handle.take_beams()).dump());
   });

@@ -33,8 +33,8 @@ struct HostStage {
 
 using namespace tessera::c;
 
-int32_t tessera_sampler_create(const tessera_engine* engine, const tessera_sampler_options* options, tessera_sampler** sampler,
-                               tessera_error** error) {
+int32_t tessera_sampler_create(const tessera_engine* engine, const tessera_sampler_options* options,
+                               tessera_sampler** sampler, tessera_error** error) {
   return call(error, [&] {
     clear(sampler);
     const auto given = read_struct(options, "options");
@@ -44,10 +44,12 @@ int32_t tessera_sampler_create(const tessera_engine* engine, const tessera_sampl
     const tessera_grammar* grammar = need_or_null(given.grammar, "options.grammar");
     const tessera::Json json = parse_json(given.json, given.json_size, "options.json");
     if (grammar != nullptr && json.find("grammar") != nullptr) {
-      fail(tessera::ErrorCode::invalid_argument, "options.grammar is set too: use one of the two", "options.json.grammar");
+      fail(tessera::ErrorCode::invalid_argument, "options.grammar is set too: use one of the two",
+           "options.json.grammar");
     }
     const FirstStages first = [&](tessera::sampling::Chain& chain) {
-      if (grammar != nullptr) chain.stage(tessera::sampling::GrammarStage{must(tessera::Matcher::create(grammar->grammar))});
+      if (grammar != nullptr)
+        chain.stage(tessera::sampling::GrammarStage{must(tessera::Matcher::create(grammar->grammar))});
       if (given.stage != nullptr) chain.stage(HostStage{given.stage, given.user, drop});
     };
     tessera::Sampler built = read_sampler(*state, Value(json, {}), first);
@@ -64,7 +66,8 @@ int32_t tessera_sampler_clone(const tessera_sampler* sampler, tessera_sampler** 
   });
 }
 
-int32_t tessera_sampler_begin(tessera_sampler* sampler, const int32_t* tokens, size_t count, uint64_t position, tessera_error** error) {
+int32_t tessera_sampler_begin(tessera_sampler* sampler, const int32_t* tokens, size_t count, uint64_t position,
+                              tessera_error** error) {
   return call(error, [&] {
     tessera::Sampler& of = need(sampler, "sampler").state->sampler;
     must(of.begin_text(list(tokens, count, "tokens")));
@@ -72,15 +75,17 @@ int32_t tessera_sampler_begin(tessera_sampler* sampler, const int32_t* tokens, s
   });
 }
 
-int32_t tessera_sampler_sample(tessera_sampler* sampler, const float* logits, size_t count, const int32_t* history, size_t history_count,
-                               uint64_t position, int32_t* token, tessera_error** error) {
+int32_t tessera_sampler_sample(tessera_sampler* sampler, const float* logits, size_t count, const int32_t* history,
+                               size_t history_count, uint64_t position, int32_t* token, tessera_error** error) {
   return call(error, [&] {
     int32_t& drawn = out(token, "token");
     SamplerState& of = *need(sampler, "sampler").state;
     const std::size_t vocabulary = of.engine->engine.spec().vocab_size;
     if (count != vocabulary) {
       fail(tessera::ErrorCode::invalid_argument,
-           "must be a row of tessera_engine_vocabulary_size() = " + std::to_string(vocabulary) + " numbers, and has " + std::to_string(count), "logits");
+           "must be a row of tessera_engine_vocabulary_size() = " + std::to_string(vocabulary) + " numbers, and has " +
+               std::to_string(count),
+           "logits");
     }
     drawn = must(of.sampler.sample(list(logits, count, "logits"), list(history, history_count, "history"), position,
                                    of.engine->engine.tokenizer().suppressed()));

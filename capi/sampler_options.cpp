@@ -40,7 +40,8 @@ struct Spec {
 constexpr std::string_view kCounted[] = {"answer", "sequence"};
 
 constexpr Key<sampling::PenaltyOptions> kPenaltyKeys[] = {
-    {"repetition", "number", "above 1 makes repeats rarer; default 1", [](sampling::PenaltyOptions& to, const Value& v) { to.repetition = v.real(); }},
+    {"repetition", "number", "above 1 makes repeats rarer; default 1",
+     [](sampling::PenaltyOptions& to, const Value& v) { to.repetition = v.real(); }},
     {"frequency", "number", "subtracted once for each time that the token occurs; default 0",
      [](sampling::PenaltyOptions& to, const Value& v) { to.frequency = v.real(); }},
     {"presence", "number", "subtracted once if the token occurs; default 0",
@@ -52,15 +53,20 @@ constexpr Key<sampling::PenaltyOptions> kPenaltyKeys[] = {
 };
 
 constexpr Key<sampling::DynamicTemperatureOptions> kDynamicKeys[] = {
-    {"low", "number", "default 0.5", [](sampling::DynamicTemperatureOptions& to, const Value& v) { to.low = v.real(); }},
-    {"high", "number", "default 1.5", [](sampling::DynamicTemperatureOptions& to, const Value& v) { to.high = v.real(); }},
-    {"exponent", "number", "default 1", [](sampling::DynamicTemperatureOptions& to, const Value& v) { to.exponent = v.real(); }},
+    {"low", "number", "default 0.5",
+     [](sampling::DynamicTemperatureOptions& to, const Value& v) { to.low = v.real(); }},
+    {"high", "number", "default 1.5",
+     [](sampling::DynamicTemperatureOptions& to, const Value& v) { to.high = v.real(); }},
+    {"exponent", "number", "default 1",
+     [](sampling::DynamicTemperatureOptions& to, const Value& v) { to.exponent = v.real(); }},
 };
 
 constexpr Key<sampling::XtcOptions> kXtcKeys[] = {
-    {"probability", "number", "default 0.5", [](sampling::XtcOptions& to, const Value& v) { to.probability = v.real(); }},
+    {"probability", "number", "default 0.5",
+     [](sampling::XtcOptions& to, const Value& v) { to.probability = v.real(); }},
     {"threshold", "number", "default 0.1", [](sampling::XtcOptions& to, const Value& v) { to.threshold = v.real(); }},
-    {"min_keep", "integer", "default 1", [](sampling::XtcOptions& to, const Value& v) { to.min_keep = v.integer<std::size_t>(); }},
+    {"min_keep", "integer", "default 1",
+     [](sampling::XtcOptions& to, const Value& v) { to.min_keep = v.integer<std::size_t>(); }},
 };
 
 struct Dry {
@@ -70,10 +76,12 @@ struct Dry {
 constexpr Key<Dry> kDryKeys[] = {
     {"multiplier", "number", "default 0.8", [](Dry& to, const Value& v) { to.options.multiplier = v.real(); }},
     {"base", "number", "default 1.75", [](Dry& to, const Value& v) { to.options.base = v.real(); }},
-    {"allowed_length", "integer", "default 2", [](Dry& to, const Value& v) { to.options.allowed_length = v.integer<std::size_t>(); }},
+    {"allowed_length", "integer", "default 2",
+     [](Dry& to, const Value& v) { to.options.allowed_length = v.integer<std::size_t>(); }},
     {"last_n", "integer", "default all", [](Dry& to, const Value& v) { to.options.last_n = v.integer<std::size_t>(); }},
     {"breakers", "list of tokens", "default none", [](Dry& to, const Value& v) { to.breakers = v.tokens(); }},
-    {"counted", "\"answer\", \"sequence\"", "default \"answer\"", [](Dry& to, const Value& v) { to.options.counted = v.one_of<Counted>(kCounted); }},
+    {"counted", "\"answer\", \"sequence\"", "default \"answer\"",
+     [](Dry& to, const Value& v) { to.options.counted = v.one_of<Counted>(kCounted); }},
 };
 
 constexpr Key<sampling::MirostatOptions> kMirostatKeys[] = {
@@ -89,7 +97,8 @@ std::vector<sampling::TokenBias> biases_of(const Value& value) {
     const Value number(bias, value.path() + "." + name);
     Token token = -1;
     const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), token);
-    if (failed != std::errc() || end != name.data() + name.size() || token < 0) number.refuse("the key must be a token, an integer from 0 on");
+    if (failed != std::errc() || end != name.data() + name.size() || token < 0)
+      number.refuse("the key must be a token, an integer from 0 on");
     biases.push_back({token, number.real()});
   }
   return biases;
@@ -99,15 +108,18 @@ std::vector<sampling::TokenBias> biases_of(const Value& value) {
 constexpr Key<Spec> kStageKeys[] = {
     {"logit_bias", "object", "numbers that are added to logits, by token: `{\"42\": -1.5}`",
      [](Spec& to, const Value& v) { to.add([biases = biases_of(v)](Chain& c) { c.logit_bias(biases); }); }},
-    {"allow", "list of tokens", "removes all other tokens", [](Spec& to, const Value& v) { to.add([ids = v.tokens()](Chain& c) { c.allow(ids); }); }},
-    {"deny", "list of tokens", "removes these tokens", [](Spec& to, const Value& v) { to.add([ids = v.tokens()](Chain& c) { c.deny(ids); }); }},
+    {"allow", "list of tokens", "removes all other tokens",
+     [](Spec& to, const Value& v) { to.add([ids = v.tokens()](Chain& c) { c.allow(ids); }); }},
+    {"deny", "list of tokens", "removes these tokens",
+     [](Spec& to, const Value& v) { to.add([ids = v.tokens()](Chain& c) { c.deny(ids); }); }},
     {"penalties", "object", "`repetition`, `frequency`, `presence`, `last_n`, `counted`: makes repeats rarer",
      [](Spec& to, const Value& v) {
        sampling::PenaltyOptions options;
        read_keys<sampling::PenaltyOptions>(v, kPenaltyKeys, options);
        to.add([options](Chain& c) { c.penalties(options); });
      }},
-    {"dry", "object", "`multiplier`, `base`, `allowed_length`, `last_n`, `breakers`, `counted`: makes repeated phrases rarer",
+    {"dry", "object",
+     "`multiplier`, `base`, `allowed_length`, `last_n`, `breakers`, `counted`: makes repeated phrases rarer",
      [](Spec& to, const Value& v) {
        Dry dry;
        read_keys<Dry>(v, kDryKeys, dry);
@@ -119,7 +131,8 @@ constexpr Key<Spec> kStageKeys[] = {
      }},
     {"top_n_sigma", "number", "keeps logits within n standard deviations of the best",
      [](Spec& to, const Value& v) { to.add([n = v.real()](Chain& c) { c.top_n_sigma(n); }); }},
-    {"temperature", "number", "divides the logits; 0 is greedy", [](Spec& to, const Value& v) { to.add([t = v.real()](Chain& c) { c.temperature(t); }); }},
+    {"temperature", "number", "divides the logits; 0 is greedy",
+     [](Spec& to, const Value& v) { to.add([t = v.real()](Chain& c) { c.temperature(t); }); }},
     {"dynamic_temperature", "object", "`low`, `high`, `exponent`: a temperature that follows the entropy",
      [](Spec& to, const Value& v) {
        sampling::DynamicTemperatureOptions options;
@@ -155,7 +168,8 @@ constexpr std::size_t kPenalties = 3;
 static_assert(kStageKeys[kPenalties].name == "penalties");
 
 constexpr Key<Spec> kSamplerKeys[] = {
-    {"seed", "integer", "seed of the random numbers; default 0", [](Spec& to, const Value& v) { to.seed = v.unsigned_integer(); }},
+    {"seed", "integer", "seed of the random numbers; default 0",
+     [](Spec& to, const Value& v) { to.seed = v.unsigned_integer(); }},
     {"stream", "integer", "tells apart sequences that share a seed; default 0",
      [](Spec& to, const Value& v) { to.stream = v.integer<std::uint32_t>(); }},
     {"grammar", "object", "the texts that are allowed, in front of all stages: see Grammar",
@@ -166,7 +180,8 @@ constexpr Key<Spec> kSamplerKeys[] = {
      [](Spec& to, const Value& v) { to.penalties.frequency = v.real(), to.has_penalties = true; }},
     {"presence_penalty", "number", "`penalties.presence`",
      [](Spec& to, const Value& v) { to.penalties.presence = v.real(), to.has_penalties = true; }},
-    {"stages", "list of objects", "the stages in an order of your own, an object of one key each: `[{\"top_k\": 40}, {\"temperature\": 0.8}]`",
+    {"stages", "list of objects",
+     "the stages in an order of your own, an object of one key each: `[{\"top_k\": 40}, {\"temperature\": 0.8}]`",
      [](Spec& to, const Value& v) {
        for (const Value& element : v.elements()) {
          if (element.json().members() == nullptr || element.json().members()->size() != 1) {
@@ -222,7 +237,8 @@ Sampler read_sampler(EngineState& engine, const Value& value, const FirstStages&
   for (const Ranked& ranked : spec.stages) ranked.stage(chain);
   Sampler sampler = chain.build();
   if (const Status status = sampler.status(); !status) {
-    if (status.error().code() == ErrorCode::invalid_state) throw std::bad_alloc();  // an empty Sampler: its chain had no memory
+    if (status.error().code() == ErrorCode::invalid_state)
+      throw std::bad_alloc();  // an empty Sampler: its chain had no memory
     fail(status.error().code(), status.error().message(),
          status.error().place().empty() ? (value.path().empty() ? "sampler" : value.path()) : status.error().place());
   }

@@ -13,7 +13,8 @@ namespace tessera::c {
 namespace {
 
 constexpr std::string_view kBatchings[] = {"continuous", "dynamic", "fixed"};
-constexpr std::string_view kPolicies[] = {"first_come", "by_priority", "shortest_first", "earliest_deadline", "fair_by_tenant", "prefix_first"};
+constexpr std::string_view kPolicies[] = {"first_come",        "by_priority",    "shortest_first",
+                                          "earliest_deadline", "fair_by_tenant", "prefix_first"};
 
 struct SchedulerAsked {
   SchedulerOptions options;
@@ -23,19 +24,23 @@ struct SchedulerAsked {
 
 constexpr Key<SchedulerAsked> kSchedulerKeys[] = {
     {"policy", "text",
-     "who is served next: \"first_come\", \"by_priority\", \"shortest_first\", \"earliest_deadline\", \"fair_by_tenant\", \"prefix_first\"; default "
+     "who is served next: \"first_come\", \"by_priority\", \"shortest_first\", \"earliest_deadline\", "
+     "\"fair_by_tenant\", \"prefix_first\"; default "
      "\"first_come\"",
      [](SchedulerAsked& to, const Value& v) { to.policy = v.choice(kPolicies); }},
-    {"aging", "number", "of \"shortest_first\" (default 20) and \"prefix_first\" (default 0.1): what a second of waiting counts",
+    {"aging", "number",
+     "of \"shortest_first\" (default 20) and \"prefix_first\" (default 0.1): what a second of waiting counts",
      [](SchedulerAsked& to, const Value& v) { to.aging = v.number(); }},
-    {"max_running", "integer", "requests at once; default 64", [](SchedulerAsked& to, const Value& v) { to.options.limits.max_running = v.integer<std::uint32_t>(); }},
+    {"max_running", "integer", "requests at once; default 64",
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.max_running = v.integer<std::uint32_t>(); }},
     {"max_waiting", "integer", "requests that may wait; more are refused (busy); default 1024",
      [](SchedulerAsked& to, const Value& v) { to.options.max_waiting = v.integer<std::size_t>(); }},
     {"max_unread", "integer", "pieces that are kept for a reader; default 256",
      [](SchedulerAsked& to, const Value& v) { to.options.max_unread = v.integer<std::size_t>(); }},
     {"step_seconds", "number", "seconds that a step in which requests decode may take; default 0.05",
      [](SchedulerAsked& to, const Value& v) { to.options.limits.seconds = v.number(); }},
-    {"step_rows", "integer", "tokens of a step at most; default 512", [](SchedulerAsked& to, const Value& v) { to.options.limits.rows = v.integer<std::uint32_t>(); }},
+    {"step_rows", "integer", "tokens of a step at most; default 512",
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.rows = v.integer<std::uint32_t>(); }},
     {"batching", "\"continuous\", \"dynamic\", \"fixed\"", "when requests join a batch; default \"continuous\"",
      [](SchedulerAsked& to, const Value& v) { to.options.limits.batching = v.one_of<Batching>(kBatchings); }},
     {"max_wait", "number", "dynamic batching: seconds that a request waits for others; default 0.1",
@@ -46,23 +51,31 @@ constexpr Key<SchedulerAsked> kSchedulerKeys[] = {
      [](SchedulerAsked& to, const Value& v) { to.options.limits.first_share = v.number(); }},
     {"prompt_price", "number", "fair_by_tenant: price of a token of a prompt; default 1",
      [](SchedulerAsked& to, const Value& v) { to.options.prices.prompt = v.number(); }},
-    {"output_price", "number", "fair_by_tenant: price of a drawn token; default 2", [](SchedulerAsked& to, const Value& v) { to.options.prices.output = v.number(); }},
+    {"output_price", "number", "fair_by_tenant: price of a drawn token; default 2",
+     [](SchedulerAsked& to, const Value& v) { to.options.prices.output = v.number(); }},
     {"weights", "object", "weights of tenants, by name; default 1 each",
      [](SchedulerAsked& to, const Value& v) {
        const Json::Object* members = v.json().members();
        if (members == nullptr) v.refuse("must be an object of weights by tenant: {\"acme\": 2}");
-       for (const auto& [name, weight] : *members) to.options.weights[name] = Value(weight, v.path() + "." + name).number();
+       for (const auto& [name, weight] : *members)
+         to.options.weights[name] = Value(weight, v.path() + "." + name).number();
      }},
 };
 
 PolicyPtr policy_of(const SchedulerAsked& asked) {
   switch (asked.policy) {
-    case 1: return by_priority();
-    case 2: return asked.aging ? shortest_first(*asked.aging) : shortest_first();
-    case 3: return earliest_deadline();
-    case 4: return fair_by_tenant();
-    case 5: return asked.aging ? prefix_first(*asked.aging) : prefix_first();
-    default: return first_come();
+    case 1:
+      return by_priority();
+    case 2:
+      return asked.aging ? shortest_first(*asked.aging) : shortest_first();
+    case 3:
+      return earliest_deadline();
+    case 4:
+      return fair_by_tenant();
+    case 5:
+      return asked.aging ? prefix_first(*asked.aging) : prefix_first();
+    default:
+      return first_come();
   }
 }
 
@@ -73,7 +86,8 @@ SchedulerOptions options_of(const tessera_scheduler_options& given, const Shared
     fail(ErrorCode::invalid_argument, "is for the policies \"shortest_first\" and \"prefix_first\"", "aging");
   }
   asked.options.policy = policy_of(asked);
-  if (given.clock != nullptr) asked.options.clock = [clock = given.clock, user = given.user, drop] { return clock(user); };
+  if (given.clock != nullptr)
+    asked.options.clock = [clock = given.clock, user = given.user, drop] { return clock(user); };
   if (given.on_event != nullptr) {
     asked.options.on_event = [on_event = given.on_event, user = given.user, drop](const RequestEvent& event) {
       on_event(user, static_cast<std::int32_t>(event.kind), event.request, event.time);
@@ -94,8 +108,8 @@ std::vector<Table> scheduler_tables() {
 
 using namespace tessera::c;
 
-int32_t tessera_scheduler_create(const tessera_engine* engine, const tessera_scheduler_options* options, tessera_scheduler** scheduler,
-                                 tessera_error** error) {
+int32_t tessera_scheduler_create(const tessera_engine* engine, const tessera_scheduler_options* options,
+                                 tessera_scheduler** scheduler, tessera_error** error) {
   return call(error, [&] {
     clear(scheduler);
     const auto given = read_struct(options, "options");
@@ -136,7 +150,8 @@ int32_t tessera_scheduler_start(tessera_scheduler* scheduler, tessera_error** er
 int32_t tessera_scheduler_stop(tessera_scheduler* scheduler, tessera_error** error) {
   return call(error, [&] {
     tessera_scheduler& of = need(scheduler, "scheduler");
-    if (!of.driver) fail(tessera::ErrorCode::invalid_state, "it was not started: tessera_scheduler_start()", "scheduler");
+    if (!of.driver)
+      fail(tessera::ErrorCode::invalid_state, "it was not started: tessera_scheduler_start()", "scheduler");
     of.driver.reset();
   });
 }
@@ -144,7 +159,8 @@ int32_t tessera_scheduler_stop(tessera_scheduler* scheduler, tessera_error** err
 int32_t tessera_scheduler_wait_until_idle(tessera_scheduler* scheduler, tessera_error** error) {
   return call(error, [&] {
     tessera_scheduler& of = need(scheduler, "scheduler");
-    if (!of.driver) fail(tessera::ErrorCode::invalid_state, "it was not started: tessera_scheduler_start()", "scheduler");
+    if (!of.driver)
+      fail(tessera::ErrorCode::invalid_state, "it was not started: tessera_scheduler_start()", "scheduler");
     must(of.driver->wait_until_idle());
   });
 }

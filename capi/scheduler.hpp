@@ -13,7 +13,8 @@
 #include "structs.hpp"
 
 struct tessera_scheduler : tessera::c::Tagged<tessera::c::Kind::scheduler> {
-  tessera_scheduler(tessera::c::EngineStatePtr of, tessera::Scheduler with) noexcept : engine(std::move(of)), scheduler(std::move(with)) {}
+  tessera_scheduler(tessera::c::EngineStatePtr of, tessera::Scheduler with) noexcept
+      : engine(std::move(of)), scheduler(std::move(with)) {}
   tessera::c::EngineStatePtr engine;
   tessera::Scheduler scheduler;
   std::optional<tessera::Driver> driver;  // ends before the scheduler

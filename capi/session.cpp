@@ -15,7 +15,8 @@ namespace {
 
 AppendOptions options_of(const tessera_append_options& given) {
   if (given.logits < TESSERA_LOGITS_LAST || given.logits > TESSERA_LOGITS_NONE) {
-    fail(ErrorCode::invalid_argument, "must be a constant TESSERA_LOGITS_..., and is " + std::to_string(given.logits), "options.logits");
+    fail(ErrorCode::invalid_argument, "must be a constant TESSERA_LOGITS_..., and is " + std::to_string(given.logits),
+         "options.logits");
   }
   if (given.reserved != 0) fail(ErrorCode::unsupported, "must be 0", "options.reserved");
   AppendOptions options;
@@ -43,8 +44,8 @@ std::int32_t change(tessera_session* session, tessera_error** error, Change&& ma
 using namespace tessera::c;
 using tessera::Session;
 
-int32_t tessera_session_create(const tessera_engine* engine, const char* json, size_t json_size, tessera_session** session,
-                               tessera_error** error) {
+int32_t tessera_session_create(const tessera_engine* engine, const char* json, size_t json_size,
+                               tessera_session** session, tessera_error** error) {
   return call(error, [&] {
     tessera_session*& made = out(session, "session");
     const EngineStatePtr& state = need(engine, "engine").state;
@@ -52,8 +53,8 @@ int32_t tessera_session_create(const tessera_engine* engine, const char* json, s
   });
 }
 
-int32_t tessera_session_append(tessera_session* session, const int32_t* tokens, size_t count, const tessera_append_options* options,
-                               tessera_error** error) {
+int32_t tessera_session_append(tessera_session* session, const int32_t* tokens, size_t count,
+                               const tessera_append_options* options, tessera_error** error) {
   return call(error, [&] {
     const auto appended = list(tokens, count, "tokens");
     const tessera::AppendOptions given = options_of(read_struct(options, "options"));
@@ -79,7 +80,8 @@ int32_t tessera_session_logits(const tessera_session* session, const float** val
   });
 }
 
-int32_t tessera_session_tokens(const tessera_session* session, const int32_t** tokens, size_t* count, tessera_error** error) {
+int32_t tessera_session_tokens(const tessera_session* session, const int32_t** tokens, size_t* count,
+                               tessera_error** error) {
   return call(error, [&] {
     clear(count);
     const int32_t*& at = out(tokens, "tokens");
@@ -108,7 +110,8 @@ int32_t tessera_session_score(tessera_session* session, const int32_t* tokens, s
                               const tessera_append_options* options, tessera_error** error) {
   return call(error, [&] {
     const auto scored = list(tokens, count, "tokens");
-    if (scores == nullptr) fail(tessera::ErrorCode::invalid_argument, "a place for the scores is needed, and NULL was passed", "scores");
+    if (scores == nullptr)
+      fail(tessera::ErrorCode::invalid_argument, "a place for the scores is needed, and NULL was passed", "scores");
     const tessera::AppendOptions given = options_of(read_struct(options, "options"));
     const std::vector<float> values = must(need(session, "session").state->change().score(scored, given));
     std::ranges::copy(values, scores);

@@ -1,4 +1,5 @@
-// Copies of sessions: in memory, in files, in what a host keeps; and the proof that a session is what the model would compute.
+// Copies of sessions: in memory, in files, in what a host keeps; and the proof that a session is what the model would
+// compute.
 #include <string>
 
 #include "describe.hpp"
@@ -13,7 +14,8 @@ namespace tessera::c {
 namespace {
 
 template <class Copy>
-std::int32_t copy(const tessera_session* session, tessera_session** to, std::string_view name, tessera_error** error, Copy&& make) noexcept {
+std::int32_t copy(const tessera_session* session, tessera_session** to, std::string_view name, tessera_error** error,
+                  Copy&& make) noexcept {
   return call(error, [&] {
     tessera_session*& made = out(to, name);
     const SessionState& state = *need(session, "session").state;
@@ -40,7 +42,8 @@ int32_t tessera_session_copy(const tessera_session* session, const char* json, s
   });
 }
 
-int32_t tessera_session_verify(const tessera_session* session, const tessera_stop* stop, tessera_text** json, tessera_error** error) {
+int32_t tessera_session_verify(const tessera_session* session, const tessera_stop* stop, tessera_text** json,
+                               tessera_error** error) {
   return call(error, [&] {
     tessera_text*& made = out(json, "json");
     tessera::VerifyOptions options;
@@ -49,14 +52,18 @@ int32_t tessera_session_verify(const tessera_session* session, const tessera_sto
   });
 }
 
-int32_t tessera_session_save(const tessera_session* session, const char* path, size_t path_size, tessera_error** error) {
+int32_t tessera_session_save(const tessera_session* session, const char* path, size_t path_size,
+                             tessera_error** error) {
   return call(error, [&] { must(need(session, "session").state->session.save(path_of(path, path_size, "path"))); });
 }
 
-int32_t tessera_session_save_to(const tessera_session* session, int32_t (*sink)(void* user, const void* bytes, size_t n), void* user,
+int32_t tessera_session_save_to(const tessera_session* session,
+                                int32_t (*sink)(void* user, const void* bytes, size_t n), void* user,
                                 tessera_error** error) {
   return call(error, [&] {
-    if (sink == nullptr) fail(tessera::ErrorCode::invalid_argument, "a function that takes the bytes is needed, and NULL was passed", "sink");
+    if (sink == nullptr)
+      fail(tessera::ErrorCode::invalid_argument, "a function that takes the bytes is needed, and NULL was passed",
+           "sink");
     const tessera::ByteSink to = [&](std::span<const std::byte> bytes) -> tessera::Status {
       if (sink(user, bytes.data(), bytes.size()) == 0) return {};
       return tessera::Error(tessera::ErrorCode::io, "the host's sink failed; the saved bytes are not whole", "sink");
@@ -65,23 +72,25 @@ int32_t tessera_session_save_to(const tessera_session* session, int32_t (*sink)(
   });
 }
 
-int32_t tessera_session_restore(const tessera_engine* engine, const char* path, size_t path_size, const char* json, size_t json_size,
-                                tessera_session** session, tessera_error** error) {
+int32_t tessera_session_restore(const tessera_engine* engine, const char* path, size_t path_size, const char* json,
+                                size_t json_size, tessera_session** session, tessera_error** error) {
   return call(error, [&] {
     tessera_session*& made = out(session, "session");
     const EngineStatePtr& state = need(engine, "engine").state;
-    made = new_session(state, must(state->engine.restore(path_of(path, path_size, "path"), read_session_options(json, json_size))));
+    made = new_session(
+        state, must(state->engine.restore(path_of(path, path_size, "path"), read_session_options(json, json_size))));
   });
 }
 
-int32_t tessera_session_restore_from(const tessera_engine* engine, const tessera_source* source, const char* json, size_t json_size,
-                                     tessera_session** session, tessera_error** error) {
+int32_t tessera_session_restore_from(const tessera_engine* engine, const tessera_source* source, const char* json,
+                                     size_t json_size, tessera_session** session, tessera_error** error) {
   return call(error, [&] {
     clear(session);
     const auto from = read_struct(source, "source");
     const SharedDrop drop = share({from.user, from.drop});
     tessera_session*& made = out(session, "session");
     const EngineStatePtr& state = need(engine, "engine").state;
-    made = new_session(state, must(state->engine.restore(host_source(from, drop), read_session_options(json, json_size))));
+    made =
+        new_session(state, must(state->engine.restore(host_source(from, drop), read_session_options(json, json_size))));
   });
 }

@@ -39,8 +39,9 @@ using SharedDrop = std::shared_ptr<const Drop>;
 // The largest struct that is believed: a size above it is a struct that nobody initialised.
 inline constexpr std::size_t kLargestStruct = 64 * 1024;
 
-// Returns a caller's struct of options, with zeros for what an older program does not have. `first` is the size of the struct in the
-// first version of the library. Errors: invalid_argument, a size below `first`; unsupported, a larger struct whose rest is not zero.
+// Returns a caller's struct of options, with zeros for what an older program does not have. `first` is the size of the
+// struct in the first version of the library. Errors: invalid_argument, a size below `first`; unsupported, a larger
+// struct whose rest is not zero.
 template <class T>
 T read_struct(const T* given, std::string_view name, std::size_t first = sizeof(T)) {
   static_assert(std::is_trivial_v<T>);
@@ -52,14 +53,18 @@ T read_struct(const T* given, std::string_view name, std::size_t first = sizeof(
   std::memcpy(&size, given, sizeof size);
   if (size < first || size > kLargestStruct) {
     fail(ErrorCode::invalid_argument,
-         "its size is " + std::to_string(size) + ", and a struct has at least " + std::to_string(first) + " bytes; call tessera_options_init()", name);
+         "its size is " + std::to_string(size) + ", and a struct has at least " + std::to_string(first) +
+             " bytes; call tessera_options_init()",
+         name);
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof own; i < size; ++i) {
     if (bytes[i] != 0) {
       fail(ErrorCode::unsupported,
-           "byte " + std::to_string(i) + " is set, and this library (API version " + std::to_string(TESSERA_API_VERSION) + ") knows " +
-               std::to_string(sizeof own) + " bytes; use a newer library, or leave the newer options at zero", name);
+           "byte " + std::to_string(i) + " is set, and this library (API version " +
+               std::to_string(TESSERA_API_VERSION) + ") knows " + std::to_string(sizeof own) +
+               " bytes; use a newer library, or leave the newer options at zero",
+           name);
     }
   }
   std::memcpy(&own, given, size < sizeof own ? size : sizeof own);

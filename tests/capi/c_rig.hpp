@@ -36,7 +36,8 @@ using CAnswer = std::unique_ptr<tessera_answer, Freed<tessera_answer_free>>;
 using CScheduler = std::unique_ptr<tessera_scheduler, Freed<tessera_scheduler_free>>;
 using CRequest = std::unique_ptr<tessera_request, Freed<tessera_request_free>>;
 
-// Takes the result of a call that makes a handle: made<CSession>([&](auto out, auto error) { return tessera_session_create(..., out, error); }).
+// Takes the result of a call that makes a handle: made<CSession>([&](auto out, auto error) { return
+// tessera_session_create(..., out, error); }).
 template <class Owner, class Call>
 Owner made(Call&& call) {
   typename Owner::pointer handle = nullptr;
@@ -82,28 +83,35 @@ inline std::filesystem::path story_model() { return source_dir() / "models/tesse
 inline CEngine c_engine(const std::filesystem::path& path, const char* json = "{\"threads\": 2}") {
   const auto options = options_of<tessera_engine_options>(json);
   const std::string name = path.string();
-  return made<CEngine>([&](auto out, auto error) { return tessera_engine_load(name.data(), name.size(), &options, out, error); });
+  return made<CEngine>(
+      [&](auto out, auto error) { return tessera_engine_load(name.data(), name.size(), &options, out, error); });
 }
 
 inline CTokens c_tokens(const CEngine& engine, std::string_view text) {
   return made<CTokens>([&](auto out, auto error) {
-    return tessera_encode(engine.get(), text.data(), text.size(), TESSERA_BOS_AS_MODEL, TESSERA_SPECIAL_AS_TEXT, out, error);
+    return tessera_encode(engine.get(), text.data(), text.size(), TESSERA_BOS_AS_MODEL, TESSERA_SPECIAL_AS_TEXT, out,
+                          error);
   });
 }
 inline std::vector<Token> vector_of(const CTokens& tokens) {
   return {tessera_tokens_data(tokens.get()), tessera_tokens_data(tokens.get()) + tessera_tokens_count(tokens.get())};
 }
-inline std::string string_of(const CText& text) { return {tessera_text_data(text.get()), tessera_text_size(text.get())}; }
+inline std::string string_of(const CText& text) {
+  return {tessera_text_data(text.get()), tessera_text_size(text.get())};
+}
 
 inline CSession c_session(const CEngine& engine, std::string_view json = {}) {
-  return made<CSession>([&](auto out, auto error) { return tessera_session_create(engine.get(), json.data(), json.size(), out, error); });
+  return made<CSession>(
+      [&](auto out, auto error) { return tessera_session_create(engine.get(), json.data(), json.size(), out, error); });
 }
 inline void append(const CSession& session, const std::vector<Token>& tokens) {
-  succeed([&](auto error) { return tessera_session_append(session.get(), tokens.data(), tokens.size(), nullptr, error); });
+  succeed(
+      [&](auto error) { return tessera_session_append(session.get(), tokens.data(), tokens.size(), nullptr, error); });
 }
 inline CSampler c_sampler(const CEngine& engine, const char* json) {
   const auto options = options_of<tessera_sampler_options>(json);
-  return made<CSampler>([&](auto out, auto error) { return tessera_sampler_create(engine.get(), &options, out, error); });
+  return made<CSampler>(
+      [&](auto out, auto error) { return tessera_sampler_create(engine.get(), &options, out, error); });
 }
 inline std::vector<float> logits_of(const CSession& session) {
   const float* values = nullptr;

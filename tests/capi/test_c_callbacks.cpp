@@ -1,5 +1,5 @@
-// Callbacks of hosts: when they are called, that drop() comes exactly once, that what they throw does not cross the ABI; stops and
-// cancels from other threads; and handles that are freed in any order.
+// Callbacks of hosts: when they are called, that drop() comes exactly once, that what they throw does not cross the
+// ABI; stops and cancels from other threads; and handles that are freed in any order.
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -38,11 +38,13 @@ Options dropping(int& drops, const char* json = nullptr) {
 }
 
 CScheduler c_scheduler(const tessera_scheduler_options* options = nullptr) {
-  return made<CScheduler>([&](auto out, auto error) { return tessera_scheduler_create(rig().engine.get(), options, out, error); });
+  return made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(rig().engine.get(), options, out, error); });
 }
 CRequest submit(const CScheduler& scheduler, const tessera_submit_options& options) {
   return made<CRequest>([&](auto out, auto error) {
-    return tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), rig().tokens.size(), nullptr, &options, out, error);
+    return tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), rig().tokens.size(), nullptr, &options, out,
+                                    error);
   });
 }
 
@@ -54,26 +56,32 @@ TEST_CASE("drop() is called once, at the end of the handle's life or with the er
   auto options = dropping<tessera_engine_options>(drops, "{\"threads\": 1}");
   options.log = [](void*, std::int32_t, const char*, std::size_t) {};
   {
-    const auto owned = made<CEngine>([&](auto out, auto error) { return tessera_engine_load(model().data(), model().size(), &options, out, error); });
+    const auto owned = made<CEngine>([&](auto out, auto error) {
+      return tessera_engine_load(model().data(), model().size(), &options, out, error);
+    });
     CHECK(drops == 0);
   }
   CHECK(drops == 1);
   failure(TESSERA_NOT_FOUND, [&](auto error) { return tessera_engine_load("none.gguf", 9, &options, &engine, error); });
   CHECK(drops == 2);
   options.json = "{\"thread\": 1}", options.json_size = 13;
-  failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_load(model().data(), model().size(), &options, &engine, error); });
+  failure(TESSERA_INVALID_ARGUMENT,
+          [&](auto error) { return tessera_engine_load(model().data(), model().size(), &options, &engine, error); });
   CHECK(drops == 3);
-  failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_load(model().data(), model().size(), &options, nullptr, error); });
+  failure(TESSERA_INVALID_ARGUMENT,
+          [&](auto error) { return tessera_engine_load(model().data(), model().size(), &options, nullptr, error); });
   CHECK(drops == 4);
 
   drops = 0;
   auto sampler = dropping<tessera_sampler_options>(drops);
   sampler.stage = [](void*, const std::int32_t*, float*, std::size_t) -> std::int32_t { return 0; };
   tessera_sampler* sampler_out = nullptr;
-  failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_sampler_create(nullptr, &sampler, &sampler_out, error); });
+  failure(TESSERA_INVALID_ARGUMENT,
+          [&](auto error) { return tessera_sampler_create(nullptr, &sampler, &sampler_out, error); });
   CHECK(drops == 1);
   {
-    const auto owned = made<CSampler>([&](auto out, auto error) { return tessera_sampler_create(rig().engine.get(), &sampler, out, error); });
+    const auto owned = made<CSampler>(
+        [&](auto out, auto error) { return tessera_sampler_create(rig().engine.get(), &sampler, out, error); });
     CHECK(drops == 1);
   }
   CHECK(drops == 2);
@@ -90,22 +98,29 @@ TEST_CASE("drop() is called once, at the end of the handle's life or with the er
   submitted.on_ready = [](void*) {};
   tessera_request* request = nullptr;
   failure(TESSERA_INVALID_ARGUMENT, [&](auto error) {
-    return tessera_scheduler_submit(many.get(), rig().tokens.data(), rig().tokens.size(), nullptr, &submitted, &request, error);
+    return tessera_scheduler_submit(many.get(), rig().tokens.data(), rig().tokens.size(), nullptr, &submitted, &request,
+                                    error);
   });
   CHECK(drops == 1);
   auto source = dropping<tessera_source>(drops);
   tessera_session* session = nullptr;
-  failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, &session, error); });
+  failure(TESSERA_INVALID_ARGUMENT, [&](auto error) {
+    return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, &session, error);
+  });
   CHECK(drops == 2);
   source.read = [](void*, std::uint64_t, void*, std::size_t) -> std::int32_t { return 1; };
   source.bytes = 1000;
-  failure(TESSERA_IO, [&](auto error) { return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, &session, error); });
+  failure(TESSERA_IO, [&](auto error) {
+    return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, &session, error);
+  });
   CHECK(drops == 3);
   source.drop = [](void* user) {
     count_drop(user);
     throw 1;
   };
-  failure(TESSERA_IO, [&](auto error) { return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, &session, error); });
+  failure(TESSERA_IO, [&](auto error) {
+    return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, &session, error);
+  });
   CHECK(drops == 4);
 }
 
@@ -113,11 +128,13 @@ TEST_CASE("a callback that throws is callback_failed, and the handle is as it wa
   auto load = options_of<tessera_engine_options>();
   load.progress = [](void*, std::uint64_t, std::uint64_t) -> std::int32_t { throw std::runtime_error("no"); };
   tessera_engine* engine = nullptr;
-  failure(TESSERA_CALLBACK_FAILED, [&](auto error) { return tessera_engine_load(model().data(), model().size(), &load, &engine, error); });
+  failure(TESSERA_CALLBACK_FAILED,
+          [&](auto error) { return tessera_engine_load(model().data(), model().size(), &load, &engine, error); });
   auto source = options_of<tessera_source>();
   source.bytes = 1 << 20;
   source.read = [](void*, std::uint64_t, void*, std::size_t) -> std::int32_t { throw std::runtime_error("no"); };
-  failure(TESSERA_CALLBACK_FAILED, [&](auto error) { return tessera_engine_load_source(&source, nullptr, &engine, error); });
+  failure(TESSERA_CALLBACK_FAILED,
+          [&](auto error) { return tessera_engine_load_source(&source, nullptr, &engine, error); });
 
   const CSession session = c_session(rig().engine);
   auto append_options = options_of<tessera_append_options>();
@@ -132,21 +149,26 @@ TEST_CASE("a callback that throws is callback_failed, and the handle is as it wa
   });
   append(session, rig().tokens);
   failure(TESSERA_CALLBACK_FAILED, [&](auto error) {
-    return tessera_session_save_to(session.get(), [](void*, const void*, std::size_t) -> std::int32_t { throw 1; }, nullptr, error);
+    return tessera_session_save_to(
+        session.get(), [](void*, const void*, std::size_t) -> std::int32_t { throw 1; }, nullptr, error);
   });
   failure(TESSERA_IO, [&](auto error) {
-    return tessera_session_save_to(session.get(), [](void*, const void*, std::size_t) -> std::int32_t { return 5; }, nullptr, error);
+    return tessera_session_save_to(
+        session.get(), [](void*, const void*, std::size_t) -> std::int32_t { return 5; }, nullptr, error);
   });
 
   for (const bool throws : {false, true}) {
     auto options = options_of<tessera_sampler_options>();
     options.stage = throws ? [](void*, const std::int32_t*, float*, std::size_t) -> std::int32_t { throw 1; }
                            : [](void*, const std::int32_t*, float*, std::size_t) -> std::int32_t { return 1; };
-    const auto sampler = made<CSampler>([&](auto out, auto error) { return tessera_sampler_create(rig().engine.get(), &options, out, error); });
-    const auto generation = made<CGeneration>(
-        [&](auto out, auto error) { return tessera_session_generate(session.get(), sampler.get(), nullptr, out, error); });
+    const auto sampler = made<CSampler>(
+        [&](auto out, auto error) { return tessera_sampler_create(rig().engine.get(), &options, out, error); });
+    const auto generation = made<CGeneration>([&](auto out, auto error) {
+      return tessera_session_generate(session.get(), sampler.get(), nullptr, out, error);
+    });
     const tessera_piece* piece = nullptr;
-    failure(TESSERA_CALLBACK_FAILED, [&](auto error) { return tessera_generation_next(generation.get(), &piece, error); });
+    failure(TESSERA_CALLBACK_FAILED,
+            [&](auto error) { return tessera_generation_next(generation.get(), &piece, error); });
     CHECK(piece == nullptr);
   }
 }
@@ -155,29 +177,30 @@ TEST_CASE("an executor that leaves out tasks, runs some twice, or throws gives t
   const CSession expected = c_session(rig().engine);
   append(expected, rig().tokens);
   using Run = void (*)(void*, std::size_t, void (*)(void*, std::size_t), void*);
-  const Run runs[] = {
-      [](void*, std::size_t, void (*)(void*, std::size_t), void*) {},
-      [](void*, std::size_t n, void (*task)(void*, std::size_t), void* context) {
-        for (int twice = 0; twice < 2; ++twice) {
-          for (std::size_t i = 0; i <= n; ++i) task(context, i);
-        }
-      },
-      [](void*, std::size_t, void (*task)(void*, std::size_t), void* context) {
-        task(context, 0);
-        throw 1;
-      },
-      [](void*, std::size_t n, void (*task)(void*, std::size_t), void* context) {
-        std::thread other([&] {
-          for (std::size_t i = 0; i < n; i += 2) task(context, i);
-        });
-        for (std::size_t i = 1; i < n; i += 2) task(context, i);
-        other.join();
-      }};
+  const Run runs[] = {[](void*, std::size_t, void (*)(void*, std::size_t), void*) {},
+                      [](void*, std::size_t n, void (*task)(void*, std::size_t), void* context) {
+                        for (int twice = 0; twice < 2; ++twice) {
+                          for (std::size_t i = 0; i <= n; ++i) task(context, i);
+                        }
+                      },
+                      [](void*, std::size_t, void (*task)(void*, std::size_t), void* context) {
+                        task(context, 0);
+                        throw 1;
+                      },
+                      [](void*, std::size_t n, void (*task)(void*, std::size_t), void* context) {
+                        std::thread other([&] {
+                          for (std::size_t i = 0; i < n; i += 2) task(context, i);
+                        });
+                        for (std::size_t i = 1; i < n; i += 2) task(context, i);
+                        other.join();
+                      }};
   for (const Run run : runs) {
     auto options = options_of<tessera_engine_options>();
     options.parallel_for = run;
     options.concurrency = 2;
-    const auto engine = made<CEngine>([&](auto out, auto error) { return tessera_engine_load(model().data(), model().size(), &options, out, error); });
+    const auto engine = made<CEngine>([&](auto out, auto error) {
+      return tessera_engine_load(model().data(), model().size(), &options, out, error);
+    });
     const CSession session = c_session(engine);
     append(session, rig().tokens);
     CHECK(logits_of(session) == logits_of(expected));
@@ -185,7 +208,10 @@ TEST_CASE("an executor that leaves out tasks, runs some twice, or throws gives t
   auto options = options_of<tessera_engine_options>();
   options.parallel_for = runs[0];
   tessera_engine* engine = nullptr;
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_load(model().data(), model().size(), &options, &engine, error); }),
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) {
+                       return tessera_engine_load(model().data(), model().size(), &options, &engine, error);
+                     }),
              Catch::Matchers::ContainsSubstring("concurrency"));
 }
 
@@ -196,8 +222,9 @@ TEST_CASE("a stop and a cancel from another thread end a generation and a reques
   const CSampler sampler = c_sampler(rig().engine, nullptr);
   auto options = options_of<tessera_generate_options>("{\"end_of_generation\": \"ignore\"}");
   options.stop = stop.get();
-  const auto generation = made<CGeneration>(
-      [&](auto out, auto error) { return tessera_session_generate(session.get(), sampler.get(), &options, out, error); });
+  const auto generation = made<CGeneration>([&](auto out, auto error) {
+    return tessera_session_generate(session.get(), sampler.get(), &options, out, error);
+  });
   std::atomic<int> pieces = 0;
   std::thread stopper([&] {
     while (pieces < 10) std::this_thread::yield();
@@ -213,16 +240,21 @@ TEST_CASE("a stop and a cancel from another thread end a generation and a reques
   const CScheduler scheduler = c_scheduler();
   succeed([&](auto e) { return tessera_scheduler_start(scheduler.get(), e); });
   for (const bool by_id : {false, true}) {
-    const auto endless = options_of<tessera_submit_options>("{\"end_of_generation\": \"ignore\", \"session\": {\"window\": 20}}");
+    const auto endless =
+        options_of<tessera_submit_options>("{\"end_of_generation\": \"ignore\", \"session\": {\"window\": 20}}");
     const CRequest request = submit(scheduler, endless);
     pieces = 0;
     std::thread canceller([&] {
       while (pieces < 5) std::this_thread::yield();
-      if (by_id) succeed([&](auto e) { return tessera_scheduler_cancel(scheduler.get(), tessera_request_id(request.get()), e); });
-      else tessera_request_cancel(request.get());
+      if (by_id)
+        succeed(
+            [&](auto e) { return tessera_scheduler_cancel(scheduler.get(), tessera_request_id(request.get()), e); });
+      else
+        tessera_request_cancel(request.get());
     });
     error = nullptr;
-    while (tessera_request_next(request.get(), TESSERA_WAIT_FOREVER, &piece, &error) == TESSERA_OK && piece != nullptr) ++pieces;
+    while (tessera_request_next(request.get(), TESSERA_WAIT_FOREVER, &piece, &error) == TESSERA_OK && piece != nullptr)
+      ++pieces;
     canceller.join();
     CHECK(tessera_error_code(CError(error).get()) == TESSERA_CANCELLED);
     CHECK(tessera_request_state(request.get()) == TESSERA_REQUEST_ENDED);
@@ -236,7 +268,9 @@ TEST_CASE("on_ready wakes a reader that never waits, and on_event tells a reques
   } seen;
   auto options = options_of<tessera_scheduler_options>();
   options.user = &seen;
-  options.on_event = [](void* user, std::int32_t event, std::uint64_t, double) { static_cast<Seen*>(user)->events.push_back(event); };
+  options.on_event = [](void* user, std::int32_t event, std::uint64_t, double) {
+    static_cast<Seen*>(user)->events.push_back(event);
+  };
   const CScheduler scheduler = c_scheduler(&options);
   auto with = options_of<tessera_submit_options>("{\"max_tokens\": 6, \"end_of_generation\": \"ignore\"}");
   with.user = &seen;
@@ -253,7 +287,8 @@ TEST_CASE("on_ready wakes a reader that never waits, and on_event tells a reques
     }
   }
   CHECK(pieces == 6);
-  CHECK(seen.events == std::vector<std::int32_t>{TESSERA_EVENT_QUEUED, TESSERA_EVENT_SCHEDULED, TESSERA_EVENT_FIRST_TOKEN, TESSERA_EVENT_FINISHED});
+  CHECK(seen.events == std::vector<std::int32_t>{TESSERA_EVENT_QUEUED, TESSERA_EVENT_SCHEDULED,
+                                                 TESSERA_EVENT_FIRST_TOKEN, TESSERA_EVENT_FINISHED});
 
   with.on_ready = [](void*) { throw 1; };
   const CRequest thrower = submit(scheduler, with);
@@ -268,11 +303,14 @@ TEST_CASE("handles may be freed in any order") {
   append(session, rig().tokens);
   CSampler sampler = c_sampler(engine, "{\"temperature\": 1}");
   const auto options = options_of<tessera_generate_options>("{\"max_tokens\": 4, \"end_of_generation\": \"ignore\"}");
-  auto generation = made<CGeneration>(
-      [&](auto out, auto error) { return tessera_session_generate(session.get(), sampler.get(), &options, out, error); });
-  CScheduler scheduler = made<CScheduler>([&](auto out, auto error) { return tessera_scheduler_create(engine.get(), nullptr, out, error); });
+  auto generation = made<CGeneration>([&](auto out, auto error) {
+    return tessera_session_generate(session.get(), sampler.get(), &options, out, error);
+  });
+  CScheduler scheduler = made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(engine.get(), nullptr, out, error); });
   const CRequest request = submit(scheduler, options_of<tessera_submit_options>("{\"max_tokens\": 4}"));
-  constexpr std::string_view kChat = R"({"messages": [{"role": "user", "content": "a"}]})", kAnswer = R"({"max_tokens": 3})";
+  constexpr std::string_view kChat = R"({"messages": [{"role": "user", "content": "a"}]})",
+                             kAnswer = R"({"max_tokens": 3})";
   CConversation talk = made<CConversation>([&](auto out, auto error) {
     return tessera_conversation_create(engine.get(), kChat.data(), kChat.size(), nullptr, 0, out, error);
   });
@@ -296,7 +334,8 @@ TEST_CASE("handles may be freed in any order") {
     succeed([&](auto error) { return tessera_answer_next(answer.get(), &piece, error); });
     if (piece == nullptr) break;
   }
-  failure(TESSERA_CANCELLED, [&](auto error) { return tessera_request_next(request.get(), TESSERA_WAIT_FOREVER, &piece, error); });
+  failure(TESSERA_CANCELLED,
+          [&](auto error) { return tessera_request_next(request.get(), TESSERA_WAIT_FOREVER, &piece, error); });
 }
 
 TEST_CASE("a session that a scheduler refuses stays with the caller") {
@@ -305,20 +344,27 @@ TEST_CASE("a session that a scheduler refuses stays with the caller") {
   append(session, rig().tokens);
   tessera_scheduler_drain(scheduler.get());
   tessera_request* request = nullptr;
-  failure(TESSERA_INVALID_STATE, [&](auto error) { return tessera_scheduler_submit(scheduler.get(), nullptr, 0, session.get(), nullptr, &request, error); });
+  failure(TESSERA_INVALID_STATE, [&](auto error) {
+    return tessera_scheduler_submit(scheduler.get(), nullptr, 0, session.get(), nullptr, &request, error);
+  });
   CHECK(tessera_session_position(session.get()) == rig().tokens.size());
   append(session, {1});
 
   const CScheduler other = c_scheduler();
   const CSampler sampler = c_sampler(rig().engine, nullptr);
-  auto generation = made<CGeneration>(
-      [&](auto out, auto error) { return tessera_session_generate(session.get(), sampler.get(), nullptr, out, error); });
+  auto generation = made<CGeneration>([&](auto out, auto error) {
+    return tessera_session_generate(session.get(), sampler.get(), nullptr, out, error);
+  });
   CHECK_THAT(failure(TESSERA_INVALID_STATE,
-                     [&](auto error) { return tessera_scheduler_submit(other.get(), nullptr, 0, session.get(), nullptr, &request, error); }),
+                     [&](auto error) {
+                       return tessera_scheduler_submit(other.get(), nullptr, 0, session.get(), nullptr, &request,
+                                                       error);
+                     }),
              Catch::Matchers::ContainsSubstring("tessera_generation_free()"));
   generation.reset();
-  const auto taken = made<CRequest>(
-      [&](auto out, auto error) { return tessera_scheduler_submit(other.get(), nullptr, 0, session.get(), nullptr, out, error); });
+  const auto taken = made<CRequest>([&](auto out, auto error) {
+    return tessera_scheduler_submit(other.get(), nullptr, 0, session.get(), nullptr, out, error);
+  });
   CHECK(tessera_session_position(session.get()) == 0);
 }
 

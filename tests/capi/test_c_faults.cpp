@@ -1,5 +1,6 @@
-// Every function, while each of its allocations fails once: an error of code out_of_memory, nothing leaked, and the same call then
-// succeeds. TESSERA_TEST_ALLOCATIONS: how many allocations of each function fail, one in each try; "all": every one.
+// Every function, while each of its allocations fails once: an error of code out_of_memory, nothing leaked, and the
+// same call then succeeds. TESSERA_TEST_ALLOCATIONS: how many allocations of each function fail, one in each try;
+// "all": every one.
 #include "counted_new.hpp"
 
 #include <functional>
@@ -21,7 +22,8 @@ std::int64_t failures_wanted(std::int64_t of) {
 }
 
 // Calls `call` again and again, with another allocation that fails in each try; `undo` after each try that succeeded.
-void fail_allocations(const char* function, const std::function<std::int32_t(tessera_error**)>& call, const std::function<void()>& undo) {
+void fail_allocations(const char* function, const std::function<std::int32_t(tessera_error**)>& call,
+                      const std::function<void()>& undo) {
   INFO(function);
   std::int64_t made = 0;
   for (int warm = 0; warm < 2; ++warm) {  // caches that stay are filled
@@ -86,39 +88,53 @@ void fail_making(const char* function, Call call) {
 TEST_CASE("functions of an engine") {
   const auto load = options_of<tessera_engine_options>("{\"threads\": 1}");
   const auto e = [] { return rig().engine.get(); };
-  fail_making<CEngine>("load", [&](auto out, auto error) { return tessera_engine_load(rig().path.data(), rig().path.size(), &load, out, error); });
-  fail_making<CText>("plan", [&](auto out, auto error) { return tessera_plan(rig().path.data(), rig().path.size(), &load, out, error); });
+  fail_making<CEngine>("load", [&](auto out, auto error) {
+    return tessera_engine_load(rig().path.data(), rig().path.size(), &load, out, error);
+  });
+  fail_making<CText>("plan", [&](auto out, auto error) {
+    return tessera_plan(rig().path.data(), rig().path.size(), &load, out, error);
+  });
   fail_making<CText>("engine_plan", [&](auto out, auto error) { return tessera_engine_plan(e(), out, error); });
   fail_making<CText>("explain", [&](auto out, auto error) { return tessera_engine_explain(e(), out, error); });
   fail_making<CText>("metadata", [&](auto out, auto error) { return tessera_engine_metadata(e(), out, error); });
   fail_making<CText>("figures", [&](auto out, auto error) { return tessera_engine_figures(e(), out, error); });
-  fail_making<CTokens>("encode", [&](auto out, auto error) { return tessera_encode(e(), "hello", 5, 0, 0, out, error); });
-  fail_making<CText>("decode", [&](auto out, auto error) { return tessera_decode(e(), rig().tokens.data(), 8, 1, 1, out, error); });
-  fail_making<CDetokenizer>("detokenizer", [&](auto out, auto error) { return tessera_detokenizer_create(e(), 0, 0, out, error); });
+  fail_making<CTokens>("encode",
+                       [&](auto out, auto error) { return tessera_encode(e(), "hello", 5, 0, 0, out, error); });
+  fail_making<CText>(
+      "decode", [&](auto out, auto error) { return tessera_decode(e(), rig().tokens.data(), 8, 1, 1, out, error); });
+  fail_making<CDetokenizer>("detokenizer",
+                            [&](auto out, auto error) { return tessera_detokenizer_create(e(), 0, 0, out, error); });
   fail_making<CStop>("stop", [&](auto out, auto error) { return tessera_stop_create(out, error); });
   fail_making<CGrammar>("grammar", [&](auto out, auto error) {
     return tessera_grammar_create(e(), TESSERA_GRAMMAR_JSON, nullptr, 0, nullptr, 0, out, error);
   });
-  const auto sampler = options_of<tessera_sampler_options>(R"({"temperature": 0.5, "penalties": {"presence": 1}, "logit_bias": {"3": 1}, "dry": {}})");
-  fail_making<CSampler>("sampler", [&](auto out, auto error) { return tessera_sampler_create(e(), &sampler, out, error); });
+  const auto sampler = options_of<tessera_sampler_options>(
+      R"({"temperature": 0.5, "penalties": {"presence": 1}, "logit_bias": {"3": 1}, "dry": {}})");
+  fail_making<CSampler>("sampler",
+                        [&](auto out, auto error) { return tessera_sampler_create(e(), &sampler, out, error); });
   const auto scheduler = options_of<tessera_scheduler_options>(R"({"policy": "fair_by_tenant", "weights": {"a": 2}})");
-  fail_making<CScheduler>("scheduler", [&](auto out, auto error) { return tessera_scheduler_create(e(), &scheduler, out, error); });
+  fail_making<CScheduler>("scheduler",
+                          [&](auto out, auto error) { return tessera_scheduler_create(e(), &scheduler, out, error); });
 }
 
 TEST_CASE("functions of a session") {
   const CSession session = c_session(rig().engine);
   append(session, rig().tokens);
   const auto s = session.get();
-  fail_making<CSession>("session", [&](auto out, auto error) { return tessera_session_create(rig().engine.get(), "{\"context\": 64}", 15, out, error); });
-  fail_allocations("append", [&](auto error) { return tessera_session_append(s, rig().tokens.data(), 2, nullptr, error); },
-                   [&] { succeed([&](auto error) { return tessera_session_truncate(s, 8, error); }); });
+  fail_making<CSession>("session", [&](auto out, auto error) {
+    return tessera_session_create(rig().engine.get(), "{\"context\": 64}", 15, out, error);
+  });
+  fail_allocations(
+      "append", [&](auto error) { return tessera_session_append(s, rig().tokens.data(), 2, nullptr, error); },
+      [&] { succeed([&](auto error) { return tessera_session_truncate(s, 8, error); }); });
   std::vector<float> scores(2);
-  fail_allocations("score",
-                   [&](auto error) {
-                     succeed([&](auto e) { return tessera_session_append(s, nullptr, 0, nullptr, e); });
-                     return tessera_session_score(s, rig().tokens.data(), 2, scores.data(), nullptr, error);
-                   },
-                   [&] { succeed([&](auto error) { return tessera_session_truncate(s, 8, error); }); });
+  fail_allocations(
+      "score",
+      [&](auto error) {
+        succeed([&](auto e) { return tessera_session_append(s, nullptr, 0, nullptr, e); });
+        return tessera_session_score(s, rig().tokens.data(), 2, scores.data(), nullptr, error);
+      },
+      [&] { succeed([&](auto error) { return tessera_session_truncate(s, 8, error); }); });
   fail_making<CSession>("fork", [&](auto out, auto error) { return tessera_session_fork(s, out, error); });
   fail_making<CSession>("copy", [&](auto out, auto error) { return tessera_session_copy(s, nullptr, 0, out, error); });
   fail_making<CText>("info", [&](auto out, auto error) { return tessera_session_info(s, out, error); });
@@ -127,17 +143,21 @@ TEST_CASE("functions of a session") {
   struct Sink {
     std::byte* at;
   } sink{bytes.data()};
-  fail_allocations("save_to",
-                   [&](auto error) {
-                     sink.at = bytes.data();
-                     return tessera_session_save_to(s, [](void* user, const void* data, std::size_t n) -> std::int32_t {
-                       auto& to = *static_cast<Sink*>(user);
-                       std::memcpy(to.at, data, n);
-                       to.at += n;
-                       return 0;
-                     }, &sink, error);
-                   },
-                   [] {});
+  fail_allocations(
+      "save_to",
+      [&](auto error) {
+        sink.at = bytes.data();
+        return tessera_session_save_to(
+            s,
+            [](void* user, const void* data, std::size_t n) -> std::int32_t {
+              auto& to = *static_cast<Sink*>(user);
+              std::memcpy(to.at, data, n);
+              to.at += n;
+              return 0;
+            },
+            &sink, error);
+      },
+      [] {});
   auto source = options_of<tessera_source>();
   source.bytes = static_cast<std::uint64_t>(sink.at - bytes.data());
   source.user = bytes.data();
@@ -145,21 +165,27 @@ TEST_CASE("functions of a session") {
     std::memcpy(to, static_cast<std::byte*>(user) + offset, n);
     return 0;
   };
-  fail_making<CSession>("restore_from", [&](auto out, auto error) { return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, out, error); });
+  fail_making<CSession>("restore_from", [&](auto out, auto error) {
+    return tessera_session_restore_from(rig().engine.get(), &source, nullptr, 0, out, error);
+  });
   std::vector<float> embedding(tessera_engine_embedding_size(rig().engine.get()));
-  fail_allocations("embed",
-                   [&](auto error) {
-                     return tessera_embed(rig().engine.get(), rig().tokens.data(), 8, nullptr, 0, embedding.data(), embedding.size(), error);
-                   },
-                   [] {});
+  fail_allocations(
+      "embed",
+      [&](auto error) {
+        return tessera_embed(rig().engine.get(), rig().tokens.data(), 8, nullptr, 0, embedding.data(), embedding.size(),
+                             error);
+      },
+      [] {});
 }
 
 TEST_CASE("functions that write") {
   const CSession session = c_session(rig().engine);
   append(session, rig().tokens);
-  const auto options = options_of<tessera_generate_options>(R"({"max_tokens": 3, "stop": ["zz"], "end_of_generation": "ignore", "logprobs": 1})");
+  const auto options = options_of<tessera_generate_options>(
+      R"({"max_tokens": 3, "stop": ["zz"], "end_of_generation": "ignore", "logprobs": 1})");
   const CSampler sampler = c_sampler(rig().engine, "{\"temperature\": 1}");
-  fail_making<CSampler>("clone", [&](auto out, auto error) { return tessera_sampler_clone(sampler.get(), out, error); });
+  fail_making<CSampler>("clone",
+                        [&](auto out, auto error) { return tessera_sampler_clone(sampler.get(), out, error); });
   fail_making<CGeneration>("generate", [&](auto out, auto error) {
     const std::int32_t code = tessera_session_generate(session.get(), sampler.get(), &options, out, error);
     if (code != TESSERA_OK) return code;
@@ -170,23 +196,27 @@ TEST_CASE("functions that write") {
       return next;
     }
   });
-  const CScheduler scheduler = made<CScheduler>([&](auto out, auto error) { return tessera_scheduler_create(rig().engine.get(), nullptr, out, error); });
-  const auto submit = options_of<tessera_submit_options>(R"({"max_tokens": 2, "sampler": {"temperature": 1}, "tenant": "a"})");
+  const CScheduler scheduler = made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(rig().engine.get(), nullptr, out, error); });
+  const auto submit =
+      options_of<tessera_submit_options>(R"({"max_tokens": 2, "sampler": {"temperature": 1}, "tenant": "a"})");
   CRequest request;
-  fail_allocations("submit",
-                   [&](auto error) {
-                     tessera_request* handle = nullptr;
-                     const std::int32_t code = tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), 8, nullptr, &submit, &handle, error);
-                     counted::Pause pause;
-                     CRequest owned(handle);
-                     if (handle != nullptr) {  // the scheduler forgets it before memory is counted
-                       owned.reset();
-                       std::int32_t worked = 1;
-                       while (worked != 0) succeed([&](auto e) { return tessera_scheduler_step(scheduler.get(), &worked, e); });
-                     }
-                     return code;
-                   },
-                   [] {});
+  fail_allocations(
+      "submit",
+      [&](auto error) {
+        tessera_request* handle = nullptr;
+        const std::int32_t code =
+            tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), 8, nullptr, &submit, &handle, error);
+        counted::Pause pause;
+        CRequest owned(handle);
+        if (handle != nullptr) {  // the scheduler forgets it before memory is counted
+          owned.reset();
+          std::int32_t worked = 1;
+          while (worked != 0) succeed([&](auto e) { return tessera_scheduler_step(scheduler.get(), &worked, e); });
+        }
+        return code;
+      },
+      [] {});
   constexpr std::string_view kChat = R"({"messages": [{"role": "user", "content": "a"}]})";
   fail_making<CTokens>("render", [&](auto out, auto error) {
     return tessera_render_chat(rig().engine.get(), kChat.data(), kChat.size(), nullptr, 0, out, nullptr, error);
@@ -198,9 +228,11 @@ TEST_CASE("functions that write") {
     return tessera_conversation_create(rig().engine.get(), kChat.data(), kChat.size(), nullptr, 0, out, error);
   });
   fail_making<CText>("get", [&](auto out, auto error) { return tessera_conversation_get(talk.get(), out, error); });
-  fail_making<CTokens>("prompt", [&](auto out, auto error) { return tessera_conversation_prompt(talk.get(), out, error); });
-  fail_allocations("set", [&](auto error) { return tessera_conversation_set(talk.get(), kChat.data(), kChat.size(), error); },
-                   [&] { succeed([&](auto error) { return tessera_conversation_set(talk.get(), nullptr, 0, error); }); });
+  fail_making<CTokens>("prompt",
+                       [&](auto out, auto error) { return tessera_conversation_prompt(talk.get(), out, error); });
+  fail_allocations(
+      "set", [&](auto error) { return tessera_conversation_set(talk.get(), kChat.data(), kChat.size(), error); },
+      [&] { succeed([&](auto error) { return tessera_conversation_set(talk.get(), nullptr, 0, error); }); });
 }
 
 }  // namespace test_c_faults

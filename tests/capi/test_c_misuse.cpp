@@ -1,5 +1,5 @@
-// Mistakes of callers: NULL, handles of another kind, NULL with a size, structs that are too small or too new, constants that there are
-// not. Each is an error that says what is wrong, and nothing is touched.
+// Mistakes of callers: NULL, handles of another kind, NULL with a size, structs that are too small or too new,
+// constants that there are not. Each is an error that says what is wrong, and nothing is touched.
 #include <cstring>
 #include <functional>
 
@@ -22,8 +22,11 @@ struct Rig {
   CText text = made<CText>([&](auto out, auto error) { return tessera_engine_plan(engine.get(), out, error); });
   CSession session = c_session(engine);
   CSampler sampler = c_sampler(engine, nullptr);
-  CConversation talk = made<CConversation>([&](auto out, auto error) { return tessera_conversation_create(engine.get(), nullptr, 0, nullptr, 0, out, error); });
-  CScheduler scheduler = made<CScheduler>([&](auto out, auto error) { return tessera_scheduler_create(engine.get(), nullptr, out, error); });
+  CConversation talk = made<CConversation>([&](auto out, auto error) {
+    return tessera_conversation_create(engine.get(), nullptr, 0, nullptr, 0, out, error);
+  });
+  CScheduler scheduler = made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(engine.get(), nullptr, out, error); });
 };
 Rig& rig() {
   static Rig one;
@@ -48,8 +51,10 @@ T* as(void* handle) noexcept {
   return static_cast<T*>(handle);
 }
 #define ON(kind) as<tessera_##kind>(h)
-#define USE(function, ...) \
-  { #function, [](void* h, tessera_error** error) { return function(__VA_ARGS__, error); } }
+#define USE(function, ...)                                                                 \
+  {                                                                                        \
+#function, [](void* h, tessera_error** error) { return function(__VA_ARGS__, error); } \
+  }
 
 // Every function with a handle that it needs: each of these calls gets NULL and a tessera_text in its place.
 std::vector<Use> uses() {
@@ -93,7 +98,9 @@ std::vector<Use> uses() {
       USE(tessera_session_resume, ON(session)),
       USE(tessera_session_verify, ON(session), nullptr, &text_out),
       USE(tessera_session_save, ON(session), "x", 1),
-      USE(tessera_session_save_to, ON(session), [](void*, const void*, std::size_t) -> std::int32_t { return 0; }, nullptr),
+      USE(
+          tessera_session_save_to, ON(session), [](void*, const void*, std::size_t) -> std::int32_t { return 0; },
+          nullptr),
       USE(tessera_session_restore, ON(engine), "x", 1, nullptr, 0, &session_out),
       {"tessera_session_restore_from",
        [](void* h, tessera_error** error) {
@@ -105,7 +112,8 @@ std::vector<Use> uses() {
       {"tessera_forward",
        [](void* h, tessera_error** error) {
          sessions[0] = ON(session);
-         return tessera_forward(rig().engine.get(), sessions, &one, 1, &token, TESSERA_WANT_LOGITS, nullptr, &outputs_out, error);
+         return tessera_forward(rig().engine.get(), sessions, &one, 1, &token, TESSERA_WANT_LOGITS, nullptr,
+                                &outputs_out, error);
        }},
       USE(tessera_outputs_row, ON(outputs), 0, &floats_out, &n_out),
       USE(tessera_embed, ON(engine), &token, 1, nullptr, 0, row, 1),
@@ -159,17 +167,24 @@ void check_views(T* wrong) {
   const tessera_session* session = h(static_cast<tessera_session*>(nullptr));
   const tessera_error* error = h(static_cast<tessera_error*>(nullptr));
   std::size_t size = 7;
-  CHECK((tessera_error_code(error) == 0 && *tessera_error_text(error) == 0 && *tessera_error_message(error) == 0 && *tessera_error_place(error) == 0));
-  CHECK((tessera_engine_vocabulary_size(engine) == 0 && tessera_engine_embedding_size(engine) == 0 && tessera_engine_context(engine) == 0));
+  CHECK((tessera_error_code(error) == 0 && *tessera_error_text(error) == 0 && *tessera_error_message(error) == 0 &&
+         *tessera_error_place(error) == 0));
+  CHECK((tessera_engine_vocabulary_size(engine) == 0 && tessera_engine_embedding_size(engine) == 0 &&
+         tessera_engine_context(engine) == 0));
   CHECK((tessera_token_flags(engine, 0) == 0 && tessera_bos_token(engine) == -1 && tessera_eos_token(engine) == -1));
   CHECK((tessera_session_position(session) == 0 && tessera_session_next_position(session) == 0));
-  CHECK((tessera_piece_kind(piece) == 0 && tessera_piece_text(piece, &size) == nullptr && size == 0 && tessera_piece_token(piece) == -1));
-  CHECK((tessera_piece_finish_reason(piece) == 0 && tessera_piece_stop_string(piece) == -1 && tessera_piece_sample(piece) == 0));
-  CHECK((tessera_piece_logprob(piece) == 0.0f && tessera_piece_top_count(piece) == 0 && tessera_piece_call(piece) == 0));
-  CHECK((tessera_piece_call_name(piece) == nullptr && tessera_piece_call_id(piece) == nullptr && tessera_piece_call_is_broken(piece) == 0));
+  CHECK((tessera_piece_kind(piece) == 0 && tessera_piece_text(piece, &size) == nullptr && size == 0 &&
+         tessera_piece_token(piece) == -1));
+  CHECK((tessera_piece_finish_reason(piece) == 0 && tessera_piece_stop_string(piece) == -1 &&
+         tessera_piece_sample(piece) == 0));
+  CHECK(
+      (tessera_piece_logprob(piece) == 0.0f && tessera_piece_top_count(piece) == 0 && tessera_piece_call(piece) == 0));
+  CHECK((tessera_piece_call_name(piece) == nullptr && tessera_piece_call_id(piece) == nullptr &&
+         tessera_piece_call_is_broken(piece) == 0));
   CHECK(tessera_generation_finish_reason(h(static_cast<tessera_generation*>(nullptr))) == 0);
   CHECK(tessera_answer_finish_reason(h(static_cast<tessera_answer*>(nullptr))) == 0);
-  CHECK((tessera_request_id(request) == 0 && tessera_request_state(request) == 0 && tessera_request_finish_reason(request, 0) == 0));
+  CHECK((tessera_request_id(request) == 0 && tessera_request_state(request) == 0 &&
+         tessera_request_finish_reason(request, 0) == 0));
   CHECK(tessera_scheduler_wake_time(h(static_cast<tessera_scheduler*>(nullptr))) > 1e300);
   tessera_engine_trim(h(static_cast<tessera_engine*>(nullptr)));
   tessera_stop_request(h(static_cast<tessera_stop*>(nullptr)));
@@ -200,8 +215,10 @@ TEST_CASE("NULL and a handle of another kind are errors that name the parameter 
   for (const Use& use : uses()) {
     INFO(use.function);
     const std::string null = failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return use.call(nullptr, error); });
-    CHECK_THAT(null, Catch::Matchers::ContainsSubstring("NULL was passed") && Catch::Matchers::ContainsSubstring("a tessera_"));
-    const std::string wrong = failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return use.call(rig().text.get(), error); });
+    CHECK_THAT(null, Catch::Matchers::ContainsSubstring("NULL was passed") &&
+                         Catch::Matchers::ContainsSubstring("a tessera_"));
+    const std::string wrong =
+        failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return use.call(rig().text.get(), error); });
     CHECK_THAT(wrong, Catch::Matchers::ContainsSubstring("this is a tessera_text"));
     CHECK(use.call(nullptr, nullptr) == TESSERA_INVALID_ARGUMENT);  // without a place for the error
   }
@@ -220,44 +237,80 @@ TEST_CASE("handles inside of structs and lists are checked too") {
   engine.stop = reinterpret_cast<tessera_stop*>(wrong);
   tessera_engine* loaded = nullptr;
   const auto says = Catch::Matchers::ContainsSubstring("this is a tessera_text");
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto e) { return tessera_engine_load(path.data(), path.size(), &engine, &loaded, e); }), says);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto e) { return tessera_plan(path.data(), path.size(), &engine, &text_out, e); }), says);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto e) { return tessera_engine_load(path.data(), path.size(), &engine, &loaded, e); }),
+             says);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto e) { return tessera_plan(path.data(), path.size(), &engine, &text_out, e); }),
+             says);
   auto append = options_of<tessera_append_options>();
   append.stop = reinterpret_cast<tessera_stop*>(wrong);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto e) { return tessera_session_append(rig().session.get(), nullptr, 0, &append, e); }), says);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto e) { return tessera_session_append(rig().session.get(), nullptr, 0, &append, e); }),
+             says);
   auto sampler = options_of<tessera_sampler_options>();
   sampler.grammar = reinterpret_cast<tessera_grammar*>(wrong);
   tessera_sampler* sampler_out = nullptr;
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto e) { return tessera_sampler_create(rig().engine.get(), &sampler, &sampler_out, e); }), says);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto e) { return tessera_sampler_create(rig().engine.get(), &sampler, &sampler_out, e); }),
+             says);
   auto submit = options_of<tessera_submit_options>();
   submit.sampler = reinterpret_cast<tessera_sampler*>(wrong);
   tessera_request* request = nullptr;
   const Token token = 1;
   CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
-                     [&](auto e) { return tessera_scheduler_submit(rig().scheduler.get(), &token, 1, nullptr, &submit, &request, e); }), says);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto e) {
-               return tessera_scheduler_submit(rig().scheduler.get(), &token, 1, reinterpret_cast<tessera_session*>(wrong), nullptr, &request, e);
-             }), says);
+                     [&](auto e) {
+                       return tessera_scheduler_submit(rig().scheduler.get(), &token, 1, nullptr, &submit, &request, e);
+                     }),
+             says);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto e) {
+                       return tessera_scheduler_submit(rig().scheduler.get(), &token, 1,
+                                                       reinterpret_cast<tessera_session*>(wrong), nullptr, &request, e);
+                     }),
+             says);
 }
 
 TEST_CASE("no place for a result, and NULL with a size, are errors") {
   tessera_engine* e = rig().engine.get();
   const auto place = Catch::Matchers::ContainsSubstring("a place for the result");
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_plan(e, nullptr, error); }), place);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_session_create(e, nullptr, 0, nullptr, error); }), place);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_encode(e, "a", 1, 0, 0, nullptr, error); }), place);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_plan(e, nullptr, error); }),
+             place);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_session_create(e, nullptr, 0, nullptr, error); }),
+             place);
+  CHECK_THAT(
+      failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_encode(e, "a", 1, 0, 0, nullptr, error); }),
+      place);
   CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_stop_create(nullptr, error); }), place);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_scheduler_step(rig().scheduler.get(), nullptr, error); }), place);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_scheduler_step(rig().scheduler.get(), nullptr, error); }),
+             place);
   const auto size = Catch::Matchers::ContainsSubstring("NULL was passed with a size of 3");
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_encode(e, nullptr, 3, 0, 0, &tokens_out, error); }), size);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_decode(e, nullptr, 3, 0, 0, &text_out, error); }), size);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_session_append(rig().session.get(), nullptr, 3, nullptr, error); }), size);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_session_create(e, nullptr, 3, &session_out, error); }), size);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_encode(e, nullptr, 3, 0, 0, &tokens_out, error); }),
+             size);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_decode(e, nullptr, 3, 0, 0, &text_out, error); }),
+             size);
+  CHECK_THAT(
+      failure(TESSERA_INVALID_ARGUMENT,
+              [&](auto error) { return tessera_session_append(rig().session.get(), nullptr, 3, nullptr, error); }),
+      size);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_session_create(e, nullptr, 3, &session_out, error); }),
+             size);
   tessera_engine* loaded = nullptr;
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_load(nullptr, 3, nullptr, &loaded, error); }), size);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_load("", 0, nullptr, &loaded, error); }),
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_engine_load(nullptr, 3, nullptr, &loaded, error); }),
+             size);
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_engine_load("", 0, nullptr, &loaded, error); }),
              Catch::Matchers::ContainsSubstring("a path is needed"));
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_encode(e, "a", static_cast<std::size_t>(-1), 0, 0, &tokens_out, error); }),
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) {
+                       return tessera_encode(e, "a", static_cast<std::size_t>(-1), 0, 0, &tokens_out, error);
+                     }),
              Catch::Matchers::ContainsSubstring("a negative number"));
 }
 
@@ -265,30 +318,45 @@ TEST_CASE("a constant that there is not is an error that gives the range") {
   tessera_engine* e = rig().engine.get();
   const auto range = Catch::Matchers::ContainsSubstring("0 to");
   for (const std::int32_t wrong : {-1, 3, 1000}) {
-    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_encode(e, "a", 1, wrong, 0, &tokens_out, error); }), range);
-    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_encode(e, "a", 1, 0, wrong, &tokens_out, error); }), range);
-    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_decode(e, nullptr, 0, wrong, 0, &text_out, error); }), range);
+    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                       [&](auto error) { return tessera_encode(e, "a", 1, wrong, 0, &tokens_out, error); }),
+               range);
+    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                       [&](auto error) { return tessera_encode(e, "a", 1, 0, wrong, &tokens_out, error); }),
+               range);
+    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                       [&](auto error) { return tessera_decode(e, nullptr, 0, wrong, 0, &text_out, error); }),
+               range);
     tessera_grammar* grammar = nullptr;
-    failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_grammar_create(e, wrong == 3 ? 4 : wrong, "a", 1, nullptr, 0, &grammar, error); });
+    failure(TESSERA_INVALID_ARGUMENT, [&](auto error) {
+      return tessera_grammar_create(e, wrong == 3 ? 4 : wrong, "a", 1, nullptr, 0, &grammar, error);
+    });
     auto append = options_of<tessera_append_options>();
     append.logits = wrong;
-    failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_session_append(rig().session.get(), nullptr, 0, &append, error); });
+    failure(TESSERA_INVALID_ARGUMENT,
+            [&](auto error) { return tessera_session_append(rig().session.get(), nullptr, 0, &append, error); });
     tessera_outputs* outputs = nullptr;
     tessera_session* session = rig().session.get();
     const std::size_t one = 1;
     const Token token = 1;
-    failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_forward(e, &session, &one, 1, &token, wrong, nullptr, &outputs, error); });
+    failure(TESSERA_INVALID_ARGUMENT,
+            [&](auto error) { return tessera_forward(e, &session, &one, 1, &token, wrong, nullptr, &outputs, error); });
   }
   CHECK(std::string_view(tessera_code_name(-1)) == "?");
 }
 
-TEST_CASE("a struct without a size, a smaller one, and a larger one with something set are errors; a larger one of zeros is not") {
+TEST_CASE(
+    "a struct without a size, a smaller one, and a larger one with something set are errors; a larger one of zeros is "
+    "not") {
   tessera_append_options options;
   const auto call = [&](void* with) {
-    return [with](auto error) { return tessera_session_append(rig().session.get(), nullptr, 0, static_cast<tessera_append_options*>(with), error); };
+    return [with](auto error) {
+      return tessera_session_append(rig().session.get(), nullptr, 0, static_cast<tessera_append_options*>(with), error);
+    };
   };
   std::memset(&options, 0, sizeof options);
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, call(&options)), Catch::Matchers::ContainsSubstring("tessera_options_init()"));
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, call(&options)),
+             Catch::Matchers::ContainsSubstring("tessera_options_init()"));
   options.size = sizeof options - 1;
   failure(TESSERA_INVALID_ARGUMENT, call(&options));
   options.size = static_cast<std::size_t>(-1);
@@ -312,13 +380,16 @@ TEST_CASE("a struct without a size, a smaller one, and a larger one with somethi
 
 TEST_CASE("after errors everything works on") {
   append(rig().session, {1, 2, 3});
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) {
-               const Token token = 1 << 20;
-               return tessera_session_append(rig().session.get(), &token, 1, nullptr, error);
-             }), Catch::Matchers::ContainsSubstring("vocabulary"));
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) {
+                       const Token token = 1 << 20;
+                       return tessera_session_append(rig().session.get(), &token, 1, nullptr, error);
+                     }),
+             Catch::Matchers::ContainsSubstring("vocabulary"));
   CHECK(tessera_session_position(rig().session.get()) == 3);
   failure(TESSERA_INVALID_STATE, [&](auto error) { return tessera_scheduler_stop(rig().scheduler.get(), error); });
-  failure(TESSERA_INVALID_STATE, [&](auto error) { return tessera_scheduler_wait_until_idle(rig().scheduler.get(), error); });
+  failure(TESSERA_INVALID_STATE,
+          [&](auto error) { return tessera_scheduler_wait_until_idle(rig().scheduler.get(), error); });
   succeed([&](auto error) { return tessera_scheduler_start(rig().scheduler.get(), error); });
   failure(TESSERA_INVALID_STATE, [&](auto error) { return tessera_scheduler_start(rig().scheduler.get(), error); });
   succeed([&](auto error) { return tessera_scheduler_stop(rig().scheduler.get(), error); });

@@ -21,23 +21,26 @@ std::string sampler_failure(const char* json) {
   const auto options = options_of<tessera_sampler_options>(json);
   tessera_sampler* sampler = nullptr;
   INFO(json);
-  return failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_sampler_create(engine().get(), &options, &sampler, error); });
+  return failure(TESSERA_INVALID_ARGUMENT,
+                 [&](auto error) { return tessera_sampler_create(engine().get(), &options, &sampler, error); });
 }
 std::string session_failure(std::string_view json) {
   tessera_session* session = nullptr;
   INFO(json);
-  return failure(TESSERA_INVALID_ARGUMENT,
-                 [&](auto error) { return tessera_session_create(engine().get(), json.data(), json.size(), &session, error); });
+  return failure(TESSERA_INVALID_ARGUMENT, [&](auto error) {
+    return tessera_session_create(engine().get(), json.data(), json.size(), &session, error);
+  });
 }
 
 std::string reference() {
   std::string page;
-  for (const auto& tables : {c::engine_tables(), c::generate_tables(), c::sampler_tables(), c::grammar_tables(), c::embed_tables(),
-                             c::chat_tables(), c::scheduler_tables()}) {
+  for (const auto& tables : {c::engine_tables(), c::generate_tables(), c::sampler_tables(), c::grammar_tables(),
+                             c::embed_tables(), c::chat_tables(), c::scheduler_tables()}) {
     for (const c::Table& table : tables) {
       page += "## " + std::string(table.title) + "\n| key | value | meaning |\n|---|---|---|\n";
       for (const auto& row : table.rows) {
-        page += "| `" + std::string(row.name) + "` | " + std::string(row.form) + " | " + std::string(row.words) + " |\n";
+        page +=
+            "| `" + std::string(row.name) + "` | " + std::string(row.form) + " | " + std::string(row.words) + " |\n";
       }
       page += "\n";
     }
@@ -49,26 +52,33 @@ std::string reference() {
 }  // namespace
 
 TEST_CASE("an unknown key is an error that names it, its place and the nearest key") {
-  CHECK_THAT(sampler_failure(R"({"temprature": 1})"), ContainsSubstring("\"temprature\"") && ContainsSubstring("did you mean \"temperature\"?"));
+  CHECK_THAT(sampler_failure(R"({"temprature": 1})"),
+             ContainsSubstring("\"temprature\"") && ContainsSubstring("did you mean \"temperature\"?"));
   CHECK_THAT(sampler_failure(R"({"quux": 1})"), ContainsSubstring("the keys are \"seed\""));
-  CHECK_THAT(sampler_failure(R"({"dry": {"multiplyer": 1}})"), ContainsSubstring("dry") && ContainsSubstring("did you mean \"multiplier\"?"));
+  CHECK_THAT(sampler_failure(R"({"dry": {"multiplyer": 1}})"),
+             ContainsSubstring("dry") && ContainsSubstring("did you mean \"multiplier\"?"));
   CHECK_THAT(session_failure(R"({"kv_type": "f16"})"), ContainsSubstring("did you mean \"kv_dtype\"?"));
   const std::string path = (golden_dir() / "llama-gqa.gguf").string();
   const auto options = options_of<tessera_engine_options>(R"({"ctx": 1, "contexts": 5})");
   tessera_engine* loaded = nullptr;
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_load(path.data(), path.size(), &options, &loaded, error); }),
-             ContainsSubstring("\"ctx\""));
+  CHECK_THAT(
+      failure(TESSERA_INVALID_ARGUMENT,
+              [&](auto error) { return tessera_engine_load(path.data(), path.size(), &options, &loaded, error); }),
+      ContainsSubstring("\"ctx\""));
   const auto scheduler = options_of<tessera_scheduler_options>(R"({"max_runing": 1})");
   tessera_scheduler* made_scheduler = nullptr;
-  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_scheduler_create(engine().get(), &scheduler, &made_scheduler, error); }),
-             ContainsSubstring("did you mean \"max_running\"?"));
+  CHECK_THAT(
+      failure(TESSERA_INVALID_ARGUMENT,
+              [&](auto error) { return tessera_scheduler_create(engine().get(), &scheduler, &made_scheduler, error); }),
+      ContainsSubstring("did you mean \"max_running\"?"));
 }
 
 TEST_CASE("a value of the wrong kind or range is an error that says what it must be") {
   CHECK_THAT(sampler_failure(R"({"temperature": "hot"})"), ContainsSubstring("temperature: must be a number"));
   CHECK_THAT(sampler_failure(R"({"top_p": 2})"), ContainsSubstring("top-p is 2"));
   CHECK_THAT(sampler_failure(R"({"seed": -1})"), ContainsSubstring("seed: must be an integer from 0 upwards"));
-  CHECK_THAT(sampler_failure(R"({"stream": 4294967296})"), ContainsSubstring("stream: must be an integer from 0 to 4294967295"));
+  CHECK_THAT(sampler_failure(R"({"stream": 4294967296})"),
+             ContainsSubstring("stream: must be an integer from 0 to 4294967295"));
   CHECK_THAT(sampler_failure(R"({"logit_bias": {"a": 1}})"), ContainsSubstring("the key must be a token"));
   CHECK_THAT(sampler_failure(R"({"stages": [{"top_k": 1, "top_p": 1}]})"), ContainsSubstring("stages[0]"));
   CHECK_THAT(sampler_failure(R"({"stages": [], "top_k": 1})"), ContainsSubstring("put the stage into the list"));
@@ -80,7 +90,8 @@ TEST_CASE("a value of the wrong kind or range is an error that says what it must
   CHECK_THAT(sampler_failure(R"({"grammar": {"regex": "("}})"), ContainsSubstring("grammar"));
   CHECK_THAT(session_failure(R"({"kv_dtype": "f17"})"), ContainsSubstring("\"int8\""));
   CHECK_THAT(session_failure(R"({"kv_kind": "page"})"), ContainsSubstring("\"paged\""));
-  CHECK_THAT(session_failure(R"({"token_budget": {"tokens": 128, "choice": "x"}})"), ContainsSubstring("token_budget.choice"));
+  CHECK_THAT(session_failure(R"({"token_budget": {"tokens": 128, "choice": "x"}})"),
+             ContainsSubstring("token_budget.choice"));
 }
 
 TEST_CASE("null counts as absent, and white space as no options") {
@@ -90,7 +101,9 @@ TEST_CASE("null counts as absent, and white space as no options") {
 }
 
 TEST_CASE("every stage of a sampler has a name in JSON") {
-  c_sampler(engine(), R"({"seed": 1, "stream": 2, "logit_bias": {"1": 0.5}, "allow": [1, 2, 3], "deny": [2], "dry": {"multiplier": 1, "base": 2,
+  c_sampler(
+      engine(),
+      R"({"seed": 1, "stream": 2, "logit_bias": {"1": 0.5}, "allow": [1, 2, 3], "deny": [2], "dry": {"multiplier": 1, "base": 2,
       "allowed_length": 1, "last_n": 5, "breakers": [1], "counted": "sequence"}, "top_n_sigma": 2, "temperature": 0.5, "top_k": 3, "typical_p": 0.9,
       "top_p": 0.9, "min_p": 0.1, "xtc": {"probability": 0.1, "threshold": 0.2, "min_keep": 1}, "mirostat": {"tau": 3, "eta": 0.2},
       "penalties": {"repetition": 1.1, "frequency": 0.1, "presence": 0.1, "last_n": 10, "counted": "answer"}})");

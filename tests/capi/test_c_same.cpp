@@ -48,7 +48,8 @@ TEST_CASE("tokens, text and their pieces are the tokenizer's") {
     const auto code = tessera_token_bytes(rig().c.get(), token, &bytes, &size, nullptr);
     const std::int32_t flags = (tokenizer.is_control(token) ? TESSERA_TOKEN_CONTROL : 0) |
                                (tokenizer.is_end_of_generation(token) ? TESSERA_TOKEN_END : 0);
-    if (code != 0 || std::string_view(bytes, size) != tokenizer.piece(token) || tessera_token_flags(rig().c.get(), token) != flags) {
+    if (code != 0 || std::string_view(bytes, size) != tokenizer.piece(token) ||
+        tessera_token_flags(rig().c.get(), token) != flags) {
       FAIL("token " << token);
     }
   }
@@ -59,14 +60,18 @@ TEST_CASE("a session's logits are the C++ session's, for all rows, some rows and
   const CSession c = c_session(rig().c);
   auto options = options_of<tessera_append_options>();
   options.logits = TESSERA_LOGITS_ALL;
-  succeed([&](auto error) { return tessera_session_append(c.get(), rig().tokens.data(), rig().tokens.size(), &options, error); });
+  succeed([&](auto error) {
+    return tessera_session_append(c.get(), rig().tokens.data(), rig().tokens.size(), &options, error);
+  });
   CHECK(logits_of(c) == copy(must(session.append(rig().tokens, {.logits = LogitsOf::all})).values));
 
   const std::size_t rows[] = {0, 3};
   options.logits = TESSERA_LOGITS_LAST;
   options.rows = rows;
   options.row_count = 2;
-  succeed([&](auto error) { return tessera_session_append(c.get(), rig().tokens.data(), rig().tokens.size(), &options, error); });
+  succeed([&](auto error) {
+    return tessera_session_append(c.get(), rig().tokens.data(), rig().tokens.size(), &options, error);
+  });
   CHECK(logits_of(c) == copy(must(session.append(rig().tokens, {.rows = rows})).values));
 
   append(c, {rig().tokens[1]});
@@ -74,14 +79,19 @@ TEST_CASE("a session's logits are the C++ session's, for all rows, some rows and
   CHECK(logits_of(c) == copy(session.logits()));
 
   std::vector<float> scores(rig().tokens.size());
-  succeed([&](auto error) { return tessera_session_score(c.get(), rig().tokens.data(), scores.size(), scores.data(), nullptr, error); });
+  succeed([&](auto error) {
+    return tessera_session_score(c.get(), rig().tokens.data(), scores.size(), scores.data(), nullptr, error);
+  });
   CHECK(scores == must(session.score(rig().tokens)));
   CHECK(logits_of(c).empty() == session.logits().empty());
 }
 
 TEST_CASE("a generation, a sampler by hand and a request draw the C++ sampler's tokens") {
-  constexpr const char* kSampler = R"({"temperature": 0.9, "top_k": 50, "top_p": 0.95, "repetition_penalty": 1.1, "seed": 11})";
-  const auto chain = [] { return sampling::chain().penalties({.repetition = 1.1f}).temperature(0.9f).top_k(50).top_p(0.95f).seed(11); };
+  constexpr const char* kSampler =
+      R"({"temperature": 0.9, "top_k": 50, "top_p": 0.95, "repetition_penalty": 1.1, "seed": 11})";
+  const auto chain = [] {
+    return sampling::chain().penalties({.repetition = 1.1f}).temperature(0.9f).top_k(50).top_p(0.95f).seed(11);
+  };
   Session session = must(rig().engine.session());
   must(session.append(rig().tokens));
   Sampler sampler = chain().build();
@@ -98,21 +108,26 @@ TEST_CASE("a generation, a sampler by hand and a request draw the C++ sampler's 
   const auto options = options_of<tessera_generate_options>(R"({"max_tokens": 24, "stop": "zzz"})");
   const auto generation = made<CGeneration>(
       [&](auto out, auto error) { return tessera_session_generate(c.get(), c_made.get(), &options, out, error); });
-  const auto written = read_all([&](auto piece, auto error) { return tessera_generation_next(generation.get(), piece, error); });
+  const auto written =
+      read_all([&](auto piece, auto error) { return tessera_generation_next(generation.get(), piece, error); });
   CHECK(written.first == expected);
   CHECK(written.second == text);
 
-  const CSampler listed = c_sampler(rig().c, R"({"seed": 11, "stages": [{"penalties": {"repetition": 1.1}}, {"temperature": 0.9},
+  const CSampler listed =
+      c_sampler(rig().c, R"({"seed": 11, "stages": [{"penalties": {"repetition": 1.1}}, {"temperature": 0.9},
       {"top_k": 50}, {"top_p": 0.95}]})");
   const CSession by_hand = c_session(rig().c);
   append(by_hand, rig().tokens);
   std::vector<Token> history = rig().tokens;
-  succeed([&](auto error) { return tessera_sampler_begin(listed.get(), history.data(), history.size(), history.size(), error); });
+  succeed([&](auto error) {
+    return tessera_sampler_begin(listed.get(), history.data(), history.size(), history.size(), error);
+  });
   for (const Token wanted : expected) {
     Token token = -1;
     const std::vector<float> logits = logits_of(by_hand);
     succeed([&](auto error) {
-      return tessera_sampler_sample(listed.get(), logits.data(), logits.size(), history.data(), history.size(), history.size(), &token, error);
+      return tessera_sampler_sample(listed.get(), logits.data(), logits.size(), history.data(), history.size(),
+                                    history.size(), &token, error);
     });
     REQUIRE(token == wanted);
     succeed([&](auto error) { return tessera_sampler_accept(listed.get(), token, error); });
@@ -120,11 +135,13 @@ TEST_CASE("a generation, a sampler by hand and a request draw the C++ sampler's 
     append(by_hand, {token});
   }
 
-  const auto scheduler = made<CScheduler>([&](auto out, auto error) { return tessera_scheduler_create(rig().c.get(), nullptr, out, error); });
+  const auto scheduler = made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(rig().c.get(), nullptr, out, error); });
   const std::string json = std::string(R"({"max_tokens": 24, "stop": ["zzz"], "sampler": )") + kSampler + "}";
   const auto submit = options_of<tessera_submit_options>(json.c_str());
   const auto request = made<CRequest>([&](auto out, auto error) {
-    return tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), rig().tokens.size(), nullptr, &submit, out, error);
+    return tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), rig().tokens.size(), nullptr, &submit, out,
+                                    error);
   });
   const auto answered = read_all(
       [&](auto piece, auto error) { return tessera_request_next(request.get(), TESSERA_WAIT_FOREVER, piece, error); });
@@ -133,8 +150,9 @@ TEST_CASE("a generation, a sampler by hand and a request draw the C++ sampler's 
 
 TEST_CASE("hidden states, embeddings and the rows of several sessions are Engine::forward()'s") {
   const std::size_t n = rig().tokens.size();
-  for (const auto& [c_want, want] : {std::pair(TESSERA_WANT_LOGITS, Want::logits), std::pair(TESSERA_WANT_HIDDEN, Want::hidden),
-                                    std::pair(TESSERA_WANT_EMBEDDING, Want::embedding)}) {
+  for (const auto& [c_want, want] :
+       {std::pair(TESSERA_WANT_LOGITS, Want::logits), std::pair(TESSERA_WANT_HIDDEN, Want::hidden),
+        std::pair(TESSERA_WANT_EMBEDDING, Want::embedding)}) {
     Session a = must(rig().engine.session()), b = must(rig().engine.session());
     Batch batch;
     for (Session* session : {&a, &b}) {
@@ -170,7 +188,8 @@ TEST_CASE("a conversation's answer is the C++ conversation's, alone and beside a
   while (const auto delta = answer.next()) expected += delta->text;
   REQUIRE(answer.status());
 
-  const auto scheduler = made<CScheduler>([&](auto out, auto error) { return tessera_scheduler_create(rig().c.get(), nullptr, out, error); });
+  const auto scheduler = made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(rig().c.get(), nullptr, out, error); });
   const std::string json = request.to_json().dump();
   constexpr std::string_view kAnswer = R"({"max_tokens": 20, "sampler": {"temperature": 0.8, "seed": 5}})";
   for (tessera_scheduler* with : {static_cast<tessera_scheduler*>(nullptr), scheduler.get()}) {
@@ -180,9 +199,11 @@ TEST_CASE("a conversation's answer is the C++ conversation's, alone and beside a
     const auto c_answer = made<CAnswer>([&](auto out, auto error) {
       return tessera_conversation_answer(c.get(), with, kAnswer.data(), kAnswer.size(), nullptr, out, error);
     });
-    const auto read = read_all([&](auto piece, auto error) { return tessera_answer_next(c_answer.get(), piece, error); });
+    const auto read =
+        read_all([&](auto piece, auto error) { return tessera_answer_next(c_answer.get(), piece, error); });
     CHECK(read.second == expected);
-    const auto messages = made<CText>([&](auto out, auto error) { return tessera_conversation_get(c.get(), out, error); });
+    const auto messages =
+        made<CText>([&](auto out, auto error) { return tessera_conversation_get(c.get(), out, error); });
     CHECK(string_of(messages) == talk.request().to_json().dump());
   }
 }
@@ -196,7 +217,8 @@ TEST_CASE("a fork, a saved session and a session that a request took go on with 
   std::vector<std::byte> bytes;
   const auto sink = [](void* user, const void* data, size_t n) -> std::int32_t {
     const auto* from = static_cast<const std::byte*>(data);
-    static_cast<std::vector<std::byte>*>(user)->insert(static_cast<std::vector<std::byte>*>(user)->end(), from, from + n);
+    static_cast<std::vector<std::byte>*>(user)->insert(static_cast<std::vector<std::byte>*>(user)->end(), from,
+                                                       from + n);
     return 0;
   };
   succeed([&](auto error) { return tessera_session_save_to(c.get(), sink, &bytes, error); });
