@@ -1,16 +1,18 @@
-// Attention over paged keys and values: the arguments of its kernels, and the sizes that kernels and plan (cuda/attention_plan.hpp) must
-// agree on.
+// Attention over paged keys and values: the arguments of its kernels, and the sizes that the kernels and the plan of their launches
+// (cuda/attention_plan.hpp) must agree on.
 //
-// A block of the kernel attention_<codec>_d<class>_q<queries> computes one tile. A tile has up to `queries` queries of one sequence and one
-// KV head (blockIdx.y). A query is a pair (row, query head of the KV head's group), and a tile's queries follow each other in this order.
-// The block reads all keys that any of the queries sees, or, if the tile's keys are split, one part of these keys (blockIdx.z).
+// A thread block of the kernel attention_<codec>_d<class>_q<queries> computes one tile (blockIdx.x). A tile has up to `queries` queries of
+// one sequence and one KV head (blockIdx.y). A query is a pair (row, query head of the KV head's group). A tile's queries follow each other
+// in the order of these pairs. The thread block reads all keys that any of the queries sees. If the tile's keys are split among several
+// thread blocks, it reads its own part of them (blockIdx.z).
 //
 // Numerics, all in f32, of one query. The result does not depend on the tile, its class of queries, the split or the other queries:
 //   score     one fma chain over the key's elements, ascending from 0, times scale
-//   chunk     chunk_keys() keys at absolute positions: the maximum of its visible scores, merged into the segment's
-//             m; p = exp(score - m), 0 where a key is not visible; the sum of p by halving (distances chunk / 2 .. 1);
-//             l = l * corr + sum; o = o * corr, then one fma for each visible key, ascending. corr = exp(old m - new m)
-//   segment   kSegmentKeys keys at absolute positions: m, l and o start afresh
+//   chunk     chunk_keys() keys, beginning at a multiple of this number. m = the larger of the segment's m so far and the maximum of the
+//             chunk's visible scores; p = exp(score - m), 0 where a key is not visible; sum = the sum of p by halving (adds p that are
+//             chunk / 2 apart, then chunk / 4, .. 1); corr = exp(old m - new m); l = l * corr + sum; o = o * corr, then one fma for each
+//             visible key, ascending
+//   segment   kSegmentKeys keys, beginning at a multiple of this number: m, l and o start afresh
 //   total     segments merged left to right (Merge), from l = o = 0; out = o * (1 / l)
 // If keys and values are stored rotated (kv/rotation.hpp), the query is rotated first, the stored elements are used as they are, and `out`
 // is rotated back. Chunks and segments without a visible key are left out. Keys that a query does not see, pages that were freed, and slots
@@ -30,7 +32,7 @@ inline constexpr std::uint32_t kSegmentKeys = 512;
 inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512};
 inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};
 
-// Returns the smallest class (of kHeadClasses) that holds both dimensions; 0: none does.
+// Returns the smallest class (of kHeadClasses) that is not below either dimension; 0 if there is none.
 [[nodiscard]] constexpr std::uint32_t head_class(std::uint32_t key_dim, std::uint32_t value_dim) noexcept {
   for (const std::uint32_t size : kHeadClasses) {
     if (key_dim <= size && value_dim <= size) return size;
@@ -38,7 +40,8 @@ inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};
   return 0;
 }
 
-// Returns the keys of a chunk. A chunk is decoded to shared memory at once.
+// Returns how many keys a chunk has. (In this folder a chunk is not the 256 keys of the CPU's kernels.) A thread block decodes all keys of
+// a chunk to shared memory, computes their scores, and then decodes the chunk's values over the keys.
 [[nodiscard]] constexpr std::uint32_t chunk_keys(std::uint32_t head_class) noexcept {
   return head_class <= 128 ? 64 : head_class == 256 ? 32 : 16;
 }
@@ -47,28 +50,29 @@ struct AttentionTile {
   std::uint64_t begin, end;          // keys that some query sees: [begin, end)
   std::uint64_t all_begin, all_end;  // keys that every query sees; none if all_begin >= all_end
   std::uint32_t row;                 // row of query 0
-  std::uint32_t head;                // query head of query 0, in the group; query i belongs to row + (head + i) / group
+  std::uint32_t head;                // query head of query 0, within its group; query i belongs to row + (head + i) / group
   std::uint32_t queries;
   std::uint32_t splits;    // parts into which the keys are split; at most the tile's segments
-  std::uint32_t partials;  // number of its first segment, among the segments of all split tiles
+  std::uint32_t partials;  // index of the tile's first segment in AttentionArgs::partials; used only if splits > 1
   std::uint32_t padding;
 };
 
-// Arguments for the tiles of one class of queries. Grid: (tiles, kv_heads, the largest number of splits), kAttentionThreads.
+// Arguments for the tiles of one class of queries. Grid: (tiles, kv_heads, the largest AttentionTile::splits); kAttentionThreads threads in
+// a block.
 struct AttentionArgs {
   KvLayer layer;
   KvTables tables;
   const AttentionTile* tiles;
   const float* q;   // [rows, kv_heads, group, key_dim]
   float* out;       // [rows, kv_heads, group, value_dim]
-  float* partials;  // results of split tiles, [all their segments, kv_heads, queries of the class][value_dim of o, m, l]
+  float* partials;  // of split tiles: [segments of all split tiles][kv_heads][queries of the class][o (value_dim floats), m, l]
   std::uint64_t window;  // 0: none
-  std::uint32_t group;   // query heads a KV head
+  std::uint32_t group;   // query heads for each KV head
   float scale;
 };
 
 // Arguments of attention_merge, which merges the partial results of split tiles and writes `out`. Grid: (tiles, kv_heads, queries of the
-// class), kAttentionThreads.
+// class); kAttentionThreads threads in a block.
 struct AttentionMergeArgs {
   KvTables tables;
   const AttentionTile* tiles;
@@ -83,29 +87,30 @@ struct KeyRange {
   std::uint64_t begin, end;
 };
 
-// Returns the keys that a row sees.
+// Returns the positions of the keys that a row at `position` sees. A window of 0: no window.
 [[nodiscard]] constexpr KeyRange visible_keys(std::uint64_t position, std::uint64_t window) noexcept {
   return {window != 0 && position >= window ? position - window + 1 : 0, position + 1};
 }
 
-// The segments that have keys of [begin, end): segments [first, last).
+// A range of segments: [first, last). segments_of() returns the segments that contain keys of [begin, end).
 struct SegmentRange {
   std::uint64_t first, last;
 };
 [[nodiscard]] constexpr SegmentRange segments_of(std::uint64_t begin, std::uint64_t end) noexcept {
   return {begin / kSegmentKeys, (end + kSegmentKeys - 1) / kSegmentKeys};
 }
-// Returns the segments that part i of a split tile computes.
+// Returns the segments that the thread block with blockIdx.z = i computes: part i of tile.splits parts.
 [[nodiscard]] constexpr SegmentRange split_segments(const AttentionTile& tile, std::uint32_t i) noexcept {
   const SegmentRange all = segments_of(tile.begin, tile.end);
   const std::uint64_t n = all.last - all.first;
   return {all.first + n * i / tile.splits, all.first + n * (i + 1) / tile.splits};
 }
 
-// Returns the floats of a partial result of one query: o [value_dim], m and l.
+// Returns how many floats a partial result has: o [value_dim], m and l of one query and segment.
 [[nodiscard]] constexpr std::uint32_t partial_floats(std::uint32_t value_dim) noexcept { return value_dim + 2; }
 
-// Returns the offset, in floats, of the partial result of query i of a tile. `segment`: the number of the segment in the sequence.
+// Returns the offset in AttentionArgs::partials, in floats, of the partial result of one of the tile's queries. `segment` is the segment's
+// index in the sequence (position / kSegmentKeys).
 [[nodiscard]] constexpr std::uint64_t partial_at(const AttentionTile& tile, std::uint64_t segment,
                                                  std::uint32_t kv_head, std::uint32_t query, std::uint32_t kv_heads,
                                                  std::uint32_t query_class, std::uint32_t value_dim) noexcept {
@@ -113,14 +118,15 @@ struct SegmentRange {
   return ((block * kv_heads + kv_head) * query_class + query) * partial_floats(value_dim);
 }
 
-// The maximum m and the sum l of a softmax over some keys. The weighted sum of their values o [value_dim] is stored separately.
+// The maximum score m and the sum l of the exponentials of a softmax over some keys. The weighted sum o [value_dim] of the keys' values is
+// stored separately.
 struct SoftmaxState {
   float m = -__builtin_inff();
   float l = 0.0f;
 };
 
-// The factors for merging two partial results: the sums of the total times `keep`, plus the sums of the part times `take`. They bring both
-// to the larger of the two maxima.
+// The factors for merging a partial result (`part`) into the total: the new l and o are the total's times `keep`, plus the part's times
+// `take`. The factors bring both to the larger of the two maxima m.
 struct Merge {
   float keep, take;
 
@@ -129,7 +135,8 @@ struct Merge {
   }
 };
 
-// Merges `part` into `total`. `part` must have later keys than all that is in `total`.
+// Merges m and l of `part` into `total`, and returns the factors for merging o. Precondition: the keys of `part` come after all keys of
+// `total`, because the order of merging changes bits.
 [[nodiscard]] constexpr Merge merge_into(SoftmaxState& total, const SoftmaxState& part) noexcept {
   const float m = part.m > total.m ? part.m : total.m;
   const Merge merge{math::inlined::exp(total.m - m), math::inlined::exp(part.m - m)};
@@ -137,15 +144,16 @@ struct Merge {
   return merge;
 }
 
-// The layout of a block's dynamic shared memory: offsets and strides in floats. Rows are padded, so that lanes which read different rows of
-// queries or weights use different banks.
+// The layout of a thread block's dynamic shared memory: offsets and strides in floats. Rows are padded, so that threads that read different
+// rows of queries or weights use different banks.
 struct AttentionShared {
   std::uint32_t query_stride, weight_stride;
-  std::uint32_t keys;     // [key_dim][chunk], then values [chunk][class]
+  std::uint32_t keys;     // the chunk's keys [key_dim][chunk]; after they are used, its values [chunk][class] in the same memory
   std::uint32_t queries;  // [queries][query_stride]
-  std::uint32_t weights;  // [queries][weight_stride]: scores, then p
-  std::uint32_t corr, keep, take, sum;  // [queries]
-  std::uint32_t from, to, seen;         // [queries], of u32
+  std::uint32_t weights;  // [queries][weight_stride]: scores, which p replaces
+  std::uint32_t corr, keep, take, sum;  // [queries]: corr of the chunk; for the last merged segment keep, take and the total's l
+  // [queries], of u32: each query sees the chunk's keys [from, to); `seen` is 1 if it sees any key of the segment.
+  std::uint32_t from, to, seen;
   std::uint32_t floats;
 };
 [[nodiscard]] constexpr AttentionShared attention_shared(std::uint32_t head_class, std::uint32_t query_class) noexcept {
@@ -164,7 +172,7 @@ struct AttentionShared {
   s.floats = s.seen + query_class;
   return s;
 }
-// Returns the bytes of a block's dynamic shared memory: at most 48 KB up to class 128, 69 KB for 512.
+// Returns the bytes of a thread block's dynamic shared memory: at most 48 KB if head_class <= 128, at most 68 KB if it is 512.
 [[nodiscard]] constexpr std::uint32_t attention_shared_bytes(std::uint32_t head_class,
                                                              std::uint32_t query_class) noexcept {
   return attention_shared(head_class, query_class).floats * static_cast<std::uint32_t>(sizeof(float));

@@ -1,5 +1,6 @@
-// KvStorage gives a KvCache its pages. Everything that contiguous and paged caches do differently is behind this interface. A storage
-// counts in pages, KvCache in tokens.
+// KvStorage holds the pages of one KvCache. The interface has one implementation for contiguous caches and one for paged caches, and hides
+// their differences. Its arguments are indices and numbers of pages, where KvCache's are positions and numbers of tokens. Exception: the
+// functions for states of recurrent layers.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +19,20 @@
 
 namespace tessera::detail {
 
-// Memory for one state of each recurrent layer, which together are one page of these layers' group.
+// Memory for one state of each recurrent layer. When a step is committed, each slot whose state is kept becomes a page of
+// the recurrent layers' group.
 struct StateSlot {
   std::byte* address = nullptr;  // nullptr: no slot
   PageId id = kNoPage;           // the slot's number among the pages of its group
 };
 
-// Describes a step's rows, so that the storage can decide after which of them it keeps the state.
+// Describes a step's rows, so that the storage can decide after which of these rows it keeps the state.
 struct StateRows {
   std::uint64_t length = 0;      // position of the step's first row
   std::uint64_t reserved = 0;    // position behind the step's last row
   std::uint64_t exact_from = 0;  // position of the first draft; equal to `reserved` if there are no drafts
-  std::uint64_t checkpoints = 0; // how many of the newest full pages keep a checkpoint
-  bool offers = false;           // true: states are also kept at some pages for other sequences to find
+  std::uint64_t checkpoints = 0; // how many of the newest full pages keep a checkpoint (the state after the page's last token)
+  bool offers = false;           // true: states are also kept at some further pages, to be offered to other sequences
 };
 
 class KvStorage {
@@ -41,57 +43,60 @@ class KvStorage {
 
   [[nodiscard]] virtual KvKind kind() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept = 0;
-  // Gives every group the pages [first, last), writable and not shared. Exceptions: pages that a group has given back stay away, and the
-  // recurrent layers' group gets its pages from reserve_states(). Precondition: all pages before `first` exist. After an error nothing
-  // has changed.
+  // Makes the pages [first, last) of every group writable: takes pages that do not exist yet, and replaces pages that other sequences share
+  // by copies. Exceptions: pages that a group has given back are not taken again, and the recurrent layers' group gets its pages from
+  // reserve_states(). Precondition: all pages before `first` exist. After an error nothing has changed.
   virtual Status make_writable(std::uint64_t first, std::uint64_t last) = 0;
   // Gives back all pages of every group whose index is `n` or more.
   virtual void shrink(std::uint64_t n) noexcept = 0;
   // Gives back the group's first `n` pages. Their entries in the table become nullptr.
   virtual void drop_front(std::size_t group, std::uint64_t n) noexcept = 0;
-  // Undoes drop_front() for some pages: each group gets new pages for those of [first[group], last) that it has given back. Their content
-  // is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
+  // Takes new pages in the place of pages that drop_front() gave back. For each group: those of the pages [first[group], last) that it
+  // lacks. The content of the new pages is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
   virtual Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) = 0;
-  // Makes each group as if it had had front[group] pages and had given them back. Precondition: there are no pages. May throw bad_alloc,
-  // and then has changed nothing.
+  // Adds front[group] empty entries (nullptr) to the page table of each group, as if the group had had these pages and had given them back.
+  // Precondition: there are no pages. If it throws bad_alloc, nothing has changed.
   virtual void skip_front(std::span<const std::uint64_t> front) = 0;
   // Returns a storage that shares all pages of this one. Error: invalid_state, this kind of storage cannot share pages.
   virtual Result<std::unique_ptr<KvStorage>> fork() const = 0;
   // Returns a storage of the same kind and layout, without pages.
   virtual Result<std::unique_ptr<KvStorage>> create_empty(std::uint64_t capacity) const = 0;
 
-  // The states of recurrent layers (state_pages.cpp). Without recurrent layers these functions do nothing. A step writes its states to
-  // slots of its own, which become pages when the step is committed.
+  // The next functions are for the states of recurrent layers (state_pages.cpp). If the model has no recurrent layers, they do nothing. A
+  // step writes its states to slots of its own, which become pages when the step is committed.
+
   // Takes slots for the states of the step's rows. Precondition: make_writable() was called for the rows. After an error nothing has
   // changed.
   Status reserve_states(const StateRows& rows);
-  // Ends a step of which the tokens before position `n` are kept: their states become pages, and the step's other slots are given back.
-  // Returns the length that the sequence really gets (KvCache::commit()). Exception: with Reserved::keep, the slots of drafts behind `n`
-  // are kept.
+  // Ends a step whose tokens before position `n` are kept: their states become pages, and the step's other slots are given back. Exception:
+  // if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the length that the sequence really gets,
+  // which may be less than `n` (KvCache::commit()).
   std::uint64_t commit_states(std::uint64_t n, Reserved beyond) noexcept;
-  // Takes a page for the state after the first t tokens, for each t in `tokens`. The caller writes the states. After an error nothing has
-  // changed.
+  // Takes a page of the recurrent layers' group for each t in `tokens`: it will hold the state after the first t tokens, which the caller
+  // writes. After an error nothing has changed.
   Status install_states(std::span<const std::uint64_t> tokens);
-  // Gives back the states that are kept at the pages [first, last).
+  // Gives back the pages [first, last) of the recurrent layers' group, and with them the states that they hold.
   void drop_states(std::uint64_t first, std::uint64_t last) noexcept;
-  // Returns whether the state after this page's last token is kept. While suspended, it may be in the file.
+  // Returns whether the state after this page's last token is kept. If the storage is suspended, the state may be in the file.
   [[nodiscard]] virtual bool has_state(std::uint64_t page) const noexcept {
     const std::vector<std::byte*>& pages = pages_[state_group_];
     return page < pages.size() && pages[page] != nullptr;
   }
   [[nodiscard]] const KvStateTargets* targets() const noexcept { return targets_ ? &*targets_ : nullptr; }
 
-  // Prefix sharing. A storage that does not share pages inherits these functions, which do nothing.
-  // Takes from the prefix index the pages that follow the sequence's own, and appends them. Returns how many, which is the same for each
-  // group. A group with a window may lack the first ones.
+  // The next three functions are for the prefix index. A storage that does not share pages inherits them, and they do nothing.
+
+  // Finds in the prefix index the pages that follow the sequence's own, and appends them to every group. Returns how many pages each group
+  // got. In a group with a window the first of them may be missing (nullptr), because the window has passed them.
   virtual std::uint64_t adopt(const PrefixQuestion&) noexcept { return 0; }
-  // Offers page `i` of every group to the prefix index; the last argument is the inputs (tokens and embeddings) of the page.
-  // Precondition: all earlier pages were offered. Returns whether the page after it can be offered too.
+  // publish(identity, i, page): offers page `i` of every group to the prefix index. `identity`: everything beside the inputs that decides
+  // the bits of keys and values (model, numerics, KV types, salt). `page`: the inputs (tokens and embeddings) of page i. Precondition: the
+  // pages before `i` were offered. Returns false if the page was not offered; later pages cannot be offered before it.
   virtual bool publish(std::string_view, std::uint64_t, const KvInputs&) noexcept { return false; }
-  // From now on only the first `n` pages count as offered.
+  // limit_published(n): from now on only the sequence's first `n` pages count as offered, because later ones were truncated.
   virtual void limit_published(std::uint64_t) noexcept {}
 
-  // Suspension (KvCache::suspend()). A suspended storage has no pages in memory.
+  // See the functions of KvCache with these names. A suspended storage has no pages in memory.
   virtual Status suspend();
   virtual Status prefetch() { return {}; }
   virtual Status resume() { return {}; }
@@ -103,9 +108,9 @@ class KvStorage {
 
   // Returns the table of page addresses: [group][page].
   [[nodiscard]] std::byte* const* const* tables() const noexcept { return tables_.data(); }
-  // Returns how many pages a group has, including pages that it has given back. All groups have the same number.
+  // Returns how many entries the page table of a group has, including those of pages that were given back. It is the same for all groups.
   [[nodiscard]] std::uint64_t size() const noexcept { return pages_.front().size(); }
-  // Returns how many pages at its beginning the group has given back.
+  // Returns how many of its first pages the group has given back.
   [[nodiscard]] std::uint64_t front(std::size_t group) const noexcept {
     std::uint64_t n = 0;
     while (n < pages_[group].size() && pages_[group][n] == nullptr) ++n;
@@ -116,8 +121,8 @@ class KvStorage {
   [[nodiscard]] std::size_t groups() const noexcept { return pages_.size(); }
 
  protected:
-  // The layout is shared with the forks of this storage. So a pointer to a cache's layout stays valid if the cache is replaced by its
-  // fork.
+  // The layout object is shared with the forks of this storage. So a pointer to a cache's layout stays valid if the cache is replaced by
+  // its fork.
   KvStorage(std::shared_ptr<const KvLayout> layout, Memory& memory)
       : shared_layout_(std::move(layout)),
         layout_(*shared_layout_),
@@ -138,9 +143,9 @@ class KvStorage {
   // Takes memory for all of `slots`. After an error it has taken none.
   virtual Status take_slots(std::span<StateSlot> slots) = 0;
   virtual void give_back_slots(std::span<const StateSlot> slots) noexcept = 0;
-  // Returns whether no other sequence has the slot.
+  // Returns true if no other sequence shares the slot.
   [[nodiscard]] virtual bool is_own(const StateSlot& slot) const noexcept = 0;
-  // Returns the slot that is this page of the recurrent layers' group. The slot is empty if the page was given back.
+  // Returns the slot behind this page of the recurrent layers' group. If the page was given back, the slot has no address.
   [[nodiscard]] virtual StateSlot state_page(std::uint64_t page) const noexcept = 0;
   virtual void set_state_page(std::uint64_t page, const StateSlot& slot) noexcept = 0;
 
@@ -149,7 +154,8 @@ class KvStorage {
   void drop_targets() noexcept;
   [[nodiscard]] std::uint64_t slot_bytes() const noexcept;
 
-  // Makes room for `n` pages in the table of each group. The tables double in size, because a sequence grows page by page.
+  // Reserves memory for `n` entries in the page table of each group. The memory at least doubles, so that a sequence that grows page by
+  // page seldom moves its tables.
   void reserve_pages(std::uint64_t n) {
     for (std::size_t group = 0; group < pages_.size(); ++group) {
       std::vector<std::byte*>& pages = pages_[group];
@@ -171,7 +177,7 @@ class KvStorage {
  private:
   void give_back(StateSlot& slot) noexcept;
 
-  // From reserve_states() to commit_states(): where the step writes its states.
+  // The addresses to which the step writes its states. Set from reserve_states() to commit_states().
   std::optional<KvStateTargets> targets_;
   std::uint64_t reserved_ = 0;
   std::vector<StateSlot> page_slots_, draft_slots_;  // the slots to which targets_->pages and targets_->drafts point

@@ -1,12 +1,13 @@
-// The keys and values of a job as the tiles that products read. A tile has the numbers of 16 lanes for 32 steps of a sum. In tiles of keys
-// the lanes are keys and the sum is over dimensions; in tiles of values the lanes are dimensions and the sum is over keys. Layout of
-// elements of 8 and 16 bits: [16 pairs of numbers][16 lanes][2 numbers of the pair]; of F32: [32 numbers][16 lanes]. The rows of a tile are
-// the first index, and lie a stride apart.
+// Gives the keys and values of an attention job to matrix products, as tiles. A tile has 16 lanes and, for each lane, 32 numbers over which
+// a product sums. In a tile of keys each lane is a key, and the sum is over dimensions. In a tile of values each lane is a dimension, and
+// the sum is over keys. The layout of a tile is [16 rows][16 lanes][2 numbers] for elements of 8 and 16 bits, and [32 rows][16 lanes] for
+// F32. Rows lie a stride apart.
 //
-// If data lies in a page in this form, the tile is read there. Otherwise it is copied to scratch, with zeros for dimensions and keys that
-// do not exist or are not visible. For many queries elements are also expanded in scratch, once for all queries: into bf16; F16 into two
-// bf16 (high and low part), or into f32, where one part has the even rows of a tile of 32 rows and the other part the odd rows. For few
-// queries elements are expanded when they are multiplied (rows.hpp); only INT4 is expanded in scratch then too, two rows at a time.
+// If a page has the numbers in this layout, the tile is read in the page. Otherwise the numbers are copied to scratch, with zeros for
+// dimensions and keys that do not exist or are not visible. A job with many queries also expands (converts) elements in scratch, once for
+// all queries: to bf16; F16 to two bf16 whose sum it is (high and low part), or to f32. In f32 one part has the even rows of a tile of 32
+// rows, the other part the odd rows. A job with few queries expands elements when it multiplies them (rows.hpp). Exception: INT4 is always
+// expanded in scratch, two rows at a time.
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -18,15 +19,20 @@ namespace tessera::cpu::TESSERA_ISA {
 
 using Tile = KvTile;
 
-inline constexpr std::size_t kPartBytes = 1024;  // bytes of each part of a tile in two parts
+inline constexpr std::size_t kPartBytes = 1024;  // bytes of each part, if a tile is expanded to two parts
 
-// The Held... types say how keys or values are held in pages. Members of each:
-//   expand()       makes one row of a tile, 16 lanes times kPair elements, from elements that lie side by side
+// Each Held... type describes a form in which pages hold keys or values, and how elements become operands of a product. Members:
+//   kElement       bytes of an element in a page
+//   kPair          elements of a lane that lie side by side in a row: 2, for F32 1
+//   expand()       makes one row of a tile from the 16 * kPair elements of the row in the page
+//   kExpands       true: a product cannot take the elements as they lie in the page; expand() must convert them
 //   kParts         parts of an expanded tile, which lie one after the other: 1 or 2
-//   kPartsAreRows  with two parts: true: each part has one element of each pair; false: one has the high parts, the other the low parts
-//   kScales        true: elements have scales
+//   kPartsAreRows  if kParts is 2: true: the first part has the first element of each pair, the second part the second element; false: the
+//                  first part has the high parts of all elements, the second part the low parts
+//   kScales        true: each token has a scale
 //   kRotates       true: elements are stored rotated (kv/rotation.hpp)
-//   kRun           how many numbers are expanded together, into two rows (HeldInt4); 1: each row by itself
+//   kRun           1: each row is expanded by itself. Otherwise (HeldInt4) this many numbers are expanded together, into two rows, from
+//                  kRunElements elements
 template <class Element, Element kInfinityBits, bool kInPlace>
 struct HeldElements {
   static constexpr std::size_t kElement = sizeof(Element), kPair = kElement == 4 ? 1 : 2, kParts = 1;
@@ -42,7 +48,7 @@ using HeldF32 = HeldElements<std::uint32_t, 0x7f800000u, true>;
 using HeldBF16 = HeldElements<std::uint16_t, 0x7f80u, true>;
 using HeldHalves = HeldElements<std::uint16_t, 0x7c00u, true>;  // F16 as it lies
 
-// F16 as two bf16.
+// F16 expanded to two bf16 whose sum it is: the high part and the low part.
 struct HeldF16 : HeldElements<std::uint16_t, 0x7c00u, false> {
   static constexpr std::size_t kParts = 2;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* high, std::byte* low) {
@@ -57,7 +63,7 @@ struct HeldF16Rounded : HeldElements<std::uint16_t, 0x7c00u, false> {
 };
 #endif
 
-// F16 expanded to floats, whose lanes are in the order of load_f16_pairs().
+// F16 expanded to floats. Their lanes are in the order of load_f16_pairs(), not in that of the page.
 struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
   static constexpr std::size_t kParts = 2;
   static constexpr bool kPartsAreRows = true;
@@ -68,7 +74,7 @@ struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
   }
 };
 
-// INT8 as it lies: rows of 32 bytes.
+// INT8 as it lies in the page. A row of a tile has 32 bytes.
 struct HeldBytes {
   static constexpr std::size_t kPair = 2, kElement = 1, kParts = 1;
   static constexpr bool kScales = true, kRotates = true, kExpands = false, kPartsAreRows = false;
@@ -76,27 +82,28 @@ struct HeldBytes {
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { __builtin_memcpy(to, from, 32); }
 };
 
-// INT8 as bf16, which holds 8 bits exactly.
+// INT8 expanded to bf16, which represents these integers exactly.
 struct HeldInt8 : HeldBytes {
   static constexpr bool kExpands = true;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_bytes(from)); }
 };
 
-// FP8 expanded to bf16, which holds 1/256 of the number exactly. The scales in the page are meant for these (kv/codecs/fp8.hpp).
+// FP8 expanded to bf16: to 1/256 of each number, which bf16 represents exactly. The scales in the page make up for the factor
+// (kv/codecs/fp8.hpp).
 struct HeldFp8 : HeldBytes {
   static constexpr bool kRotates = false, kExpands = true;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_fp8(from)); }
 };
 
-// INT4 (kv/codecs/int4.hpp) expanded to bf16, which holds the product of a number and its multiplier exactly. 32 bytes have two rows of
-// numbers; the multipliers lie elsewhere in the block.
+// INT4 (kv/codecs/int4.hpp) expanded to bf16: to the product of each number and its multiplier, which bf16 represents exactly. 32 bytes
+// contain the numbers of two rows of a tile. The multipliers lie elsewhere in the block.
 struct HeldInt4 : HeldBytes {
   static constexpr bool kExpands = true;
   static constexpr std::size_t kRun = 32, kRunElements = 18;
 };
 
-// Returns how many elements (of kElement bytes) a page stores for one key, or one value, of `dim` dimensions. INT4: two numbers an element,
-// and multipliers.
+// Returns how many elements (of kElement bytes) a page stores for one key, or one value, of `dim` dimensions. An element of INT4 has two
+// numbers, and multipliers are elements too.
 template <class Held>
 [[nodiscard, gnu::always_inline]] constexpr std::size_t held_elements(std::size_t dim) noexcept {
   if constexpr (Held::kRun == 1) return dim;
@@ -111,9 +118,9 @@ struct Operands {
   static constexpr std::size_t kRowBytes = 16 * Held::kPair * Held::kElement;  // bytes of 16 lanes in a page
 
   const AttendJob& job;
-  int page_bits;                         // page_tokens is 2^page_bits, since dividing takes long
-  std::size_t held_keys, held_values;    // elements of a head
-  std::size_t keys_ahead, values_ahead;  // keys from the one that is read to the one that is prefetched
+  int page_bits;                         // page_tokens is 2^page_bits: a shift is faster than a division
+  std::size_t held_keys, held_values;    // elements that a page stores for one key, or one value (held_elements())
+  std::size_t keys_ahead, values_ahead;  // distance of prefetching, in keys: from the key that is read to the one that is prefetched
 
   [[gnu::always_inline]] explicit Operands(const AttendJob& of) noexcept
       : job(of), page_bits(__builtin_ctzll(of.page_tokens)), held_keys(held_elements<Held>(of.key_dim)),
@@ -125,15 +132,16 @@ struct Operands {
   [[nodiscard, gnu::always_inline]] std::size_t slot(std::uint64_t position) const {
     return position & (job.page_tokens - 1);
   }
-  // Returns the address of a key's first pair of dimensions.
+  // Returns the address of the key's first kPair dimensions. Its next kPair dimensions lie page_tokens * kPair elements further on.
   [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
     return page(position) + job.k_offset + slot(position) * Held::kPair * Held::kElement;
   }
-  // Returns the address of a pair of values: those of the key at `position` and of its neighbour.
+  // Returns the address of the values of the token at `position`. If kPair is 2, the values of two tokens, in an even slot of the page and
+  // in the next slot, are stored together ([elements][2 tokens]); then the address is that of the two.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
     return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
-  // Return the offset of the scales in a page: behind the elements of the keys, or of the values.
+  // Return the offset in a page of the scales of keys, or of values. They lie behind the elements of the keys, or of the values.
   [[nodiscard, gnu::always_inline]] std::size_t key_scales() const {
     return job.k_offset + (held_keys + 1) / 2 * 2 * job.page_tokens;
   }
@@ -145,11 +153,11 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // Prefetching for jobs with few queries. While the keys from `position` on are read, later() chooses the keys to prefetch: those
-  // `distance` keys further on in this job; near its end, the first keys of the next job. If there are none to prefetch, it returns
-  // `position` itself, so that callers need no branch. Pages lie anywhere in memory, so the CPU's own prefetchers cannot find them. One row
-  // is prefetched at a time, while rows are expanded or multiplied: the core would wait for many prefetches at once. The tile unit (AMX)
-  // does not prefetch tiles that it reads in place; this has not been measured.
+  // Prefetching for jobs with few queries. Pages lie anywhere in memory, so the CPU's own prefetchers cannot predict them. While the keys
+  // at `position` are read, later() returns which keys to prefetch: those that are `distance` keys further on in this job or, near the
+  // job's end, the first keys of the next job. If there is nothing to prefetch, it returns `position` itself, so that callers need no
+  // branch. Callers prefetch one row at a time, between expanding or multiplying rows, because a core stalls if it issues many prefetches
+  // at once. The tile unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // at most half of L1; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
     const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);
@@ -164,8 +172,8 @@ struct Operands {
     if (job.rows * job.query_group > 16 || job.globals != 0) return none;
     if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr || job.next->globals != 0) return none;
-    // From `end` on, no key of this job is left to prefetch. Then the next job's keys are prefetched, from `start` on: the first key group
-    // that lies completely in the next job's chunks and in the keys that its first row sees.
+    // While keys from position `end` on are read, no key of this job is left to prefetch. Then the next job's keys are prefetched, from
+    // position `start` on. There begins the first key group that lies in the next job's chunks and that its first row sees completely.
     const AttendJob& next = *job.next;
     const std::uint64_t end = job.position < distance + kKeyGroup ? 0 : (job.position - distance) / kKeyGroup * kKeyGroup;
     const std::uint64_t seen =
@@ -187,8 +195,8 @@ struct Operands {
     return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
   }
 
-  // Load the scales of a chunk's keys (or values) [first, last) into `to`. Whole pages are loaded, so some scales before and behind may be
-  // too.
+  // Load the scales of a chunk's keys (or values) [first, last) into to[first] .. to[last - 1]. Scales of whole pages are loaded, so some
+  // elements of `to` before and behind these may be written too.
   void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
     load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
   }
@@ -196,7 +204,8 @@ struct Operands {
     load_scales(chunk, first, last, values_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.value_scales(); }, to);
   }
 
-  // Makes tiles of the 16 keys from `position` on, one tile for each 32 dimensions: to[0], to[step], ...
+  // Makes tiles of the 16 keys from `position` on: one tile for each 32 dimensions, in to[0], to[step], to[2 * step], ... Tiles that cannot
+  // be read in the page are written to `scratch`.
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
@@ -230,8 +239,9 @@ struct Operands {
     }
   }
 
-  // Makes tiles of the values of 32 keys (a key group) from `position` on, one tile for each 16 dimensions. All tiles of a chunk lie as
-  // [value_dim / 64][8 key groups][4]; `to` is this key group's first tile. Values of keys outside of [first, last) count as zeros.
+  // Makes tiles of the values of 32 tokens (a key group) from `position` on: one tile for each 16 dimensions. The array of all tiles of a
+  // chunk is [value_dim / 64][8 key groups][4 tiles of 16 dimensions]; `to` points to this key group's first tile. Only the key group's
+  // tokens [first, last) count; the values of the others become zeros.
   void load_values(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch, Tile* to) const {
     constexpr std::size_t kStep = Held::kParts * kTileBytes;
     if constexpr (!Held::kScales) {
@@ -283,8 +293,8 @@ struct Operands {
     }
   }
 
-  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). In the pages the lanes are keys, so
-  // 16 dimensions at a time are transposed.
+  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). They lie in pages as tiles of keys,
+  // whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a time.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
     constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side
@@ -308,7 +318,8 @@ struct Operands {
     }
   }
 
-  // Returns whether the values of keys [first, last) are all finite. May return false because of a key just outside of [first, last).
+  // Returns true if the values of the tokens [first, last) are all finite. May return false because of the token just before or behind
+  // them.
   [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
     if constexpr (Held::kScales) {
       return true;
@@ -356,7 +367,7 @@ struct Operands {
     }
   }
 
-  // Expands 32 dimensions of 16 keys in INT4 into a tile. Rows r and 8 + r of the tile come from the same bytes.
+  // Expands 32 dimensions of 16 keys in INT4 to a tile. Each byte has a number of row r and one of row 8 + r of the tile.
   TESSERA_INLINE void expand_keys(const std::byte* from, const std::byte* ahead, std::size_t stride, std::byte* tile) {
     const F32x16Pair multipliers = floats_of_bytes(from + 8 * stride);
     const F32x16Pair low{multipliers.even, multipliers.even}, high{multipliers.odd, multipliers.odd};
@@ -366,7 +377,7 @@ struct Operands {
       ask_for(ahead + row * stride);
     }
   }
-  // Expands the values of two keys in INT4 into one row of each tile of 16 dimensions.
+  // Expands the values of two tokens in INT4 to one row of each tile. (Each tile has 16 dimensions.)
   [[gnu::always_inline]] void expand_values(const std::byte* from, const std::byte* ahead, std::byte* row) const {
     alignas(64) std::byte none[64];
     for (std::size_t d = 0; d < job.value_dim; d += 32, row += 2 * kTileBytes, from += 36, ahead += 36) {
@@ -377,9 +388,8 @@ struct Operands {
     }
   }
 
-  // Transposes two keys by two dimensions. `from` has two dimensions of the first key, then of the second; `to` gets the two keys' first
-  // dimension, then their second. A key that does not count (`first` or `second` is false) becomes zeros. F32 has no pairs: one number is
-  // copied.
+  // Transposes [2 keys][2 dimensions] at `from` to [2 dimensions][2 keys] at `to`. The numbers of the first key become zeros if `first` is
+  // false, those of the second key if `second` is false. F32 has no pairs: one number is copied.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
     if constexpr (Held::kPair == 1) {
       __builtin_memcpy(to, from, Held::kElement);
