@@ -18,7 +18,7 @@
 
 namespace tessera {
 
-// The numbers never change: they are part of the (future) C ABI.
+// The numbers never change: they are part of the C ABI (tessera.h).
 enum class ErrorCode : std::int32_t {
   none = 0,              // no error: the code of an empty Error
   invalid_argument = 1,  // a value that the caller passed: an option, a token id, a prompt
