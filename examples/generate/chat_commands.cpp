@@ -11,6 +11,7 @@
 #include "sampler.hpp"
 #include "terminal.hpp"
 #include "terminal_text.hpp"
+#include "system/program.hpp"
 
 using tessera::ErrorCode;
 using tessera::Json;
@@ -164,15 +165,15 @@ void Chat::think(const std::string& how) {
 // Writes a file beside the old one first, so that a full disk leaves the old one as it was.
 void Chat::save(const std::string& path) {
   std::error_code error;
-  if (path != own_file_ && std::filesystem::exists(path, error) && std::filesystem::file_size(path, error) != 0) {
+  const std::filesystem::path target = tessera::tool::path_of(path), part = tessera::tool::path_of(path + ".part");
+  if (path != own_file_ && std::filesystem::exists(target, error) && std::filesystem::file_size(target, error) != 0) {
     throw Failure(ErrorCode::invalid_argument, fmt::format("{}: is there already; choose another name", path));
   }
-  const std::string part = path + ".part";
   std::ofstream file(part, std::ios::binary);
   file << conversation_.request().to_json().dump() << '\n';
   file.close();
   error.clear();
-  if (file) std::filesystem::rename(part, path, error);
+  if (file) std::filesystem::rename(part, target, error);
   if (!file || error) {
     std::filesystem::remove(part, error);
     throw Failure(ErrorCode::io, fmt::format("{}: cannot write", path));

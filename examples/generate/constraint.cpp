@@ -8,13 +8,14 @@
 #include <fmt/format.h>
 
 #include "failure.hpp"
+#include "system/program.hpp"
 
 using tessera::Grammar;
 
 namespace {
 
 std::string read_option(const char* option, const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(tessera::tool::path_of(path), std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in) throw UsageError(fmt::format("{}: cannot read the file {}", option, path));
   return text;

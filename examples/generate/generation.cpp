@@ -35,7 +35,7 @@ constexpr int kInterrupted = 130;
 
 Session open_session(const Options& options, const Engine& engine) {
   const tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
-  return value(options.load_session ? engine.restore(std::filesystem::path(*options.load_session), how)
+  return value(options.load_session ? engine.restore(tessera::tool::path_of(*options.load_session), how)
                                     : engine.session(how));
 }
 
@@ -52,7 +52,7 @@ void check_output(const Options& options, const char* option, const std::filesys
 
 void save_session(const Options& options, const Session& session) {
   if (!options.save_session) return;
-  if (const auto saved = session.save(std::filesystem::path(*options.save_session)); !saved) throw Failure(saved.error());
+  if (const auto saved = session.save(tessera::tool::path_of(*options.save_session)); !saved) throw Failure(saved.error());
 }
 
 void read_in(Session& session, std::span<const Token> tokens, const std::stop_token& stop) {
@@ -124,7 +124,8 @@ class LogitsFile {
     if (file_ == nullptr) return;
     std::fclose(file_);
     std::error_code ignored;
-    if (std::filesystem::is_regular_file(path_, ignored)) std::filesystem::remove(path_, ignored);
+    const std::filesystem::path path = tessera::tool::path_of(path_);
+    if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
   }
 
   void write(std::span<const float> values) {
@@ -148,7 +149,7 @@ class LogitsFile {
 }  // namespace
 
 int generate_text(const Options& options) {
-  if (options.save_session) check_output(options, "--save-session", *options.save_session);
+  if (options.save_session) check_output(options, "--save-session", tessera::tool::path_of(*options.save_session));
   const std::uint64_t seed = options.seed ? *options.seed : fresh_seed();
   Sampler sampler = make_sampler(options, seed);  // reports wrong options before the model is read
   const std::optional<tessera::Grammar> constraint = read_constraint(options);

@@ -8,6 +8,7 @@
 
 #include "failure.hpp"
 #include "terminal.hpp"
+#include "system/program.hpp"
 
 using tessera::Engine;
 using tessera::EngineOptions;
@@ -40,7 +41,7 @@ std::string_view level_name(LogLevel level) {
 }  // namespace
 
 ModelFile open_model(const Options& options) {
-  return options.model ? value(ModelFile::open(*options.model)) : open_default_model();
+  return options.model ? value(ModelFile::open(tessera::tool::path_of(*options.model))) : open_default_model();
 }
 
 EngineOptions engine_options(const Options& options) {
@@ -69,12 +70,12 @@ Engine load_engine(const Options& options, std::stop_token stop) {
     bar.update(done, total);
     return true;
   };
-  return options.model ? value(Engine::load(*options.model, loading))
+  return options.model ? value(Engine::load(tessera::tool::path_of(*options.model), loading))
                        : value(Engine::load(open_default_model(), loading));
 }
 
 std::string model_name(const Options& options, const tessera::Settings& settings) {
   const auto name = settings.string(tessera::Setting::name);
   if (name && !name->empty()) return std::string(*name);
-  return options.model ? std::filesystem::path(*options.model).filename().string() : "the default model";
+  return options.model ? tessera::tool::path_of(*options.model).filename().string() : "the default model";
 }

@@ -22,11 +22,15 @@ namespace os = tessera::os;
 struct Folder {
   fs::path path = fs::temp_directory_path() / ("tessera_os_" + std::to_string(os::process_id()));
   Folder() {
-    fs::remove_all(path);
-    fs::create_directory(path);
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+    fs::create_directory(path, ignored);
   }
   ~Folder() {
     std::error_code ignored;
+#ifdef _WIN32
+    path = fs::path(L"\\\\?\\") += path.native();  // the standard library's functions do not take long paths otherwise
+#endif
     fs::remove_all(path, ignored);
   }
 };

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera::tool {
@@ -34,6 +36,11 @@ enum class Standard : std::uint8_t { input, output, error };
 
 // Returns whether a person is at the other end.
 [[nodiscard]] bool is_terminal(Standard file) noexcept;
+
+// Returns the path of a text in UTF-8. (libstdc++ for Windows takes each byte of a std::string for a character.)
+[[nodiscard]] inline std::filesystem::path path_of(std::string_view text) {
+  return std::u8string(text.begin(), text.end());
+}
 
 // Does what std::fopen() does with a path in UTF-8.
 [[nodiscard]] std::FILE* open_file(const std::string& path, const char* mode) noexcept;

@@ -8,8 +8,6 @@
 #include <shellapi.h>
 
 #include <array>
-#include <codecvt>
-#include <locale>
 
 namespace tessera::tool {
 namespace {
@@ -55,8 +53,6 @@ std::wstring utf16_of(std::string_view text) {
 Program::Program(int argc, char** argv) {
   for (std::FILE* file : {stdin, stdout, stderr}) (void)_setmode(_fileno(file), _O_BINARY);
   set_console();
-  // libstdc++ makes paths from texts, and texts from paths, by this facet of the global locale: by default each byte is a character.
-  std::locale::global(std::locale(std::locale::classic(), new std::codecvt_utf8_utf16<wchar_t>));
   // argv is in the system's code page, which lacks most characters.
   int count = 0;
   if (wchar_t** const wide = ::CommandLineToArgvW(::GetCommandLineW(), &count); wide != nullptr) {
