@@ -1,0 +1,189 @@
+// tessera._core.Conversation: messages in, answers out. The messages are Python's (tessera/conversation.py); here they are read before an answer.
+#include <chrono>
+
+#include <nanobind/stl/tuple.h>
+
+#include "boxes.hpp"
+#include "names.hpp"
+
+namespace tessera::python {
+
+namespace {
+
+struct ConversationBox {
+  std::shared_ptr<EngineBox> engine;
+  Use use;
+  Conversation conversation;
+};
+using ConversationHandle = Handle<ConversationBox>;
+
+struct AnswerBox {
+  std::shared_ptr<ConversationBox> conversation;
+  std::shared_ptr<SamplerBox> sampler;
+  std::stop_source stop;
+  Use use;
+  Answer answer;
+};
+using AnswerHandle = Handle<AnswerBox>;
+
+constexpr Named<OutputDelta::Kind> kKinds[] = {{"text", OutputDelta::Kind::text},
+                                               {"reasoning", OutputDelta::Kind::reasoning},
+                                               {"call_begin", OutputDelta::Kind::call_begin},
+                                               {"call_arguments", OutputDelta::Kind::call_arguments},
+                                               {"call_end", OutputDelta::Kind::call_end}};
+
+ConversationHandle create(const EngineHandle& engine, const std::optional<std::string>& chat_template, const std::optional<std::string>& output_format,
+                          std::uint32_t context, const std::string& kv, const std::string& salt) {
+  const auto now = nb::cast<std::tuple<int, int, int, int, int, int>>(nb::module_::import_("tessera._schema").attr("local_time")());
+  ConversationOptions options;
+  options.render.now = LocalTime{std::get<0>(now), std::get<1>(now), std::get<2>(now), std::get<3>(now), std::get<4>(now), std::get<5>(now)};
+  options.session.context = context;
+  options.session.kv.dtype = kv_type_named("kv", kv);
+  options.session.kv.salt = salt;
+  auto box = std::make_shared<ConversationBox>();
+  box->engine = engine.box();
+  take(unlocked([&]() -> Status {
+    if (chat_template) {
+      auto own = engine->chat();
+      if (!own) return own.error();
+      auto form = ChatTemplate::parse(*chat_template, own->special_texts());
+      if (!form) return form.error();
+      options.chat_template = *std::move(form);
+    }
+    if (output_format) {
+      auto format = find_output_format(*output_format);
+      if (!format) return format.error();
+      options.output_format = *std::move(format);
+    }
+    auto made = Conversation::create(engine->engine, {}, std::move(options));
+    if (!made) return made.error();
+    box->conversation = *std::move(made);
+    return {};
+  }));
+  return ConversationHandle(std::move(box));
+}
+
+void set_request(const ConversationHandle& self, const nb::object& request) {
+  const Json json = json_of(request);
+  auto claim = self->use.change("conversation");
+  self->conversation.request() = take(ChatRequest::from_json(json));
+}
+
+AnswerHandle answer(const ConversationHandle& self, const SamplerHandle& sampler, std::optional<std::size_t> max_tokens,
+                    const std::vector<std::string>& stop, const std::optional<DrafterHandle>& drafter) {
+  refuse_in_callback("Conversation.answer()");
+  auto box = std::make_shared<AnswerBox>();
+  box->conversation = self.box();
+  box->sampler = sampler.box();
+  auto claim = self->use.change("conversation");
+  auto sampler_claim = sampler->use.change("sampler");
+  auto made = interruptible([&](const std::stop_token& interrupted) -> Result<Answer> {
+    if (auto ready = sampler->prepare(self->engine.get()); !ready) return ready.error();
+    const std::stop_callback passed_on(interrupted, [&] { box->stop.request_stop(); });
+    AnswerOptions options{.max_tokens = max_tokens.value_or(0), .stop_strings = stop, .stop = box->stop.get_token(), .speculate = speculation(drafter)};
+    return self->conversation.answer(sampler->sampler, options);
+  });
+  box->answer = take(std::move(made), *sampler->failure);
+  return AnswerHandle(std::move(box));
+}
+
+std::optional<OutputDelta> next(const AnswerHandle& self) {
+  refuse_in_callback("the next piece of an answer");
+  auto claim = self->use.change("answer");
+  auto conversation_claim = self->conversation->use.change("conversation");
+  auto sampler_claim = self->sampler->use.change("sampler");
+  auto delta = unlocked([&] { return self->answer.next(); });
+  if (!delta) take(self->answer.status(), *self->sampler->failure);
+  return delta;
+}
+
+template <class Get>
+auto reading(Get&& get) {
+  return [get](const AnswerHandle& self) {
+    auto claim = self->use.read("answer");
+    return get(self->answer);
+  };
+}
+
+void bind_answer(nb::module_& m) {
+  nb::class_<OutputDelta>(m, "Delta", "A piece of an answer. str(delta) is its text, or nothing for a piece of a call.")
+      .def_prop_ro("kind", [](const OutputDelta& self) { return std::string(name_of(self.kind, kKinds)); },
+                   "\"text\", \"reasoning\", \"call_begin\", \"call_arguments\" or \"call_end\".")
+      .def_prop_ro("text", [](const OutputDelta& self) { return nb::str(self.text.data(), self.text.size()); }, "More of the text, the reasoning or the arguments (JSON).")
+      .def_ro("call", &OutputDelta::call, "Number of the call, from 0.")
+      .def_ro("name", &OutputDelta::name, "call_begin: name of the call.")
+      .def_ro("id", &OutputDelta::id)
+      .def_ro("broken", &OutputDelta::broken, "call_end: the arguments are no JSON object; do not run the call.")
+      .def("__str__", [](const OutputDelta& self) { return self.kind == OutputDelta::Kind::text ? self.text : std::string(); })
+      .def("__repr__", [](const OutputDelta& self) {
+        return "<tessera.Delta " + std::string(name_of(self.kind, kKinds)) + " " + nb::repr(nb::str(self.text.data(), self.text.size())).c_str() + ">";
+      });
+  nb::class_<AnswerHandle>(m, "Answer", "The answer to the last message, piece by piece.")
+      .def("next", &next, "Returns the next piece; None at the end.")
+      .def("stop", [](const AnswerHandle& self) { self->stop.request_stop(); }, "Ends the answer with the text that there is. Any thread.")
+      .def("message", reading([](const Answer& a) { return python_of(take(a.message()).to_json()); }), nb::sig("def message(self) -> dict[str, typing.Any]"))
+      .def("close",
+           [](const AnswerHandle& self) {
+             auto claim = self->use.change("answer");
+             auto conversation_claim = self->conversation->use.change("conversation");
+             unlocked([&] { self->answer = Answer(); });
+           })
+      .def_prop_ro("finish_reason", reading([](const Answer& a) { return finish_name(a.finish_reason()); }), nb::sig("def finish_reason(self) -> str | None"))
+      .def_prop_ro("figures", reading([](const Answer& a) { return figures_dict(a.figures()); }), nb::sig("def figures(self) -> dict[str, float]"))
+      .def_prop_ro("prompt_tokens", reading([](const Answer& a) { return a.prompt().tokens; }))
+      .def_prop_ro("kept_tokens", reading([](const Answer& a) { return a.prompt().kept; }));
+}
+
+}  // namespace
+
+void bind_conversation(nb::module_& m) {
+  bind_answer(m);
+  nb::class_<ConversationHandle>(m, "Conversation", "The compiled part of tessera.Conversation.")
+      .def("__init__",
+           [](ConversationHandle* self, const EngineHandle& engine, const std::optional<std::string>& chat_template, const std::optional<std::string>& output_format,
+              std::uint32_t context, const std::string& kv, const std::string& salt) {
+             new (self) ConversationHandle(create(engine, chat_template, output_format, context, kv, salt));
+           },
+           nb::arg("engine"), nb::kw_only(), nb::arg("chat_template") = nb::none(), nb::arg("output_format") = nb::none(), nb::arg("context") = 0,
+           nb::arg("kv") = "auto", nb::arg("salt") = "")
+      .def("set_request", &set_request, nb::arg("request"), nb::sig("def set_request(self, request: dict[str, typing.Any]) -> None"))
+      .def("prompt",
+           [](const ConversationHandle& self) {
+             auto claim = self->use.change("conversation");
+             return take(unlocked([&] { return self->conversation.prompt(); }));
+           })
+      .def("answer", &answer, nb::arg("sampler"), nb::kw_only(), nb::arg("max_tokens") = nb::none(), nb::arg("stop") = std::vector<std::string>(),
+           nb::arg("drafter") = nb::none())
+      .def_prop_ro("has_template", [](const ConversationHandle& self) { return self->conversation.has_template(); })
+      .def_prop_ro("output_format", [](const ConversationHandle& self) { return self->conversation.output_format().name; })
+      .def_prop_ro("tokens", [](const ConversationHandle& self) {
+        auto claim = self->use.read("conversation");
+        const auto tokens = self->conversation.session().tokens();
+        return Tokens(tokens.begin(), tokens.end());
+      })
+      .def(
+          "tool_stage",
+          [](const ConversationHandle& self, const SamplerHandle& sampler, const std::string& use, const std::string& name, std::size_t max_calls) {
+            static constexpr Named<ToolUse> kUses[] = {
+                {"required", ToolUse::required}, {"at_once", ToolUse::at_once}, {"after_text", ToolUse::after_text}, {"auto", ToolUse::automatic}};
+            const ToolGrammarOptions options{.use = value_named("tool_use", use, kUses), .name = name, .max_calls = max_calls};
+            auto claim = self->use.change("conversation");
+            auto matcher = take(unlocked([&] { return self->conversation.tool_matcher(options); }));
+            auto box = std::make_shared<SamplerBox>();
+            box->spec = sampler->spec;
+            box->spec.words = "tools" + (box->spec.words.empty() ? "" : ", " + box->spec.words);
+            box->spec.stages.insert(box->spec.stages.begin(), [matcher = std::move(matcher)](sampling::Chain& chain, const Making&) {
+              return chain.stage(sampling::GrammarStage{matcher}), Status();
+            });
+            return SamplerHandle(std::move(box));
+          },
+          nb::arg("sampler"), nb::kw_only(), nb::arg("tool_use") = "required", nb::arg("name") = "", nb::arg("max_calls") = 0,
+          "Returns a fresh sampler with the same stages that holds the next answer to calls of the tools.")
+      .def_prop_ro("tool_warnings", [](const ConversationHandle& self) {
+        auto claim = self->use.read("conversation");
+        const auto all = self->conversation.tool_warnings();
+        return std::vector<std::string>(all.begin(), all.end());
+      });
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,25 @@
+// The extension module tessera._core.
+#include <string>
+
+#include <tessera/version.hpp>
+
+#include "boxes.hpp"
+
+NB_MODULE(_core, m) {
+  using namespace tessera::python;
+  m.doc() = "The compiled part of tessera: import tessera instead.";
+  remember_main_thread();
+  m.attr("__version__") = std::string(tessera::version());
+  bind_values(m);
+  bind_tokenizer(m);
+  bind_grammar(m);
+  bind_sampler(m);
+  bind_engine(m);
+  bind_compile(m);
+  bind_session(m);
+  bind_batch(m);
+  bind_scheduler(m);
+  bind_conversation(m);
+  // Drivers' threads end before the interpreter does, so that no callback comes too late.
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { stop_drivers(); }));
+}

@@ -1,0 +1,186 @@
+"""A conversation with a model: messages in, answers out.
+
+    talk = tessera.Conversation(engine, system="Be brief.")
+    for delta in talk.answer("Who are you?", max_tokens=100):
+        print(delta, end="")
+    print(talk.say("And then?"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from . import _core
+from ._core import Delta, Drafter, Engine, Sampler
+from ._errors import InvalidState
+
+
+class Answer(Iterator[Delta]):
+    """The answer to the last message: an iterator of Delta. At its end it becomes a message of the conversation.
+
+    An answer that is left before its end becomes none. stop() ends it with the text that there is.
+    """
+
+    def __init__(self, conversation: Conversation, answer: _core.Answer) -> None:
+        self._conversation = conversation
+        self._answer = answer
+        self._ended = False
+
+    def __iter__(self) -> Answer:
+        return self
+
+    def __next__(self) -> Delta:
+        if self._ended:
+            raise StopIteration
+        delta = self._answer.next()
+        if delta is None:
+            self._ended = True
+            message = self._answer.message()
+            if message.get("content") or message.get("tool_calls") or message.get("reasoning_content") or message.get("reasoning"):
+                self._conversation.messages.append(message)
+            raise StopIteration
+        return delta
+
+    def read(self) -> str:
+        """Returns the rest of the answer's text."""
+        return "".join(delta.text for delta in self if delta.kind == "text")
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """Everything so far, as a message: content, reasoning, tool_calls."""
+        return self._answer.message()
+
+    @property
+    def finish_reason(self) -> str | None:
+        return self._answer.finish_reason
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return self._answer.figures
+
+    def stop(self) -> None:
+        """Ends the answer with the text that there is. Any thread may call it."""
+        self._answer.stop()
+
+    def close(self) -> None:
+        """Leaves the answer: it becomes no message."""
+        self._ended = True
+        self._answer.close()
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self._ended:
+            self.close()
+
+
+class Conversation:
+    """Messages, and one session that is kept in step with them: a new turn costs its own tokens.
+
+    `messages` is a plain list of dicts, as the APIs of OpenAI write them. It may be changed in any way between two answers. `tools` are
+    {"type": "function", "function": {...}}; `arguments` are further variables of the template. A model without a chat template gets the texts line by
+    line.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        messages: Sequence[Mapping[str, Any]] = (),
+        *,
+        system: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        arguments: Mapping[str, Any] | None = None,
+        sampler: Sampler | None = None,
+        chat_template: str | None = None,
+        output_format: str | None = None,
+        context: int = 0,
+        kv: str = "auto",
+        salt: str = "",
+    ) -> None:
+        self._core = _core.Conversation(engine, chat_template=chat_template, output_format=output_format, context=context, kv=kv, salt=salt)
+        self.engine = engine
+        self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
+        if system is not None:
+            self.messages.insert(0, {"role": "system", "content": system})
+        self.tools: list[dict[str, Any]] = [dict(tool) for tool in tools]
+        self.arguments: dict[str, Any] = dict(arguments or {})
+        self.sampler = sampler or Sampler(temperature=0.7, top_p=0.95)
+
+    def _set_request(self) -> None:
+        request: dict[str, Any] = {**self.arguments, "messages": self.messages, "add_generation_prompt": True}
+        if self.tools:
+            request["tools"] = self.tools
+        self._core.set_request(request)
+
+    def prompt(self) -> list[int]:
+        """Returns the tokens that the model is to read for the messages as they are."""
+        self._set_request()
+        return self._core.prompt()
+
+    def answer(
+        self,
+        content: str | None = None,
+        *,
+        sampler: Sampler | None = None,
+        max_tokens: int | None = None,
+        stop: str | Sequence[str] = (),
+        tool_use: str | None = None,
+        tool_name: str = "",
+        drafter: Drafter | None = None,
+    ) -> Answer:
+        """Adds a message of the user, if content is given, and begins the answer.
+
+        tool_use holds the answer to calls of the tools: "required", "at_once", "after_text" or "auto". After an error the user's message is taken back.
+        """
+        if content is not None:
+            self.messages.append({"role": "user", "content": content})
+        try:
+            if not self.messages:
+                raise InvalidState("the conversation has no message to answer: pass the user's text, or add to `messages`")
+            self._set_request()
+            chosen = sampler or self.sampler
+            if tool_use is not None:
+                chosen = self._core.tool_stage(chosen, tool_use=tool_use, name=tool_name)
+            stops = [stop] if isinstance(stop, str) else list(stop)
+            return Answer(self, self._core.answer(chosen, max_tokens=max_tokens, stop=stops, drafter=drafter))
+        except BaseException:
+            if content is not None:
+                self.messages.pop()
+            raise
+
+    def say(self, content: str, *, sampler: Sampler | None = None, max_tokens: int | None = None, stop: str | Sequence[str] = ()) -> str:
+        """Adds a message of the user and returns the text of the whole answer."""
+        return self.answer(content, sampler=sampler, max_tokens=max_tokens, stop=stop).read()
+
+    def add_tool_result(self, call_id: str, content: str, name: str = "") -> None:
+        """Adds a tool's answer to a call."""
+        message = {"role": "tool", "tool_call_id": call_id, "content": content}
+        if name:
+            message["name"] = name
+        self.messages.append(message)
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens of the conversation's session."""
+        return self._core.tokens
+
+    @property
+    def has_template(self) -> bool:
+        """Whether the model or the options have a chat template."""
+        return self._core.has_template
+
+    @property
+    def output_format(self) -> str:
+        """Name of the format in which the model writes reasoning and calls."""
+        return self._core.output_format
+
+    @property
+    def tool_warnings(self) -> list[str]:
+        """A sentence for each tool whose schema the last tool_use does not hold whole."""
+        return self._core.tool_warnings
+
+    def __repr__(self) -> str:
+        return f"<tessera.Conversation of {len(self.messages)} messages>"

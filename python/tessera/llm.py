@@ -1,0 +1,231 @@
+"""Whole batches of prompts, with the names that vLLM's users know.
+
+    llm = tessera.LLM("model.gguf")
+    for output in llm.generate(["Once upon", "The cat"], tessera.SamplingParams(temperature=0.8, max_tokens=50)):
+        print(output.prompt, output.outputs[0].text)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from . import _progress
+from ._core import Engine, Grammar, Request, Sampler, Scheduler
+from ._errors import InvalidArgument
+
+
+@dataclass
+class SamplingParams:
+    """How the answers to a prompt are drawn. temperature=0 takes the likeliest token. Of logprobs None asks for none."""
+
+    n: int = 1
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[int] | None = None
+    ignore_eos: bool = False
+    max_tokens: int | None = 16
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: dict[int, float] | None = None
+    logprobs: int | None = None
+    grammar: Grammar | None = None
+    priority: int = 0
+
+    def sampler(self) -> Sampler:
+        """Returns a sampler with these options. The repetition penalty counts the prompt too, as vLLM's does."""
+        return Sampler(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=max(self.top_k, 0),
+            min_p=self.min_p,
+            seed=self.seed,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            repetition_penalty=self.repetition_penalty,
+            penalize_prompt=self.repetition_penalty != 1.0,
+            logit_bias=self.logit_bias,
+            grammar=self.grammar,
+        )
+
+
+@dataclass
+class CompletionOutput:
+    """One answer to a prompt."""
+
+    index: int
+    text: str
+    token_ids: list[int]
+    finish_reason: str | None
+    stop_reason: int | str | None = None
+    cumulative_logprob: float | None = None
+    logprobs: list[dict[int, float]] | None = None
+
+
+@dataclass
+class RequestOutput:
+    """The answers to a prompt."""
+
+    request_id: str
+    prompt: str | None
+    prompt_token_ids: list[int]
+    outputs: list[CompletionOutput] = field(default_factory=list)
+    finished: bool = True
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+
+Prompt = str | Sequence[int] | Mapping[str, Any]
+
+
+class LLM:
+    """A model, and a scheduler that batches prompts. Takes the options of Engine; max_num_seqs is the number of requests at once."""
+
+    def __init__(self, model: str | os.PathLike[str] | Engine, *, max_num_seqs: int = 64, **options: Any) -> None:
+        self.engine = model if isinstance(model, Engine) else Engine(model, **options)
+        self._scheduler = Scheduler(self.engine, max_running=max_num_seqs, max_waiting=1 << 30, max_unread=1 << 30)
+
+    def generate(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool | None = None,
+    ) -> list[RequestOutput]:
+        """Returns the answers to all prompts, in their order.
+
+        A prompt is a text, a list of tokens, {"prompt": text} or {"prompt_token_ids": tokens}. use_tqdm: show a bar (None: if it takes over a second and
+        a person looks). Ctrl-C cancels all requests.
+        """
+        texts = self._list_of(prompts)
+        params = self._params_of(sampling_params, len(texts))
+        return self._run([self._tokens_of(prompt) for prompt in texts], params, use_tqdm)
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]] | Sequence[Sequence[Mapping[str, Any]]],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> list[RequestOutput]:
+        """Returns the answers to one conversation or to several, by the model's chat template."""
+        several: list[Any] = [messages] if not messages or isinstance(messages[0], Mapping) else list(messages)
+        tokens: list[tuple[str | None, list[int]]] = []
+        for one in several:
+            made = self.engine.apply_chat_template(
+                one, tools=tools, add_generation_prompt=add_generation_prompt, arguments=chat_template_kwargs, tokenize=True
+            )
+            assert not isinstance(made, str)
+            tokens.append((self.engine.tokenizer.decode(made, special=True), made))
+        return self._run(tokens, self._params_of(sampling_params, len(tokens)), use_tqdm)
+
+    def embed(self, texts: str | Sequence[str]) -> list[list[float]]:
+        """Returns an embedding of each text."""
+        several = [texts] if isinstance(texts, str) else list(texts)
+        return [[float(x) for x in row] for row in self.engine.embed(several)]
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Returns the scheduler's figures."""
+        return self._scheduler.figures
+
+    def close(self) -> None:
+        """Ends the scheduler's thread. The engine goes with its last reference."""
+        self._scheduler.close()
+
+    def __enter__(self) -> LLM:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<tessera.LLM of {self.engine!r}>"
+
+    @staticmethod
+    def _list_of(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
+        if isinstance(prompts, str | Mapping):
+            return [prompts]
+        several: list[Any] = list(prompts)
+        if several and isinstance(several[0], int):
+            return [several]
+        return several
+
+    @staticmethod
+    def _params_of(params: SamplingParams | Sequence[SamplingParams] | None, count: int) -> list[SamplingParams]:
+        if params is None or isinstance(params, SamplingParams):
+            return [params or SamplingParams()] * count
+        if len(params) != count:
+            raise InvalidArgument(f"{len(params)} SamplingParams for {count} prompts: give one for all, or one for each")
+        return list(params)
+
+    def _tokens_of(self, prompt: Prompt) -> tuple[str | None, list[int]]:
+        if isinstance(prompt, Mapping):
+            if "prompt_token_ids" in prompt:
+                return prompt.get("prompt"), [int(token) for token in prompt["prompt_token_ids"]]
+            if "prompt" not in prompt:
+                raise InvalidArgument('a prompt that is a dict has "prompt" or "prompt_token_ids"')
+            prompt = prompt["prompt"]
+        if isinstance(prompt, str):
+            return prompt, self.engine.tokenizer.encode(prompt)
+        return None, [int(token) for token in prompt]
+
+    def _run(self, prompts: list[tuple[str | None, list[int]]], params: list[SamplingParams], show: bool | None) -> list[RequestOutput]:
+        requests: list[Request] = []
+        outputs: list[RequestOutput] = []
+        bar = _progress.counting("Generating", "prompts", show)
+        try:
+            for (_, tokens), one in zip(prompts, params, strict=True):
+                requests.append(
+                    self._scheduler.submit(
+                        tokens,
+                        sampler=one.sampler(),
+                        max_tokens=one.max_tokens,
+                        stop=one.stop,
+                        stop_tokens=one.stop_token_ids,
+                        ignore_eos=one.ignore_eos,
+                        logprobs=one.logprobs or 0,
+                        samples=one.n,
+                        priority=one.priority,
+                    )
+                )
+            for request, (text, tokens), one in zip(requests, prompts, params, strict=True):
+                outputs.append(_output(request, text, tokens, one))
+                if bar is not None:
+                    bar.update(len(outputs), len(requests))
+        except BaseException:
+            for request in requests:
+                request.cancel()
+            raise
+        finally:
+            if bar is not None:
+                bar.close()
+        return outputs
+
+
+def _output(request: Request, text: str | None, tokens: list[int], params: SamplingParams) -> RequestOutput:
+    samples = request.result()
+    output = RequestOutput(str(request.id), text, tokens, metrics=dict(request.figures))
+    stops = [params.stop] if isinstance(params.stop, str) else params.stop or []
+    for index, sample in enumerate(samples):
+        reason = "length" if sample.finish_reason == "max_tokens" else "stop" if sample.finish_reason else None
+        stop_reason: int | str | None = None
+        if sample.stop_string is not None:
+            stop_reason = stops[sample.stop_string]
+        elif sample.finish_reason == "stop_token":
+            stop_reason = sample.tokens[-1]
+        completion = CompletionOutput(index, sample.text, sample.tokens, reason, stop_reason)
+        if params.logprobs is not None:
+            completion.cumulative_logprob = sum(sample.logprobs)
+            completion.logprobs = [dict(top) for top in sample.top]
+        output.outputs.append(completion)
+    return output
