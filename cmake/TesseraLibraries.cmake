@@ -18,7 +18,7 @@ function(tessera_library target)
   if(arg_COMPONENTS)
     set(components COMPONENTS ${arg_COMPONENTS})
   endif()
-  if(NOT TESSERA_PORTABLE_PROGRAMS)  # which needs archives, and a package has what it has
+  if(NOT TESSERA_BUNDLED_DEPENDENCIES)  # which need archives, and a package has what it has
     foreach(PCRE2_USE_STATIC_LIBS OFF ON)  # PCRE2's own package asks, and keeps what it has found for the other answer too
       unset(PCRE2_8BIT_LIBRARY CACHE)
       foreach(package ${arg_PACKAGES})

@@ -11,18 +11,24 @@
 
 namespace tessera::python {
 
-// A reference to a Python object that may be copied and destroyed on any thread, with or without the GIL. After the interpreter's end the
-// object is left alone.
+// A reference to a Python object that may be copied and destroyed on any thread, with or without the GIL. At the interpreter's end
+// drop_references() lets go of the objects: what a callable refers to may refer to the library's object that holds the callable, which
+// Python's collector cannot see.
 class PyRef {
  public:
   PyRef() = default;
   explicit PyRef(const nb::object& object);
-  [[nodiscard]] nb::handle get() const noexcept { return object_.get(); }
-  explicit operator bool() const noexcept { return object_ != nullptr; }
+  // Returns the object; None after drop_references(). The caller holds the GIL.
+  [[nodiscard]] nb::object get() const;
 
  private:
-  std::shared_ptr<PyObject> object_;
+  friend void drop_references();
+  struct Cell;
+  std::shared_ptr<Cell> cell_;
 };
+
+// Lets go of all objects that PyRefs refer to. The caller holds the GIL.
+void drop_references();
 
 // The exception of a callback, on its way to the caller of the function that led to the callback.
 class Failure {

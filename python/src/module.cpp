@@ -21,5 +21,8 @@ NB_MODULE(_core, m) {
   bind_scheduler(m);
   bind_conversation(m);
   // Drivers' threads end before the interpreter does, so that no callback comes too late.
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { stop_drivers(); }));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+    stop_drivers();
+    drop_references();
+  }));
 }

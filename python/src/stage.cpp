@@ -56,7 +56,7 @@ class PythonStage final : public sampling::Stage {
     const Entered entered;
     if (!entered) return {};
     try {
-      nb::handle(callable_.get()).attr("accept")(token, probability);
+      callable_.get().attr("accept")(token, probability);
       return {};
     } catch (...) {
       failure_->keep();
@@ -69,7 +69,7 @@ class PythonStage final : public sampling::Stage {
     const Entered entered;
     if (!entered) return;
     try {
-      nb::handle(callable_.get()).attr("rollback")(n);
+      callable_.get().attr("rollback")(n);
     } catch (...) {
       failure_->keep();
     }

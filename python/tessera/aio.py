@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from ._core import Engine, Piece, ReadyQueue, Request, Sample, Scheduler, Session
-from ._errors import InvalidState
+from ._errors import Cancelled, InvalidState
 
 
 class AsyncRequest(AsyncIterator[Piece]):
@@ -54,6 +54,8 @@ class AsyncRequest(AsyncIterator[Piece]):
             if ended or self._scheduler.closed:
                 self._scheduler._forget(self._key)
                 request.check()
+                if not ended:
+                    raise Cancelled("the scheduler was closed before the request had ended")
                 raise StopAsyncIteration
             await self._wait()
 
