@@ -6,7 +6,8 @@ namespace tessera::python {
 
 namespace {
 
-// Rows that Python has asked for. The library's Batch is made when it is computed, so that no pointer to a session is kept.
+// Rows that Python has asked for. The library's Batch is made when it is computed, so that no pointer to a session is
+// kept.
 struct BatchRows {
   struct Add {
     std::shared_ptr<SessionBox> session;
@@ -26,9 +27,13 @@ struct OutputsHandle {
   std::size_t rows = 0;
 };
 
-std::pair<std::size_t, std::size_t> add(BatchHandle& self, const SessionHandle& session, const Tokens& tokens, const std::string& want,
-                                        const std::string& rows, const std::optional<SamplerHandle>& sampler) {
-  static constexpr Named<Want> kWants[] = {{"nothing", Want::nothing}, {"logits", Want::logits}, {"hidden", Want::hidden}, {"token", Want::token},
+std::pair<std::size_t, std::size_t> add(BatchHandle& self, const SessionHandle& session, const Tokens& tokens,
+                                        const std::string& want, const std::string& rows,
+                                        const std::optional<SamplerHandle>& sampler) {
+  static constexpr Named<Want> kWants[] = {{"nothing", Want::nothing},
+                                           {"logits", Want::logits},
+                                           {"hidden", Want::hidden},
+                                           {"token", Want::token},
                                            {"embedding", Want::embedding}};
   static constexpr Named<bool> kRows[] = {{"last", false}, {"all", true}};
   const Want wanted = value_named("want", want, kWants);
@@ -36,7 +41,8 @@ std::pair<std::size_t, std::size_t> add(BatchHandle& self, const SessionHandle& 
   if ((wanted == Want::token) != sampler.has_value()) {
     raise(ErrorCode::invalid_argument, "want=\"token\" and a sampler go together: give both or neither");
   }
-  if (all && wanted == Want::token) raise(ErrorCode::invalid_argument, "want=\"token\" is for the last row alone: leave rows=\"all\" out");
+  if (all && wanted == Want::token)
+    raise(ErrorCode::invalid_argument, "want=\"token\" is for the last row alone: leave rows=\"all\" out");
   BatchRows& batch = *self.rows;
   batch.adds.push_back({session.box(), tokens, wanted, all, sampler ? sampler->box() : nullptr});
   const std::size_t first = batch.rows;
@@ -71,7 +77,8 @@ OutputsHandle forward(const EngineHandle& engine, const BatchHandle& self) {
         added = one.sampler->prepare(one.session->engine.get());
         if (added) added = batch.add(session, one.tokens, one.sampler->sampler);
       } else if (one.all && !one.tokens.empty()) {
-        for (std::size_t i = 0; added && i < one.tokens.size(); ++i) added = batch.add(session, Row{.token = one.tokens[i], .want = one.want});
+        for (std::size_t i = 0; added && i < one.tokens.size(); ++i)
+          added = batch.add(session, Row{.token = one.tokens[i], .want = one.want});
       } else {
         added = batch.add(session, one.tokens, one.want);
       }
@@ -86,14 +93,16 @@ OutputsHandle forward(const EngineHandle& engine, const BatchHandle& self) {
 }
 
 void check_row(const OutputsHandle& self, std::size_t row) {
-  if (row >= self.rows) throw nb::index_error(("row " + std::to_string(row) + ": the batch had " + std::to_string(self.rows)).c_str());
+  if (row >= self.rows)
+    throw nb::index_error(("row " + std::to_string(row) + ": the batch had " + std::to_string(self.rows)).c_str());
   take(self.outputs->outcome(row));
 }
 
 }  // namespace
 
 void bind_batch(nb::module_& m) {
-  nb::class_<OutputsHandle>(m, "Outputs", "The results of a batch, by row. Arrays view the outputs' memory and keep it alive.")
+  nb::class_<OutputsHandle>(m, "Outputs",
+                            "The results of a batch, by row. Arrays view the outputs' memory and keep it alive.")
       .def("__len__", [](const OutputsHandle& self) { return self.rows; })
       .def(
           "row",
@@ -103,7 +112,8 @@ void bind_batch(nb::module_& m) {
             return array_of<float>(values, {values.size()}, self.outputs);
           },
           nb::arg("row"), nb::sig("def row(self, row: int) -> numpy.typing.NDArray[numpy.float32]"),
-          "Returns the row's logits [vocab] or vector [d_model]; empty if it wanted nothing. Raises the error of a session that failed.")
+          "Returns the row's logits [vocab] or vector [d_model]; empty if it wanted nothing. Raises the error of a "
+          "session that failed.")
       .def(
           "__getitem__",
           [](const OutputsHandle& self, std::size_t row) {
@@ -119,8 +129,11 @@ void bind_batch(nb::module_& m) {
             return self.outputs->token(row);
           },
           nb::arg("row"), "Returns the token that was drawn after the row; -1 if it wanted none.")
-      .def("check", [](const OutputsHandle& self) { take(self.outputs->status()); }, "Raises the first error of a session, if there is one.")
-      .def("__repr__", [](const OutputsHandle& self) { return "<tessera.Outputs of " + std::to_string(self.rows) + " rows>"; });
+      .def(
+          "check", [](const OutputsHandle& self) { take(self.outputs->status()); },
+          "Raises the first error of a session, if there is one.")
+      .def("__repr__",
+           [](const OutputsHandle& self) { return "<tessera.Outputs of " + std::to_string(self.rows) + " rows>"; });
 
   nb::class_<BatchHandle>(m, "Batch", R"(The rows of one forward pass, of one or of many sessions.
 
@@ -129,16 +142,20 @@ void bind_batch(nb::module_& m) {
     batch.add(second, [token], want="hidden")
     outputs = engine.forward(batch))")
       .def("__init__", [](BatchHandle* self) { new (self) BatchHandle(); })
-      .def("add", &add, nb::arg("session"), nb::arg("tokens"), nb::kw_only(), nb::arg("want") = "logits", nb::arg("rows") = "last",
-           nb::arg("sampler") = nb::none(),
-           "Adds rows for the tokens, and returns their numbers [first, last) in the outputs. want: \"nothing\", \"logits\", \"hidden\",\n"
-           "\"embedding\", or \"token\", which the sampler draws. rows: \"last\" or \"all\". Without tokens: a row for the session's pending token.")
+      .def("add", &add, nb::arg("session"), nb::arg("tokens"), nb::kw_only(), nb::arg("want") = "logits",
+           nb::arg("rows") = "last", nb::arg("sampler") = nb::none(),
+           "Adds rows for the tokens, and returns their numbers [first, last) in the outputs. want: \"nothing\", "
+           "\"logits\", \"hidden\",\n"
+           "\"embedding\", or \"token\", which the sampler draws. rows: \"last\" or \"all\". Without tokens: a row for "
+           "the session's pending token.")
       .def("clear", [](BatchHandle& self) { self.rows = std::make_shared<BatchRows>(); })
       .def("__len__", [](const BatchHandle& self) { return self.rows->rows; })
-      .def("__repr__", [](const BatchHandle& self) { return "<tessera.Batch of " + std::to_string(self.rows->rows) + " rows>"; });
-  m.attr("Engine").attr("forward") = nb::cpp_function(&forward, nb::name("forward"), nb::is_method(), nb::scope(m.attr("Engine")), nb::arg("batch"),
-                                                      "Computes the batch's rows and appends them to their sessions. A session that fails stays as it was, and\n"
-                                                      "the others go on: Outputs.row() raises its error.");
+      .def("__repr__",
+           [](const BatchHandle& self) { return "<tessera.Batch of " + std::to_string(self.rows->rows) + " rows>"; });
+  m.attr("Engine").attr("forward") = nb::cpp_function(
+      &forward, nb::name("forward"), nb::is_method(), nb::scope(m.attr("Engine")), nb::arg("batch"),
+      "Computes the batch's rows and appends them to their sessions. A session that fails stays as it was, and\n"
+      "the others go on: Outputs.row() raises its error.");
 }
 
 }  // namespace tessera::python

@@ -1,4 +1,5 @@
-// The library's objects as Python's classes hold them. A box keeps alive what its objects refer to: members are destroyed in reverse order.
+// The library's objects as Python's classes hold them. A box keeps alive what its objects refer to: members are
+// destroyed in reverse order.
 #pragma once
 
 #include <functional>
@@ -55,7 +56,8 @@ struct GrammarBox {
   Grammar grammar;
   std::string source;  // for repr()
   std::mutex mutex = {};
-  std::vector<std::pair<Hash128, CompiledGrammar>> compiled = {};  // by the tokenizer's fingerprint; the newest last, at most 8
+  std::vector<std::pair<Hash128, CompiledGrammar>> compiled =
+      {};  // by the tokenizer's fingerprint; the newest last, at most 8
 
   // Returns the grammar, compiled for the engine's vocabulary. Called without the GIL.
   Result<CompiledGrammar> compiled_for(EngineBox& engine);
@@ -83,7 +85,7 @@ struct ChainSpec {
 struct SamplerBox {
   ChainSpec spec;
   FailurePtr failure = std::make_shared<Failure>();
-  Sampler sampler;        // empty until the engine is known, if the spec needs one
+  Sampler sampler;  // empty until the engine is known, if the spec needs one
   bool built = false;
   Use use;
 
@@ -94,7 +96,8 @@ using SamplerHandle = Handle<SamplerBox>;
 
 // Returns a numpy array of `rows` rows that views `values`, which live as long as `owner`. No copy.
 template <class T>
-nb::object array_of(std::span<const T> values, std::initializer_list<std::size_t> shape, std::shared_ptr<const void> owner) {
+nb::object array_of(std::span<const T> values, std::initializer_list<std::size_t> shape,
+                    std::shared_ptr<const void> owner) {
   auto* kept = new std::shared_ptr<const void>(std::move(owner));
   const nb::capsule capsule(kept, [](void* last) noexcept { delete static_cast<std::shared_ptr<const void>*>(last); });
   // The memory is the array's own, and nobody reads it afterwards: Python may write.
@@ -108,15 +111,18 @@ nb::object array_copy(std::span<const T> values) {
   return array_of<T>(own, {own.size()}, copy);
 }
 
-// Returns the tokens of a prompt: a text is encoded, with the model's BOS if it begins a sequence. Called without the GIL.
+// Returns the tokens of a prompt: a text is encoded, with the model's BOS if it begins a sequence. Called without the
+// GIL.
 Result<Tokens> tokens_of(const TextOrTokens& prompt, const Tokenizer& tokenizer, bool begins, bool special);
 
 nb::object python_of(const Json& json);
 Json json_of(nb::handle object);  // throws InvalidArgument for what is no JSON
 
 // Options of a generation that several functions share.
-GenerateOptions generate_options(std::optional<std::size_t> max_tokens, const std::optional<std::variant<std::string, std::vector<std::string>>>& stop,
-                                 const std::optional<Tokens>& stop_tokens, bool ignore_eos, std::uint32_t logprobs, bool show_control);
+GenerateOptions generate_options(std::optional<std::size_t> max_tokens,
+                                 const std::optional<std::variant<std::string, std::vector<std::string>>>& stop,
+                                 const std::optional<Tokens>& stop_tokens, bool ignore_eos, std::uint32_t logprobs,
+                                 bool show_control);
 
 // A piece of text as Python sees it.
 struct PyPiece {

@@ -14,7 +14,7 @@ std::mutex& cells_mutex() {
 }  // namespace
 
 struct PyRef::Cell {
-  PyObject* object;  // guarded by the GIL
+  PyObject* object;                          // guarded by the GIL
   Cell *before = nullptr, *after = nullptr;  // all cells, guarded by cells_mutex()
   static inline Cell* first = nullptr;
 
@@ -39,7 +39,8 @@ struct PyRef::Cell {
     std::vector<PyObject*> objects;
     {
       const std::scoped_lock lock(cells_mutex());
-      for (Cell* cell = first; cell != nullptr; cell = cell->after) objects.push_back(std::exchange(cell->object, nullptr));
+      for (Cell* cell = first; cell != nullptr; cell = cell->after)
+        objects.push_back(std::exchange(cell->object, nullptr));
     }
     for (PyObject* object : objects) Py_XDECREF(object);
   }

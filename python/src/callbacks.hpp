@@ -11,9 +11,9 @@
 
 namespace tessera::python {
 
-// A reference to a Python object that may be copied and destroyed on any thread, with or without the GIL. At the interpreter's end
-// drop_references() lets go of the objects: what a callable refers to may refer to the library's object that holds the callable, which
-// Python's collector cannot see.
+// A reference to a Python object that may be copied and destroyed on any thread, with or without the GIL. At the
+// interpreter's end drop_references() lets go of the objects: what a callable refers to may refer to the library's
+// object that holds the callable, which Python's collector cannot see.
 class PyRef {
  public:
   PyRef() = default;
@@ -56,8 +56,8 @@ class Entered {
   nb::detail::cleanup_guard guard_;
 };
 
-// Returns a progress callback for the library: fn(done, total). It cancels if `fn` returns False or raises; `failure` then has the exception.
-// None: no callback.
+// Returns a progress callback for the library: fn(done, total). It cancels if `fn` returns False or raises; `failure`
+// then has the exception. None: no callback.
 std::function<bool(std::uint64_t, std::uint64_t)> progress_callback(const nb::object& fn, FailurePtr failure);
 
 // Throws the exception of a callback if there is one; else returns the result's value or throws its error.

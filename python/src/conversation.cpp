@@ -1,4 +1,5 @@
-// tessera._core.Conversation: messages in, answers out. The messages are Python's (tessera/conversation.py); here they are read before an answer.
+// tessera._core.Conversation: messages in, answers out. The messages are Python's (tessera/conversation.py); here they
+// are read before an answer.
 #include <chrono>
 
 #include <nanobind/stl/tuple.h>
@@ -32,11 +33,14 @@ constexpr Named<OutputDelta::Kind> kKinds[] = {{"text", OutputDelta::Kind::text}
                                                {"call_arguments", OutputDelta::Kind::call_arguments},
                                                {"call_end", OutputDelta::Kind::call_end}};
 
-ConversationHandle create(const EngineHandle& engine, const std::optional<std::string>& chat_template, const std::optional<std::string>& output_format,
-                          std::uint32_t context, const std::string& kv, const std::string& salt) {
-  const auto now = nb::cast<std::tuple<int, int, int, int, int, int>>(nb::module_::import_("tessera._schema").attr("local_time")());
+ConversationHandle create(const EngineHandle& engine, const std::optional<std::string>& chat_template,
+                          const std::optional<std::string>& output_format, std::uint32_t context, const std::string& kv,
+                          const std::string& salt) {
+  const auto now =
+      nb::cast<std::tuple<int, int, int, int, int, int>>(nb::module_::import_("tessera._schema").attr("local_time")());
   ConversationOptions options;
-  options.render.now = LocalTime{std::get<0>(now), std::get<1>(now), std::get<2>(now), std::get<3>(now), std::get<4>(now), std::get<5>(now)};
+  options.render.now = LocalTime{std::get<0>(now), std::get<1>(now), std::get<2>(now),
+                                 std::get<3>(now), std::get<4>(now), std::get<5>(now)};
   options.session.context = context;
   options.session.kv.dtype = kv_type_named("kv", kv);
   options.session.kv.salt = salt;
@@ -80,7 +84,10 @@ AnswerHandle answer(const ConversationHandle& self, const SamplerHandle& sampler
   auto made = interruptible([&](const std::stop_token& interrupted) -> Result<Answer> {
     if (auto ready = sampler->prepare(self->engine.get()); !ready) return ready.error();
     const std::stop_callback passed_on(interrupted, [&] { box->stop.request_stop(); });
-    AnswerOptions options{.max_tokens = max_tokens.value_or(0), .stop_strings = stop, .stop = box->stop.get_token(), .speculate = speculation(drafter)};
+    AnswerOptions options{.max_tokens = max_tokens.value_or(0),
+                          .stop_strings = stop,
+                          .stop = box->stop.get_token(),
+                          .speculate = speculation(drafter)};
     return self->conversation.answer(sampler->sampler, options);
   });
   box->answer = take(std::move(made), *sampler->failure);
@@ -107,29 +114,39 @@ auto reading(Get&& get) {
 
 void bind_answer(nb::module_& m) {
   nb::class_<OutputDelta>(m, "Delta", "A piece of an answer. str(delta) is its text, or nothing for a piece of a call.")
-      .def_prop_ro("kind", [](const OutputDelta& self) { return std::string(name_of(self.kind, kKinds)); },
-                   "\"text\", \"reasoning\", \"call_begin\", \"call_arguments\" or \"call_end\".")
-      .def_prop_ro("text", [](const OutputDelta& self) { return nb::str(self.text.data(), self.text.size()); }, "More of the text, the reasoning or the arguments (JSON).")
+      .def_prop_ro(
+          "kind", [](const OutputDelta& self) { return std::string(name_of(self.kind, kKinds)); },
+          "\"text\", \"reasoning\", \"call_begin\", \"call_arguments\" or \"call_end\".")
+      .def_prop_ro(
+          "text", [](const OutputDelta& self) { return nb::str(self.text.data(), self.text.size()); },
+          "More of the text, the reasoning or the arguments (JSON).")
       .def_ro("call", &OutputDelta::call, "Number of the call, from 0.")
       .def_ro("name", &OutputDelta::name, "call_begin: name of the call.")
       .def_ro("id", &OutputDelta::id)
       .def_ro("broken", &OutputDelta::broken, "call_end: the arguments are no JSON object; do not run the call.")
-      .def("__str__", [](const OutputDelta& self) { return self.kind == OutputDelta::Kind::text ? self.text : std::string(); })
+      .def("__str__",
+           [](const OutputDelta& self) { return self.kind == OutputDelta::Kind::text ? self.text : std::string(); })
       .def("__repr__", [](const OutputDelta& self) {
-        return "<tessera.Delta " + std::string(name_of(self.kind, kKinds)) + " " + nb::repr(nb::str(self.text.data(), self.text.size())).c_str() + ">";
+        return "<tessera.Delta " + std::string(name_of(self.kind, kKinds)) + " " +
+               nb::repr(nb::str(self.text.data(), self.text.size())).c_str() + ">";
       });
   nb::class_<AnswerHandle>(m, "Answer", "The answer to the last message, piece by piece.")
       .def("next", &next, "Returns the next piece; None at the end.")
-      .def("stop", [](const AnswerHandle& self) { self->stop.request_stop(); }, "Ends the answer with the text that there is. Any thread.")
-      .def("message", reading([](const Answer& a) { return python_of(take(a.message()).to_json()); }), nb::sig("def message(self) -> dict[str, typing.Any]"))
+      .def(
+          "stop", [](const AnswerHandle& self) { self->stop.request_stop(); },
+          "Ends the answer with the text that there is. Any thread.")
+      .def("message", reading([](const Answer& a) { return python_of(take(a.message()).to_json()); }),
+           nb::sig("def message(self) -> dict[str, typing.Any]"))
       .def("close",
            [](const AnswerHandle& self) {
              auto claim = self->use.change("answer");
              auto conversation_claim = self->conversation->use.change("conversation");
              unlocked([&] { self->answer = Answer(); });
            })
-      .def_prop_ro("finish_reason", reading([](const Answer& a) { return finish_name(a.finish_reason()); }), nb::sig("def finish_reason(self) -> str | None"))
-      .def_prop_ro("figures", reading([](const Answer& a) { return figures_dict(a.figures()); }), nb::sig("def figures(self) -> dict[str, float]"))
+      .def_prop_ro("finish_reason", reading([](const Answer& a) { return finish_name(a.finish_reason()); }),
+                   nb::sig("def finish_reason(self) -> str | None"))
+      .def_prop_ro("figures", reading([](const Answer& a) { return figures_dict(a.figures()); }),
+                   nb::sig("def figures(self) -> dict[str, float]"))
       .def_prop_ro("prompt_tokens", reading([](const Answer& a) { return a.prompt().tokens; }))
       .def_prop_ro("kept_tokens", reading([](const Answer& a) { return a.prompt().kept; }));
 }
@@ -139,45 +156,56 @@ void bind_answer(nb::module_& m) {
 void bind_conversation(nb::module_& m) {
   bind_answer(m);
   nb::class_<ConversationHandle>(m, "Conversation", "The compiled part of tessera.Conversation.")
-      .def("__init__",
-           [](ConversationHandle* self, const EngineHandle& engine, const std::optional<std::string>& chat_template, const std::optional<std::string>& output_format,
-              std::uint32_t context, const std::string& kv, const std::string& salt) {
-             new (self) ConversationHandle(create(engine, chat_template, output_format, context, kv, salt));
-           },
-           nb::arg("engine"), nb::kw_only(), nb::arg("chat_template") = nb::none(), nb::arg("output_format") = nb::none(), nb::arg("context") = 0,
-           nb::arg("kv") = "auto", nb::arg("salt") = "")
-      .def("set_request", &set_request, nb::arg("request"), nb::sig("def set_request(self, request: dict[str, typing.Any]) -> None"))
+      .def(
+          "__init__",
+          [](ConversationHandle* self, const EngineHandle& engine, const std::optional<std::string>& chat_template,
+             const std::optional<std::string>& output_format, std::uint32_t context, const std::string& kv,
+             const std::string& salt) {
+            new (self) ConversationHandle(create(engine, chat_template, output_format, context, kv, salt));
+          },
+          nb::arg("engine"), nb::kw_only(), nb::arg("chat_template") = nb::none(),
+          nb::arg("output_format") = nb::none(), nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("salt") = "")
+      .def("set_request", &set_request, nb::arg("request"),
+           nb::sig("def set_request(self, request: dict[str, typing.Any]) -> None"))
       .def("prompt",
            [](const ConversationHandle& self) {
              auto claim = self->use.change("conversation");
              return take(unlocked([&] { return self->conversation.prompt(); }));
            })
-      .def("answer", &answer, nb::arg("sampler"), nb::kw_only(), nb::arg("max_tokens") = nb::none(), nb::arg("stop") = std::vector<std::string>(),
-           nb::arg("drafter") = nb::none())
+      .def("answer", &answer, nb::arg("sampler"), nb::kw_only(), nb::arg("max_tokens") = nb::none(),
+           nb::arg("stop") = std::vector<std::string>(), nb::arg("drafter") = nb::none())
       .def_prop_ro("has_template", [](const ConversationHandle& self) { return self->conversation.has_template(); })
-      .def_prop_ro("output_format", [](const ConversationHandle& self) { return self->conversation.output_format().name; })
-      .def_prop_ro("tokens", [](const ConversationHandle& self) {
-        auto claim = self->use.read("conversation");
-        const auto tokens = self->conversation.session().tokens();
-        return Tokens(tokens.begin(), tokens.end());
-      })
+      .def_prop_ro("output_format",
+                   [](const ConversationHandle& self) { return self->conversation.output_format().name; })
+      .def_prop_ro("tokens",
+                   [](const ConversationHandle& self) {
+                     auto claim = self->use.read("conversation");
+                     const auto tokens = self->conversation.session().tokens();
+                     return Tokens(tokens.begin(), tokens.end());
+                   })
       .def(
           "tool_stage",
-          [](const ConversationHandle& self, const SamplerHandle& sampler, const std::string& use, const std::string& name, std::size_t max_calls) {
-            static constexpr Named<ToolUse> kUses[] = {
-                {"required", ToolUse::required}, {"at_once", ToolUse::at_once}, {"after_text", ToolUse::after_text}, {"auto", ToolUse::automatic}};
-            const ToolGrammarOptions options{.use = value_named("tool_use", use, kUses), .name = name, .max_calls = max_calls};
+          [](const ConversationHandle& self, const SamplerHandle& sampler, const std::string& use,
+             const std::string& name, std::size_t max_calls) {
+            static constexpr Named<ToolUse> kUses[] = {{"required", ToolUse::required},
+                                                       {"at_once", ToolUse::at_once},
+                                                       {"after_text", ToolUse::after_text},
+                                                       {"auto", ToolUse::automatic}};
+            const ToolGrammarOptions options{
+                .use = value_named("tool_use", use, kUses), .name = name, .max_calls = max_calls};
             auto claim = self->use.change("conversation");
             auto matcher = take(unlocked([&] { return self->conversation.tool_matcher(options); }));
             auto box = std::make_shared<SamplerBox>();
             box->spec = sampler->spec;
             box->spec.words = "tools" + (box->spec.words.empty() ? "" : ", " + box->spec.words);
-            box->spec.stages.insert(box->spec.stages.begin(), [matcher = std::move(matcher)](sampling::Chain& chain, const Making&) {
-              return chain.stage(sampling::GrammarStage{matcher}), Status();
-            });
+            box->spec.stages.insert(box->spec.stages.begin(),
+                                    [matcher = std::move(matcher)](sampling::Chain& chain, const Making&) {
+                                      return chain.stage(sampling::GrammarStage{matcher}), Status();
+                                    });
             return SamplerHandle(std::move(box));
           },
-          nb::arg("sampler"), nb::kw_only(), nb::arg("tool_use") = "required", nb::arg("name") = "", nb::arg("max_calls") = 0,
+          nb::arg("sampler"), nb::kw_only(), nb::arg("tool_use") = "required", nb::arg("name") = "",
+          nb::arg("max_calls") = 0,
           "Returns a fresh sampler with the same stages that holds the next answer to calls of the tools.")
       .def_prop_ro("tool_warnings", [](const ConversationHandle& self) {
         auto claim = self->use.read("conversation");

@@ -106,11 +106,14 @@ nb::object python_of(const SettingValue& value) {
         if constexpr (std::is_same_v<T, ValueList>) {
           nb::list list;
           if (v.type() == ValueType::string) {
-            for (const std::string_view text : v.strings()) list.append(nb::bytes(text.data(), text.size()).attr("decode")("utf-8", "replace"));
+            for (const std::string_view text : v.strings())
+              list.append(nb::bytes(text.data(), text.size()).attr("decode")("utf-8", "replace"));
           } else {
             for (std::uint64_t i = 0; i < v.size(); ++i) {
-              if (v.is_integer()) list.append(v.integer(i));
-              else list.append(v.number(i));
+              if (v.is_integer())
+                list.append(v.integer(i));
+              else
+                list.append(v.number(i));
             }
           }
           return list;
@@ -134,8 +137,9 @@ nb::dict metadata(const EngineHandle& self) {
   return all;
 }
 
-SessionOptions session_options(std::uint32_t context, const std::string& kv, std::uint32_t page_tokens, std::optional<bool> prefix,
-                               const std::string& salt, const std::optional<std::pair<std::uint32_t, std::uint32_t>>& stream,
+SessionOptions session_options(std::uint32_t context, const std::string& kv, std::uint32_t page_tokens,
+                               std::optional<bool> prefix, const std::string& salt,
+                               const std::optional<std::pair<std::uint32_t, std::uint32_t>>& stream,
                                std::uint32_t token_budget, const std::string& token_choice, bool contiguous) {
   static constexpr Named<TokenChoice> kChoices[] = {
       {"window", TokenChoice::window}, {"h2o", TokenChoice::h2o}, {"snapkv", TokenChoice::snapkv}};
@@ -156,7 +160,8 @@ SessionHandle session_of(const EngineHandle& engine, Session session) {
   return SessionHandle(std::make_shared<SessionBox>(engine.box(), std::move(session)));
 }
 
-SessionHandle restore(const EngineHandle& self, const std::variant<nb::bytes, Path>& from, const SessionOptions& options) {
+SessionHandle restore(const EngineHandle& self, const std::variant<nb::bytes, Path>& from,
+                      const SessionOptions& options) {
   refuse_in_callback("Engine.restore()");
   if (const Path* path = std::get_if<Path>(&from)) {
     return session_of(self, take(unlocked([&] { return self->engine.restore(*path, options); })));
@@ -166,8 +171,10 @@ SessionHandle restore(const EngineHandle& self, const std::variant<nb::bytes, Pa
   return session_of(self, take(unlocked([&] { return self->engine.restore(data, options); })));
 }
 
-// Returns the embedding of each text  [texts, d_model], of length 1: the mean of its rows, or its last row if the model's file says so.
-nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& texts, const std::optional<std::string>& pooling, bool normalize) {
+// Returns the embedding of each text  [texts, d_model], of length 1: the mean of its rows, or its last row if the
+// model's file says so.
+nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& texts,
+                 const std::optional<std::string>& pooling, bool normalize) {
   static constexpr Named<bool> kPoolings[] = {{"mean", false}, {"last", true}};
   bool last = false;
   if (pooling) {
@@ -182,13 +189,17 @@ nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& text
     for (std::size_t t = 0; t < texts.size(); ++t) {
       auto tokens = tokens_of(texts[t], engine.tokenizer(), true, false);
       if (!tokens) return tokens.error();
-      if (tokens->empty()) return Error(ErrorCode::invalid_argument, "an empty text has no embedding", "text " + std::to_string(t));
+      if (tokens->empty())
+        return Error(ErrorCode::invalid_argument, "an empty text has no embedding", "text " + std::to_string(t));
       auto session = engine.session();
       if (!session) return session.error();
       Batch batch;
       for (std::size_t i = 0; i < tokens->size(); ++i) {
         const bool wanted = !last || i + 1 == tokens->size();
-        if (auto added = batch.add(*session, Row{.token = (*tokens)[i], .want = wanted ? Want::embedding : Want::nothing}); !added) return added.error();
+        if (auto added =
+                batch.add(*session, Row{.token = (*tokens)[i], .want = wanted ? Want::embedding : Want::nothing});
+            !added)
+          return added.error();
       }
       auto outputs = engine.forward(batch, {.stop = stop});
       if (!outputs) return outputs.error();
@@ -199,7 +210,8 @@ nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& text
       }
       double square = 0.0;
       for (const double x : sum) square += x * x;
-      const double scale = normalize ? (square > 0.0 ? 1.0 / std::sqrt(square) : 0.0) : 1.0 / static_cast<double>(last ? 1 : tokens->size());
+      const double scale = normalize ? (square > 0.0 ? 1.0 / std::sqrt(square) : 0.0)
+                                     : 1.0 / static_cast<double>(last ? 1 : tokens->size());
       for (std::size_t k = 0; k < width; ++k) (*all)[t * width + k] = static_cast<float>(sum[k] * scale);
     }
     return {};
@@ -207,18 +219,19 @@ nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& text
   return array_of<float>({all->data(), all->size()}, {texts.size(), width}, all);
 }
 
-nb::object apply_chat_template(const EngineHandle& self, const nb::object& messages, const nb::object& tools, bool add_generation_prompt,
-                               const nb::object& arguments, bool tokenize) {
+nb::object apply_chat_template(const EngineHandle& self, const nb::object& messages, const nb::object& tools,
+                               bool add_generation_prompt, const nb::object& arguments, bool tokenize) {
   nb::dict request;
   if (nb::isinstance<nb::dict>(arguments)) request.update(nb::borrow<nb::dict>(arguments));
   request["messages"] = messages;
   if (!tools.is_none()) request["tools"] = tools;
   request["add_generation_prompt"] = add_generation_prompt;
   const Json json = json_of(request);
-  auto now = nb::cast<std::tuple<int, int, int, int, int, int>>(
-      nb::module_::import_("tessera._schema").attr("local_time")());
+  auto now =
+      nb::cast<std::tuple<int, int, int, int, int, int>>(nb::module_::import_("tessera._schema").attr("local_time")());
   RenderOptions options;
-  options.now = LocalTime{std::get<0>(now), std::get<1>(now), std::get<2>(now), std::get<3>(now), std::get<4>(now), std::get<5>(now)};
+  options.now = LocalTime{std::get<0>(now), std::get<1>(now), std::get<2>(now),
+                          std::get<3>(now), std::get<4>(now), std::get<5>(now)};
   auto rendered = take(unlocked([&]() -> Result<RenderedText> {
     auto read = ChatRequest::from_json(json);
     if (!read) return read.error();
@@ -254,33 +267,39 @@ Result<ChatTemplate> EngineBox::chat() {
 }
 
 // The options of an engine, for the two functions that take them.
-#define TESSERA_ENGINE_ARGUMENTS                                                                                                         \
-  nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(), nb::arg("threads") = 0,     \
-      nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("memory_budget") = 0, nb::arg("kv_budget") = 0,                   \
-      nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0, nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false,      \
-      nb::arg("strict") = false, nb::arg("tokenizer") = true, nb::arg("instruction_set") = "auto", nb::arg("step_rows") = 512,            \
-      nb::arg("cuda_device") = 0, nb::arg("cuda_memory_budget") = 0
-#define TESSERA_ENGINE_PARAMETERS                                                                                                        \
-  std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, std::string backend, \
-      std::string numerics, std::uint64_t memory_budget, std::uint64_t kv_budget, std::optional<Path> kv_file, std::uint64_t kv_file_bytes, \
-      std::optional<std::uint32_t> sliding_window, bool mtp, bool strict, bool tokenizer, std::string instruction_set,                     \
-      std::uint32_t step_rows, std::int32_t cuda_device, std::uint64_t cuda_memory_budget
-#define TESSERA_ENGINE_VALUES                                                                                                            \
-  Arguments {                                                                                                                             \
-    context, std::move(kv), page_tokens, prefix, threads, std::move(backend), std::move(numerics), memory_budget, kv_budget,              \
-        std::move(kv_file), kv_file_bytes, sliding_window, mtp, strict, tokenizer, std::move(instruction_set), step_rows, cuda_device,    \
-        cuda_memory_budget                                                                                                                \
+#define TESSERA_ENGINE_ARGUMENTS                                                                                  \
+  nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(),     \
+  nb::arg("threads") = 0, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("memory_budget") = 0, \
+  nb::arg("kv_budget") = 0, nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0,                        \
+  nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false, nb::arg("strict") = false,                      \
+  nb::arg("tokenizer") = true, nb::arg("instruction_set") = "auto", nb::arg("step_rows") = 512,                   \
+  nb::arg("cuda_device") = 0, nb::arg("cuda_memory_budget") = 0
+#define TESSERA_ENGINE_PARAMETERS                                                                                      \
+  std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, \
+      std::string backend, std::string numerics, std::uint64_t memory_budget, std::uint64_t kv_budget,                 \
+      std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, \
+      bool strict, bool tokenizer, std::string instruction_set, std::uint32_t step_rows, std::int32_t cuda_device,     \
+      std::uint64_t cuda_memory_budget
+#define TESSERA_ENGINE_VALUES                                                                                     \
+  Arguments {                                                                                                     \
+    context, std::move(kv), page_tokens, prefix, threads, std::move(backend), std::move(numerics), memory_budget, \
+        kv_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, strict, tokenizer,                     \
+        std::move(instruction_set), step_rows, cuda_device, cuda_memory_budget                                    \
   }
-#define TESSERA_SESSION_ARGUMENTS                                                                                                     \
-  nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(), nb::arg("salt") = "",    \
-      nb::arg("stream") = nb::none(), nb::arg("token_budget") = 0, nb::arg("token_choice") = "window", nb::arg("contiguous") = false
-#define TESSERA_SESSION_PARAMETERS                                                                                                    \
-  std::uint32_t context, const std::string &kv, std::uint32_t page_tokens, std::optional<bool> prefix, const std::string &salt,        \
-      std::optional<std::pair<std::uint32_t, std::uint32_t>> stream, std::uint32_t token_budget, const std::string &token_choice, bool contiguous
-#define TESSERA_SESSION_VALUES session_options(context, kv, page_tokens, prefix, salt, stream, token_budget, token_choice, contiguous)
+#define TESSERA_SESSION_ARGUMENTS                                                                             \
+  nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(), \
+  nb::arg("salt") = "", nb::arg("stream") = nb::none(), nb::arg("token_budget") = 0,                          \
+  nb::arg("token_choice") = "window", nb::arg("contiguous") = false
+#define TESSERA_SESSION_PARAMETERS                                                                     \
+  std::uint32_t context, const std::string &kv, std::uint32_t page_tokens, std::optional<bool> prefix, \
+      const std::string &salt, std::optional<std::pair<std::uint32_t, std::uint32_t>> stream,          \
+      std::uint32_t token_budget, const std::string &token_choice, bool contiguous
+#define TESSERA_SESSION_VALUES \
+  session_options(context, kv, page_tokens, prefix, salt, stream, token_budget, token_choice, contiguous)
 
 void bind_engine(nb::module_& m) {
-  nb::class_<EngineHandle>(m, "Engine", nb::is_weak_referenceable(), R"(A loaded model: weights, tokenizer, threads. Sessions share it and keep it alive.
+  nb::class_<EngineHandle>(m, "Engine", nb::is_weak_referenceable(),
+                           R"(A loaded model: weights, tokenizer, threads. Sessions share it and keep it alive.
 
     engine = tessera.Engine("model.gguf", context=4096)
     session = engine.session()
@@ -293,59 +312,87 @@ a person looks; False shows none. Ctrl-C cancels. log(level, message) gets the l
 Any thread may use an engine.)")
       .def(
           "__init__",
-          [](EngineHandle* self, const Path& path, TESSERA_ENGINE_PARAMETERS, const nb::object& progress, const nb::object& log) {
-            new (self) EngineHandle(load(path, TESSERA_ENGINE_VALUES, progress, log));
-          },
-          nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS, nb::arg("progress") = nb::none(), nb::arg("log") = nb::none(),
-          nb::sig("def __init__(self, path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, "
-                  "prefix: bool | None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "
-                  "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, "
-                  "sliding_window: int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, "
-                  "instruction_set: str = 'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, "
-                  "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None, "
-                  "log: collections.abc.Callable[[str, str], object] | None = None) -> None"))
+          [](EngineHandle* self, const Path& path, TESSERA_ENGINE_PARAMETERS, const nb::object& progress,
+             const nb::object& log) { new (self) EngineHandle(load(path, TESSERA_ENGINE_VALUES, progress, log)); },
+          nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS, nb::arg("progress") = nb::none(),
+          nb::arg("log") = nb::none(),
+          nb::sig(
+              "def __init__(self, path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: "
+              "int = 0, "
+              "prefix: bool | None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', "
+              "memory_budget: int = 0, "
+              "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, "
+              "sliding_window: int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, "
+              "instruction_set: str = 'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, "
+              "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None, "
+              "log: collections.abc.Callable[[str, str], object] | None = None) -> None"))
       .def_static(
           "load",
           [](const Path& path, TESSERA_ENGINE_PARAMETERS, const nb::object& progress, const nb::object& log) {
             return load(path, TESSERA_ENGINE_VALUES, progress, log);
           },
-          nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS, nb::arg("progress") = nb::none(), nb::arg("log") = nb::none(),
-          nb::sig("def load(path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, "
-                  "prefix: bool | None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "
-                  "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, "
-                  "sliding_window: int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, "
-                  "instruction_set: str = 'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, "
-                  "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None, "
-                  "log: collections.abc.Callable[[str, str], object] | None = None) -> Engine"),
+          nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS, nb::arg("progress") = nb::none(),
+          nb::arg("log") = nb::none(),
+          nb::sig(
+              "def load(path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, "
+              "prefix: bool | None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', "
+              "memory_budget: int = 0, "
+              "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, "
+              "sliding_window: int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, "
+              "instruction_set: str = 'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, "
+              "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None, "
+              "log: collections.abc.Callable[[str, str], object] | None = None) -> Engine"),
           "Loads a model. The same as Engine().")
       .def_static(
-          "plan_for", [](const Path& path, TESSERA_ENGINE_PARAMETERS) { return plan_for(path, TESSERA_ENGINE_VALUES); }, nb::arg("path"),
-          nb::kw_only(), TESSERA_ENGINE_ARGUMENTS,
-          "Returns the memory that Engine() with these options would take, without loading. The budgets are not checked.")
+          "plan_for", [](const Path& path, TESSERA_ENGINE_PARAMETERS) { return plan_for(path, TESSERA_ENGINE_VALUES); },
+          nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS,
+          "Returns the memory that Engine() with these options would take, without loading. The budgets are not "
+          "checked.")
       .def("__repr__",
            [](const EngineHandle& self) {
              const ModelSpec& spec = self->engine.spec();
-             return "<tessera.Engine " + (spec.name.empty() ? spec.architecture : "\"" + spec.name + "\" (" + spec.architecture + ")") + ", " +
-                    std::to_string(spec.n_layers()) + " layers, context " + std::to_string(self->engine.plan().context) + ", " +
-                    std::to_string(self->engine.threads()) + " threads>";
+             return "<tessera.Engine " +
+                    (spec.name.empty() ? spec.architecture : "\"" + spec.name + "\" (" + spec.architecture + ")") +
+                    ", " + std::to_string(spec.n_layers()) + " layers, context " +
+                    std::to_string(self->engine.plan().context) + ", " + std::to_string(self->engine.threads()) +
+                    " threads>";
            })
-      .def_prop_ro("tokenizer", [](const EngineHandle& self) { return self->engine.tokenizer(); }, "The model's tokenizer.")
-      .def_prop_ro("plan", [](const EngineHandle& self) { return self->engine.plan(); }, "The memory that loading has taken.")
-      .def_prop_ro("metadata", &metadata, nb::sig("def metadata(self) -> dict[str, str | int | float | bool | list[object]]"),
+      .def_prop_ro(
+          "tokenizer", [](const EngineHandle& self) { return self->engine.tokenizer(); }, "The model's tokenizer.")
+      .def_prop_ro(
+          "plan", [](const EngineHandle& self) { return self->engine.plan(); }, "The memory that loading has taken.")
+      .def_prop_ro("metadata", &metadata,
+                   nb::sig("def metadata(self) -> dict[str, str | int | float | bool | list[object]]"),
                    "The file's keys and values, without long lists (the vocabulary, for example).")
-      .def("explain", [](const EngineHandle& self) { return take(unlocked([&] { return self->engine.explain(); })); },
-           "Returns the kernel of each operation.")
-      .def_prop_ro("architecture", [](const EngineHandle& self) { return self->engine.spec().architecture; }, "Name of the model's architecture.")
-      .def_prop_ro("name", [](const EngineHandle& self) { return self->engine.spec().name; }, "The model's name; may be empty.")
-      .def_prop_ro("vocab_size", [](const EngineHandle& self) { return self->engine.spec().vocab_size; }, "Values of a row of logits.")
-      .def_prop_ro("d_model", [](const EngineHandle& self) { return self->engine.spec().d_model; }, "Values of a hidden state and of an embedding.")
-      .def_prop_ro("n_layers", [](const EngineHandle& self) { return self->engine.spec().n_layers(); }, "Number of layers.")
-      .def_prop_ro("context", [](const EngineHandle& self) { return self->engine.plan().context; }, "Tokens of a session at most.")
-      .def_prop_ro("threads", [](const EngineHandle& self) { return self->engine.threads(); }, "Threads that compute.")
-      .def_prop_ro("kv_figures", [](const EngineHandle& self) { return figures_dict(unlocked([&] { return self->engine.kv_figures(); })); },
-                   nb::sig("def kv_figures(self) -> dict[str, int]"), "Figures of the KV pages and of the prefix index.")
-      .def("trim", [](const EngineHandle& self) { refuse_in_callback("Engine.trim()"), unlocked([&] { self->engine.trim(); }); },
-           "Gives back the KV pages that no session uses; the prefix index forgets them.")
+      .def(
+          "explain", [](const EngineHandle& self) { return take(unlocked([&] { return self->engine.explain(); })); },
+          "Returns the kernel of each operation.")
+      .def_prop_ro(
+          "architecture", [](const EngineHandle& self) { return self->engine.spec().architecture; },
+          "Name of the model's architecture.")
+      .def_prop_ro(
+          "name", [](const EngineHandle& self) { return self->engine.spec().name; }, "The model's name; may be empty.")
+      .def_prop_ro(
+          "vocab_size", [](const EngineHandle& self) { return self->engine.spec().vocab_size; },
+          "Values of a row of logits.")
+      .def_prop_ro(
+          "d_model", [](const EngineHandle& self) { return self->engine.spec().d_model; },
+          "Values of a hidden state and of an embedding.")
+      .def_prop_ro(
+          "n_layers", [](const EngineHandle& self) { return self->engine.spec().n_layers(); }, "Number of layers.")
+      .def_prop_ro(
+          "context", [](const EngineHandle& self) { return self->engine.plan().context; },
+          "Tokens of a session at most.")
+      .def_prop_ro(
+          "threads", [](const EngineHandle& self) { return self->engine.threads(); }, "Threads that compute.")
+      .def_prop_ro(
+          "kv_figures",
+          [](const EngineHandle& self) { return figures_dict(unlocked([&] { return self->engine.kv_figures(); })); },
+          nb::sig("def kv_figures(self) -> dict[str, int]"), "Figures of the KV pages and of the prefix index.")
+      .def(
+          "trim",
+          [](const EngineHandle& self) { refuse_in_callback("Engine.trim()"), unlocked([&] { self->engine.trim(); }); },
+          "Gives back the KV pages that no session uses; the prefix index forgets them.")
       .def(
           "session",
           [](const EngineHandle& self, TESSERA_SESSION_PARAMETERS) {
@@ -353,8 +400,10 @@ Any thread may use an engine.)")
             return session_of(self, take(unlocked([&] { return self->engine.session(options); })));
           },
           nb::kw_only(), TESSERA_SESSION_ARGUMENTS,
-          "Makes an empty session. context: tokens at most. kv: type of keys and values. prefix: share pages with sessions of the same beginning\n"
-          "and salt. stream=(sinks, window): a sequence that need not end. token_budget: tokens that keep their keys and values, chosen by\n"
+          "Makes an empty session. context: tokens at most. kv: type of keys and values. prefix: share pages with "
+          "sessions of the same beginning\n"
+          "and salt. stream=(sinks, window): a sequence that need not end. token_budget: tokens that keep their keys "
+          "and values, chosen by\n"
           "token_choice (\"window\", \"h2o\", \"snapkv\"). What is left out is the engine's.")
       .def(
           "restore",
@@ -362,22 +411,33 @@ Any thread may use an engine.)")
             return restore(self, source, TESSERA_SESSION_VALUES);
           },
           nb::arg("source"), nb::kw_only(), TESSERA_SESSION_ARGUMENTS,
-          nb::sig("def restore(self, source: bytes | str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, "
-                  "prefix: bool | None = None, salt: str = '', stream: tuple[int, int] | None = None, token_budget: int = 0, "
+          nb::sig("def restore(self, source: bytes | str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', "
+                  "page_tokens: int = 0, "
+                  "prefix: bool | None = None, salt: str = '', stream: tuple[int, int] | None = None, token_budget: "
+                  "int = 0, "
                   "token_choice: str = 'window', contiguous: bool = False) -> Session"),
           "Reads a session that Session.save() wrote, from a file or from bytes.")
-      .def("embed", &embed, nb::arg("texts"), nb::kw_only(), nb::arg("pooling") = nb::none(), nb::arg("normalize") = true,
-           nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: str | None = None, "
+      .def("embed", &embed, nb::arg("texts"), nb::kw_only(), nb::arg("pooling") = nb::none(),
+           nb::arg("normalize") = true,
+           nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: "
+                   "str | None = None, "
                    "normalize: bool = True) -> numpy.typing.NDArray[numpy.float32]"),
-           "Returns an embedding of each text  [texts, d_model]: the mean of its rows, or its last row (pooling: \"mean\", \"last\", or as the file\n"
+           "Returns an embedding of each text  [texts, d_model]: the mean of its rows, or its last row (pooling: "
+           "\"mean\", \"last\", or as the file\n"
            "says). normalize: scales each embedding to length 1.")
-      .def("apply_chat_template", &apply_chat_template, nb::arg("messages"), nb::kw_only(), nb::arg("tools") = nb::none(),
-           nb::arg("add_generation_prompt") = true, nb::arg("arguments") = nb::none(), nb::arg("tokenize") = true,
-           nb::sig("def apply_chat_template(self, messages: collections.abc.Sequence[collections.abc.Mapping[str, object]], *, "
-                   "tools: collections.abc.Sequence[collections.abc.Mapping[str, object]] | None = None, add_generation_prompt: bool = True, "
-                   "arguments: collections.abc.Mapping[str, object] | None = None, tokenize: bool = True) -> list[int] | str"),
-           "Returns the prompt that the model's chat template makes of messages: tokens, or the text with tokenize=False. Text of a message never\n"
-           "becomes a control token. arguments: further variables of the template (enable_thinking, for example). A model without a template\n"
+      .def("apply_chat_template", &apply_chat_template, nb::arg("messages"), nb::kw_only(),
+           nb::arg("tools") = nb::none(), nb::arg("add_generation_prompt") = true, nb::arg("arguments") = nb::none(),
+           nb::arg("tokenize") = true,
+           nb::sig("def apply_chat_template(self, messages: collections.abc.Sequence[collections.abc.Mapping[str, "
+                   "object]], *, "
+                   "tools: collections.abc.Sequence[collections.abc.Mapping[str, object]] | None = None, "
+                   "add_generation_prompt: bool = True, "
+                   "arguments: collections.abc.Mapping[str, object] | None = None, tokenize: bool = True) -> list[int] "
+                   "| str"),
+           "Returns the prompt that the model's chat template makes of messages: tokens, or the text with "
+           "tokenize=False. Text of a message never\n"
+           "becomes a control token. arguments: further variables of the template (enable_thinking, for example). A "
+           "model without a template\n"
            "gets the texts line by line.");
 }
 

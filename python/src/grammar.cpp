@@ -17,8 +17,8 @@ std::vector<Grammar> parts_of(const std::vector<GrammarHandle>& parts) {
   return all;
 }
 
-GrammarHandle json_schema(const nb::object& schema, const std::string& whitespace, const std::string& numbers, const std::string& order,
-                          const std::string& formats, const std::string& unsupported) {
+GrammarHandle json_schema(const nb::object& schema, const std::string& whitespace, const std::string& numbers,
+                          const std::string& order, const std::string& formats, const std::string& unsupported) {
   const std::string text = nb::cast<std::string>(nb::module_::import_("tessera._schema").attr("schema_text")(schema));
   const JsonSchemaOptions options = json_options(whitespace, numbers, order, formats, unsupported);
   return made(unlocked([&] { return Grammar::json_schema(text, options); }), "json_schema " + text);
@@ -33,35 +33,57 @@ struct CompiledHandle {
 };
 
 void bind_matcher(nb::module_& m) {
-  nb::class_<CompiledHandle>(m, "CompiledGrammar", "A grammar with a vocabulary: Engine.compile() makes it. Any thread may use it.")
+  nb::class_<CompiledHandle>(m, "CompiledGrammar",
+                             "A grammar with a vocabulary: Engine.compile() makes it. Any thread may use it.")
       .def(
           "check",
-          [](const CompiledHandle& self, const std::string& text) -> std::optional<std::pair<std::size_t, std::string>> {
+          [](const CompiledHandle& self,
+             const std::string& text) -> std::optional<std::pair<std::size_t, std::string>> {
             const TextCheck check = take(unlocked([&] { return self.grammar.check(text); }));
             if (check.accepted) return std::nullopt;
             return std::pair(check.at, check.expected);
           },
-          nb::arg("text"), "Returns None if the grammar accepts the text; else the byte where it leaves the grammar, and words for what could stand there.")
+          nb::arg("text"),
+          "Returns None if the grammar accepts the text; else the byte where it leaves the grammar, and words for what "
+          "could stand there.")
       .def_prop_ro("memory_bytes", [](const CompiledHandle& self) { return self.grammar.memory_bytes(); });
 
-  nb::class_<MatcherBox>(m, "Matcher", R"(Follows one text in a grammar, token by token. For samplers of your own; Sampler(grammar=...) needs none.
+  nb::class_<MatcherBox>(
+      m, "Matcher",
+      R"(Follows one text in a grammar, token by token. For samplers of your own; Sampler(grammar=...) needs none.
 
     matcher = tessera.Matcher(engine.compile(grammar))
     allowed = matcher.mask()          # uint64 words: bit t % 64 of word t // 64 says whether token t may come next
     matcher.accept(token))")
-      .def("__init__", [](MatcherBox* self, const CompiledHandle& grammar) {
-        new (self) MatcherBox{grammar.grammar, take(Matcher::create(grammar.grammar))};
-      }, nb::arg("grammar"))
-      .def("mask", [](MatcherBox& self) { return array_copy<std::uint64_t>(take(self.matcher.mask())); },
-           nb::sig("def mask(self) -> numpy.typing.NDArray[numpy.uint64]"), "Returns the tokens that may come next, a bit each.")
-      .def("accept", [](MatcherBox& self, Token token) { take(self.matcher.accept(token)); }, nb::arg("token"))
-      .def("rollback", [](MatcherBox& self, std::size_t n) { take(self.matcher.rollback(n)); }, nb::arg("n"), "Undoes the last n accepts.")
-      .def("forced", [](MatcherBox& self) { const std::string f = take(self.matcher.forced()); return nb::bytes(f.data(), f.size()); },
-           "Returns the bytes that must come next whatever the model says.")
+      .def(
+          "__init__",
+          [](MatcherBox* self, const CompiledHandle& grammar) {
+            new (self) MatcherBox{grammar.grammar, take(Matcher::create(grammar.grammar))};
+          },
+          nb::arg("grammar"))
+      .def(
+          "mask", [](MatcherBox& self) { return array_copy<std::uint64_t>(take(self.matcher.mask())); },
+          nb::sig("def mask(self) -> numpy.typing.NDArray[numpy.uint64]"),
+          "Returns the tokens that may come next, a bit each.")
+      .def(
+          "accept", [](MatcherBox& self, Token token) { take(self.matcher.accept(token)); }, nb::arg("token"))
+      .def(
+          "rollback", [](MatcherBox& self, std::size_t n) { take(self.matcher.rollback(n)); }, nb::arg("n"),
+          "Undoes the last n accepts.")
+      .def(
+          "forced",
+          [](MatcherBox& self) {
+            const std::string f = take(self.matcher.forced());
+            return nb::bytes(f.data(), f.size());
+          },
+          "Returns the bytes that must come next whatever the model says.")
       .def_prop_ro("may_end", [](const MatcherBox& self) { return self.matcher.may_end(); })
       .def_prop_ro("ended", [](const MatcherBox& self) { return self.matcher.ended(); })
-      .def_prop_ro("accepted", [](const MatcherBox& self) { return self.matcher.accepted(); }, "Number of accepted tokens.")
-      .def("copy", [](const MatcherBox& self) { return MatcherBox(self); }, "Returns a fork: the two go on independently.")
+      .def_prop_ro(
+          "accepted", [](const MatcherBox& self) { return self.matcher.accepted(); }, "Number of accepted tokens.")
+      .def(
+          "copy", [](const MatcherBox& self) { return MatcherBox(self); },
+          "Returns a fork: the two go on independently.")
       .def("__copy__", [](const MatcherBox& self) { return MatcherBox(self); });
 }
 
@@ -83,7 +105,8 @@ Result<CompiledGrammar> GrammarBox::compiled_for(EngineBox& engine) {
 }
 
 void bind_grammar(nb::module_& m) {
-  nb::class_<GrammarHandle>(m, "Grammar", R"(What a text may be. Give it to a sampler: Sampler(grammar=...), or to SamplingParams.
+  nb::class_<GrammarHandle>(m, "Grammar",
+                            R"(What a text may be. Give it to a sampler: Sampler(grammar=...), or to SamplingParams.
 
     tessera.Grammar.json_schema({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]})
     tessera.Grammar.regex("[0-9]{4}-[0-9]{2}")
@@ -91,44 +114,85 @@ void bind_grammar(nb::module_& m) {
     tessera.Grammar.ebnf('root ::= "a"+ "b"?')
 
 a + b is a sequence, a | b either. Any thread may use a grammar.)")
-      .def_static("json_schema", &json_schema, nb::arg("schema"), nb::kw_only(), nb::arg("whitespace") = "blank", nb::arg("numbers") = "plain",
-                  nb::arg("order") = "any", nb::arg("formats") = "assertion", nb::arg("unsupported") = "refuse",
-                  nb::sig("def json_schema(schema: object, *, whitespace: str = 'blank', numbers: str = 'plain', order: str = 'any', "
-                          "formats: str = 'assertion', unsupported: str = 'refuse') -> Grammar"),
-                  R"(Allows the JSON texts that a schema accepts: a dict, a text, or a pydantic model (any class with model_json_schema()).
+      .def_static(
+          "json_schema", &json_schema, nb::arg("schema"), nb::kw_only(), nb::arg("whitespace") = "blank",
+          nb::arg("numbers") = "plain", nb::arg("order") = "any", nb::arg("formats") = "assertion",
+          nb::arg("unsupported") = "refuse",
+          nb::sig("def json_schema(schema: object, *, whitespace: str = 'blank', numbers: str = 'plain', order: str = "
+                  "'any', "
+                  "formats: str = 'assertion', unsupported: str = 'refuse') -> Grammar"),
+          R"(Allows the JSON texts that a schema accepts: a dict, a text, or a pydantic model (any class with model_json_schema()).
 
 whitespace: "any", "none" or "blank" (at most one between tokens). numbers: "any", or "plain" (no endless digits). order of properties: "any" or
 "stated". formats: "assertion", "annotation" or "by_draft". unsupported keywords: "refuse" raises, "ignore" leaves them out.)")
-      .def_static("json", [](const std::string& whitespace) {
-        return made(Grammar::json(json_options(whitespace, "any", "any", "assertion", "refuse").space), "json");
-      }, nb::kw_only(), nb::arg("whitespace") = "blank", "Allows any JSON text.")
-      .def_static("regex", [](const std::string& pattern) { return made(unlocked([&] { return Grammar::regex(pattern); }), "regex " + pattern); },
-                  nb::arg("pattern"), "Allows the texts that the pattern (ECMA-262) matches from end to end.")
-      .def_static("ebnf", [](const std::string& text) { return made(unlocked([&] { return Grammar::ebnf(text); }), "ebnf " + text); }, nb::arg("text"),
-                  "Allows the texts of rules in EBNF, which includes GBNF.")
-      .def_static("choice",
-                  [](const std::vector<std::string>& texts) {
-                    std::string words;
-                    for (const std::string& text : texts) words += (words.empty() ? "" : "|") + text;
-                    return made(unlocked([&] { return Grammar::choice(texts); }), "choice " + words);
-                  },
-                  nb::arg("texts"), "Allows each of these texts.")
-      .def_static("literal", [](const std::string& text) { return made(Grammar::literal(text), "literal " + text); }, nb::arg("text"))
-      .def_static("until", [](const std::vector<std::string>& triggers) { return made(unlocked([&] { return Grammar::until(triggers); }), "until"); },
-                  nb::arg("triggers"), "Allows any text up to and including the first of the triggers.")
-      .def_static("without", [](const std::vector<std::string>& triggers) { return made(unlocked([&] { return Grammar::without(triggers); }), "without"); },
-                  nb::arg("triggers"), "Allows any text without the triggers.")
-      .def_static("sequence", [](const std::vector<GrammarHandle>& parts) { return made(Grammar::sequence(parts_of(parts)), "sequence"); }, nb::arg("parts"))
-      .def_static("alternatives", [](const std::vector<GrammarHandle>& parts) { return made(Grammar::alternatives(parts_of(parts)), "alternatives"); },
-                  nb::arg("parts"))
-      .def("repeat",
-           [](const GrammarHandle& self, std::uint32_t min, std::uint32_t max) { return made(Grammar::repeat(self->grammar, min, max), "repeat"); },
-           nb::arg("min") = 0, nb::arg("max") = 0, "Allows this grammar's texts min to max times; a max of 0 is no limit.")
-      .def("__add__", [](const GrammarHandle& self, const GrammarHandle& other) { return made(Grammar::sequence({self->grammar, other->grammar}), "sequence"); },
-           nb::is_operator(), nb::arg("other"))
-      .def("__or__",
-           [](const GrammarHandle& self, const GrammarHandle& other) { return made(Grammar::alternatives({self->grammar, other->grammar}), "alternatives"); },
-           nb::is_operator(), nb::arg("other"))
+      .def_static(
+          "json",
+          [](const std::string& whitespace) {
+            return made(Grammar::json(json_options(whitespace, "any", "any", "assertion", "refuse").space), "json");
+          },
+          nb::kw_only(), nb::arg("whitespace") = "blank", "Allows any JSON text.")
+      .def_static(
+          "regex",
+          [](const std::string& pattern) {
+            return made(unlocked([&] { return Grammar::regex(pattern); }), "regex " + pattern);
+          },
+          nb::arg("pattern"), "Allows the texts that the pattern (ECMA-262) matches from end to end.")
+      .def_static(
+          "ebnf",
+          [](const std::string& text) { return made(unlocked([&] { return Grammar::ebnf(text); }), "ebnf " + text); },
+          nb::arg("text"), "Allows the texts of rules in EBNF, which includes GBNF.")
+      .def_static(
+          "choice",
+          [](const std::vector<std::string>& texts) {
+            std::string words;
+            for (const std::string& text : texts) words += (words.empty() ? "" : "|") + text;
+            return made(unlocked([&] { return Grammar::choice(texts); }), "choice " + words);
+          },
+          nb::arg("texts"), "Allows each of these texts.")
+      .def_static(
+          "literal", [](const std::string& text) { return made(Grammar::literal(text), "literal " + text); },
+          nb::arg("text"))
+      .def_static(
+          "until",
+          [](const std::vector<std::string>& triggers) {
+            return made(unlocked([&] { return Grammar::until(triggers); }), "until");
+          },
+          nb::arg("triggers"), "Allows any text up to and including the first of the triggers.")
+      .def_static(
+          "without",
+          [](const std::vector<std::string>& triggers) {
+            return made(unlocked([&] { return Grammar::without(triggers); }), "without");
+          },
+          nb::arg("triggers"), "Allows any text without the triggers.")
+      .def_static(
+          "sequence",
+          [](const std::vector<GrammarHandle>& parts) { return made(Grammar::sequence(parts_of(parts)), "sequence"); },
+          nb::arg("parts"))
+      .def_static(
+          "alternatives",
+          [](const std::vector<GrammarHandle>& parts) {
+            return made(Grammar::alternatives(parts_of(parts)), "alternatives");
+          },
+          nb::arg("parts"))
+      .def(
+          "repeat",
+          [](const GrammarHandle& self, std::uint32_t min, std::uint32_t max) {
+            return made(Grammar::repeat(self->grammar, min, max), "repeat");
+          },
+          nb::arg("min") = 0, nb::arg("max") = 0,
+          "Allows this grammar's texts min to max times; a max of 0 is no limit.")
+      .def(
+          "__add__",
+          [](const GrammarHandle& self, const GrammarHandle& other) {
+            return made(Grammar::sequence({self->grammar, other->grammar}), "sequence");
+          },
+          nb::is_operator(), nb::arg("other"))
+      .def(
+          "__or__",
+          [](const GrammarHandle& self, const GrammarHandle& other) {
+            return made(Grammar::alternatives({self->grammar, other->grammar}), "alternatives");
+          },
+          nb::is_operator(), nb::arg("other"))
       .def_prop_ro(
           "ignored",
           [](const GrammarHandle& self) {
@@ -146,7 +210,8 @@ void bind_compile(nb::module_& m) {
         return CompiledHandle{take(unlocked([&] { return grammar->compiled_for(*engine); }))};
       },
       nb::name("compile"), nb::is_method(), nb::scope(m.attr("Engine")), nb::arg("grammar"),
-      "Compiles a grammar for the engine's vocabulary. Samplers do it by themselves; the result is kept with the grammar.");
+      "Compiles a grammar for the engine's vocabulary. Samplers do it by themselves; the result is kept with the "
+      "grammar.");
 }
 
 }  // namespace tessera::python

@@ -32,14 +32,17 @@ InstructionSet instruction_set_named(std::string_view name) {
   raise(ErrorCode::invalid_argument, "instruction_set=\"" + std::string(name) + "\": choose one of " + known);
 }
 
-JsonSchemaOptions json_options(std::string_view whitespace, std::string_view numbers, std::string_view order, std::string_view formats,
-                               std::string_view unsupported) {
-  static constexpr Named<JsonSpace> kSpaces[] = {{"any", JsonSpace::any}, {"none", JsonSpace::none}, {"blank", JsonSpace::blank}};
+JsonSchemaOptions json_options(std::string_view whitespace, std::string_view numbers, std::string_view order,
+                               std::string_view formats, std::string_view unsupported) {
+  static constexpr Named<JsonSpace> kSpaces[] = {
+      {"any", JsonSpace::any}, {"none", JsonSpace::none}, {"blank", JsonSpace::blank}};
   static constexpr Named<JsonNumbers> kNumbers[] = {{"any", JsonNumbers::any}, {"plain", JsonNumbers::plain}};
   static constexpr Named<JsonOrder> kOrders[] = {{"any", JsonOrder::any}, {"stated", JsonOrder::stated}};
-  static constexpr Named<JsonFormats> kFormats[] = {
-      {"by_draft", JsonFormats::by_draft}, {"assertion", JsonFormats::assertion}, {"annotation", JsonFormats::annotation}};
-  static constexpr Named<JsonUnsupported> kUnsupported[] = {{"refuse", JsonUnsupported::refuse}, {"ignore", JsonUnsupported::ignore}};
+  static constexpr Named<JsonFormats> kFormats[] = {{"by_draft", JsonFormats::by_draft},
+                                                    {"assertion", JsonFormats::assertion},
+                                                    {"annotation", JsonFormats::annotation}};
+  static constexpr Named<JsonUnsupported> kUnsupported[] = {{"refuse", JsonUnsupported::refuse},
+                                                            {"ignore", JsonUnsupported::ignore}};
   return {.space = value_named("whitespace", whitespace, kSpaces),
           .order = value_named("order", order, kOrders),
           .numbers = value_named("numbers", numbers, kNumbers),

@@ -40,8 +40,8 @@ std::string_view name_of(T value, const Named<T> (&table)[n]) {
 DType kv_type_named(std::string_view option, std::string_view name);
 Numerics numerics_named(std::string_view name);
 InstructionSet instruction_set_named(std::string_view name);
-JsonSchemaOptions json_options(std::string_view whitespace, std::string_view numbers, std::string_view order, std::string_view formats,
-                               std::string_view unsupported);
+JsonSchemaOptions json_options(std::string_view whitespace, std::string_view numbers, std::string_view order,
+                               std::string_view formats, std::string_view unsupported);
 
 // Returns the word of a reason; None for none.
 nb::object finish_name(FinishReason reason);

@@ -87,7 +87,9 @@ void close_ready_queues() {
 }
 
 void bind_ready_queue(nb::module_& m) {
-  nb::class_<ReadyHandle>(m, "ReadyQueue", "Tells an event loop which requests have something to read: wake() is called on a thread of the queue's own.")
+  nb::class_<ReadyHandle>(
+      m, "ReadyQueue",
+      "Tells an event loop which requests have something to read: wake() is called on a thread of the queue's own.")
       .def(
           "__init__",
           [](ReadyHandle* self, const nb::object& wake) {
@@ -100,7 +102,9 @@ void bind_ready_queue(nb::module_& m) {
             new (self) ReadyHandle(std::make_shared<ReadyBox>(std::move(queue)));
           },
           nb::arg("wake"), nb::sig("def __init__(self, wake: collections.abc.Callable[[], object]) -> None"))
-      .def("take", [](const ReadyHandle& self) { return self->state->take(); }, "Returns the keys of the requests that became ready since the last call.")
+      .def(
+          "take", [](const ReadyHandle& self) { return self->state->take(); },
+          "Returns the keys of the requests that became ready since the last call.")
       .def("close", [](const ReadyHandle& self) { unlocked([&] { self->state->close(); }); });
 }
 

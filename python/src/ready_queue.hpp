@@ -1,5 +1,5 @@
-// Requests that have something to read, told to an event loop. The scheduler's thread only notes a number; a thread of the queue's own takes the
-// GIL and calls `wake`, once for any number of requests. So a step never waits for Python.
+// Requests that have something to read, told to an event loop. The scheduler's thread only notes a number; a thread of
+// the queue's own takes the GIL and calls `wake`, once for any number of requests. So a step never waits for Python.
 #pragma once
 
 #include <condition_variable>

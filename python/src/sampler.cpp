@@ -34,7 +34,8 @@ void add_stage(ChainSpec& spec, StageMaker maker, std::string words) {
 template <class Change>
 void add_simple(ChainSpec& spec, Change change, std::string words) {
   add_stage(
-      spec, [change = std::move(change)](sampling::Chain& chain, const Making&) { return change(chain), Status(); }, std::move(words));
+      spec, [change = std::move(change)](sampling::Chain& chain, const Making&) { return change(chain), Status(); },
+      std::move(words));
 }
 void add_grammar(ChainSpec& spec, std::shared_ptr<GrammarBox> grammar) {
   spec.needs_engine = true;
@@ -55,7 +56,9 @@ void add_grammar(ChainSpec& spec, std::shared_ptr<GrammarBox> grammar) {
 void add_bias(ChainSpec& spec, const nb::dict& biases) {
   std::vector<sampling::TokenBias> all;
   for (auto [token, bias] : biases) all.push_back({nb::cast<Token>(token), nb::cast<float>(bias)});
-  add_simple(spec, [all = std::move(all)](sampling::Chain& c) { c.logit_bias(all); }, "logit_bias of " + std::to_string(nb::len(biases)));
+  add_simple(
+      spec, [all = std::move(all)](sampling::Chain& c) { c.logit_bias(all); },
+      "logit_bias of " + std::to_string(nb::len(biases)));
 }
 std::size_t whole_or(const std::optional<std::size_t>& last_n) { return last_n.value_or(sampling::kWholeHistory); }
 Counted counted(bool prompt) { return prompt ? Counted::sequence : Counted::answer; }
@@ -78,7 +81,9 @@ template <class Act>
 auto with(const SamplerHandle& self, Act&& act) {
   auto claim = self->use.change("sampler");
   if (!self->built) {
-    raise(ErrorCode::invalid_state, "the sampler's grammar needs a vocabulary: use the sampler with a session first, or call sampler.bind(engine)");
+    raise(
+        ErrorCode::invalid_state,
+        "the sampler's grammar needs a vocabulary: use the sampler with a session first, or call sampler.bind(engine)");
   }
   return take(unlocked([&] { return act(self->sampler); }), *self->failure);
 }
@@ -87,125 +92,257 @@ using LogitsArgument = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::d
 
 std::span<const float> values_of(const LogitsArgument& logits) { return {logits.data(), logits.size()}; }
 
-SamplerHandle make_sampler(float temperature, std::size_t top_k, float top_p, float min_p, float typical_p, float top_n_sigma, float repetition_penalty,
-                           float frequency_penalty, float presence_penalty, std::optional<std::size_t> penalty_last_n, bool penalize_prompt,
-                           const nb::object& logit_bias, const std::optional<Tokens>& allow, const std::optional<Tokens>& deny, float dry_multiplier,
-                           float xtc_probability, float xtc_threshold, float mirostat_tau, float mirostat_eta, const GrammarArgument& grammar,
-                           const std::vector<nb::object>& stages, std::optional<std::uint64_t> seed, std::uint32_t stream) {
+SamplerHandle make_sampler(float temperature, std::size_t top_k, float top_p, float min_p, float typical_p,
+                           float top_n_sigma, float repetition_penalty, float frequency_penalty, float presence_penalty,
+                           std::optional<std::size_t> penalty_last_n, bool penalize_prompt,
+                           const nb::object& logit_bias, const std::optional<Tokens>& allow,
+                           const std::optional<Tokens>& deny, float dry_multiplier, float xtc_probability,
+                           float xtc_threshold, float mirostat_tau, float mirostat_eta, const GrammarArgument& grammar,
+                           const std::vector<nb::object>& stages, std::optional<std::uint64_t> seed,
+                           std::uint32_t stream) {
   ChainSpec spec;
   spec.seed = seed ? *seed : fresh_seed();
   spec.stream = stream;
   if (grammar) add_grammar(spec, grammar->box());
   if (!logit_bias.is_none()) add_bias(spec, nb::cast<nb::dict>(logit_bias));
-  if (allow) add_simple(spec, [tokens = *allow](sampling::Chain& c) { c.allow(tokens); }, "allow of " + std::to_string(allow->size()));
-  if (deny) add_simple(spec, [tokens = *deny](sampling::Chain& c) { c.deny(tokens); }, "deny of " + std::to_string(deny->size()));
-  for (const nb::object& stage : stages) add_stage(spec, python_stage(stage), std::string("stage ") + nb::repr(stage).c_str());
+  if (allow)
+    add_simple(
+        spec, [tokens = *allow](sampling::Chain& c) { c.allow(tokens); }, "allow of " + std::to_string(allow->size()));
+  if (deny)
+    add_simple(
+        spec, [tokens = *deny](sampling::Chain& c) { c.deny(tokens); }, "deny of " + std::to_string(deny->size()));
+  for (const nb::object& stage : stages)
+    add_stage(spec, python_stage(stage), std::string("stage ") + nb::repr(stage).c_str());
   if (repetition_penalty != 1.0f || frequency_penalty != 0.0f || presence_penalty != 0.0f) {
-    const sampling::PenaltyOptions options{.repetition = repetition_penalty, .frequency = frequency_penalty, .presence = presence_penalty,
-                                           .last_n = whole_or(penalty_last_n), .counted = counted(penalize_prompt)};
-    add_simple(spec, [options](sampling::Chain& c) { c.penalties(options); }, "penalties");
+    const sampling::PenaltyOptions options{.repetition = repetition_penalty,
+                                           .frequency = frequency_penalty,
+                                           .presence = presence_penalty,
+                                           .last_n = whole_or(penalty_last_n),
+                                           .counted = counted(penalize_prompt)};
+    add_simple(
+        spec, [options](sampling::Chain& c) { c.penalties(options); }, "penalties");
   }
   if (dry_multiplier != 0.0f) {
-    add_simple(spec, [dry_multiplier](sampling::Chain& c) { c.dry({.multiplier = dry_multiplier}); }, "dry=" + number(dry_multiplier));
+    add_simple(
+        spec, [dry_multiplier](sampling::Chain& c) { c.dry({.multiplier = dry_multiplier}); },
+        "dry=" + number(dry_multiplier));
   }
-  if (temperature != 1.0f) add_simple(spec, [temperature](sampling::Chain& c) { c.temperature(temperature); }, "temperature=" + number(temperature));
-  if (top_k != 0) add_simple(spec, [top_k](sampling::Chain& c) { c.top_k(top_k); }, "top_k=" + std::to_string(top_k));
-  if (top_p != 1.0f) add_simple(spec, [top_p](sampling::Chain& c) { c.top_p(top_p); }, "top_p=" + number(top_p));
-  if (min_p != 0.0f) add_simple(spec, [min_p](sampling::Chain& c) { c.min_p(min_p); }, "min_p=" + number(min_p));
-  if (typical_p != 1.0f) add_simple(spec, [typical_p](sampling::Chain& c) { c.typical_p(typical_p); }, "typical_p=" + number(typical_p));
-  if (top_n_sigma != 0.0f) add_simple(spec, [top_n_sigma](sampling::Chain& c) { c.top_n_sigma(top_n_sigma); }, "top_n_sigma=" + number(top_n_sigma));
+  if (temperature != 1.0f)
+    add_simple(
+        spec, [temperature](sampling::Chain& c) { c.temperature(temperature); }, "temperature=" + number(temperature));
+  if (top_k != 0)
+    add_simple(
+        spec, [top_k](sampling::Chain& c) { c.top_k(top_k); }, "top_k=" + std::to_string(top_k));
+  if (top_p != 1.0f)
+    add_simple(
+        spec, [top_p](sampling::Chain& c) { c.top_p(top_p); }, "top_p=" + number(top_p));
+  if (min_p != 0.0f)
+    add_simple(
+        spec, [min_p](sampling::Chain& c) { c.min_p(min_p); }, "min_p=" + number(min_p));
+  if (typical_p != 1.0f)
+    add_simple(
+        spec, [typical_p](sampling::Chain& c) { c.typical_p(typical_p); }, "typical_p=" + number(typical_p));
+  if (top_n_sigma != 0.0f)
+    add_simple(
+        spec, [top_n_sigma](sampling::Chain& c) { c.top_n_sigma(top_n_sigma); }, "top_n_sigma=" + number(top_n_sigma));
   if (xtc_probability != 0.0f) {
-    add_simple(spec, [=](sampling::Chain& c) { c.xtc({.probability = xtc_probability, .threshold = xtc_threshold}); }, "xtc=" + number(xtc_probability));
+    add_simple(
+        spec, [=](sampling::Chain& c) { c.xtc({.probability = xtc_probability, .threshold = xtc_threshold}); },
+        "xtc=" + number(xtc_probability));
   }
-  if (mirostat_tau != 0.0f) add_simple(spec, [=](sampling::Chain& c) { c.mirostat({.tau = mirostat_tau, .eta = mirostat_eta}); }, "mirostat=" + number(mirostat_tau));
+  if (mirostat_tau != 0.0f)
+    add_simple(
+        spec, [=](sampling::Chain& c) { c.mirostat({.tau = mirostat_tau, .eta = mirostat_eta}); },
+        "mirostat=" + number(mirostat_tau));
   return SamplerHandle(box_of(std::move(spec)));
 }
 
 void bind_chain(nb::module_& m) {
-  nb::class_<ChainSpec> chain(m, "Chain", R"(Builds a sampler from stages, which run in the order in which they are written.
+  nb::class_<ChainSpec> chain(m, "Chain",
+                              R"(Builds a sampler from stages, which run in the order in which they are written.
 
     sampler = tessera.Chain().top_k(40).temperature(0.8).stage(mine).seed(1).build())");
   constexpr auto self_policy = nb::rv_policy::reference;
-  chain.def("__init__", [](ChainSpec* self) {
-        new (self) ChainSpec();
-        self->seed = fresh_seed();
-      })
-      .def("greedy", [](ChainSpec& s) -> ChainSpec& { return add_simple(s, [](sampling::Chain& c) { c.greedy(); }, "greedy"), s; }, self_policy, "Keeps the likeliest token.")
-      .def("temperature", [](ChainSpec& s, float t) -> ChainSpec& { return add_simple(s, [t](sampling::Chain& c) { c.temperature(t); }, "temperature=" + number(t)), s; },
-           self_policy, nb::arg("temperature"), "Divides every logit by the temperature; 0 is greedy.")
-      .def("dynamic_temperature",
-           [](ChainSpec& s, float low, float high, float exponent) -> ChainSpec& {
-             return add_simple(s, [=](sampling::Chain& c) { c.dynamic_temperature({.low = low, .high = high, .exponent = exponent}); }, "dynamic_temperature"), s;
-           },
-           self_policy, nb::arg("low") = 0.5f, nb::arg("high") = 1.5f, nb::arg("exponent") = 1.0f)
-      .def("top_k", [](ChainSpec& s, std::size_t k) -> ChainSpec& { return add_simple(s, [k](sampling::Chain& c) { c.top_k(k); }, "top_k=" + std::to_string(k)), s; },
-           self_policy, nb::arg("k"))
-      .def("top_p", [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& { return add_simple(s, [=](sampling::Chain& c) { c.top_p(p, keep); }, "top_p=" + number(p)), s; },
-           self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
-      .def("min_p", [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& { return add_simple(s, [=](sampling::Chain& c) { c.min_p(p, keep); }, "min_p=" + number(p)), s; },
-           self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
-      .def("typical_p",
-           [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& { return add_simple(s, [=](sampling::Chain& c) { c.typical_p(p, keep); }, "typical_p=" + number(p)), s; },
-           self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
-      .def("top_n_sigma", [](ChainSpec& s, float n) -> ChainSpec& { return add_simple(s, [n](sampling::Chain& c) { c.top_n_sigma(n); }, "top_n_sigma=" + number(n)), s; },
-           self_policy, nb::arg("n"))
-      .def("penalties",
-           [](ChainSpec& s, float repetition, float frequency, float presence, std::optional<std::size_t> last_n, bool prompt) -> ChainSpec& {
-             const sampling::PenaltyOptions o{.repetition = repetition, .frequency = frequency, .presence = presence, .last_n = whole_or(last_n), .counted = counted(prompt)};
-             return add_simple(s, [o](sampling::Chain& c) { c.penalties(o); }, "penalties"), s;
-           },
-           self_policy, nb::kw_only(), nb::arg("repetition") = 1.0f, nb::arg("frequency") = 0.0f, nb::arg("presence") = 0.0f, nb::arg("last_n") = nb::none(),
-           nb::arg("prompt") = false, "Changes the logits of tokens that occurred in the answer; prompt=True counts the prompt too.")
-      .def("logit_bias", [](ChainSpec& s, const nb::dict& biases) -> ChainSpec& { return add_bias(s, biases), s; }, self_policy, nb::arg("biases"),
-           nb::sig("def logit_bias(self, biases: dict[int, float]) -> Chain"))
-      .def("allow", [](ChainSpec& s, const Tokens& t) -> ChainSpec& { return add_simple(s, [t](sampling::Chain& c) { c.allow(t); }, "allow"), s; }, self_policy,
-           nb::arg("tokens"), "Removes all other tokens.")
-      .def("deny", [](ChainSpec& s, const Tokens& t) -> ChainSpec& { return add_simple(s, [t](sampling::Chain& c) { c.deny(t); }, "deny"), s; }, self_policy,
-           nb::arg("tokens"), "Removes these tokens.")
-      .def("xtc",
-           [](ChainSpec& s, float probability, float threshold, std::size_t keep) -> ChainSpec& {
-             return add_simple(s, [=](sampling::Chain& c) { c.xtc({.probability = probability, .threshold = threshold, .min_keep = keep}); }, "xtc"), s;
-           },
-           self_policy, nb::arg("probability") = 0.5f, nb::arg("threshold") = 0.1f, nb::arg("min_keep") = 1)
-      .def("dry",
-           [](ChainSpec& s, float multiplier, float base, std::size_t allowed, std::optional<std::size_t> last_n, const std::optional<Tokens>& breakers,
-              bool prompt) -> ChainSpec& {
-             const Tokens stops = breakers.value_or(Tokens());
-             return add_simple(
-                        s,
-                        [=, n = whole_or(last_n)](sampling::Chain& c) {
-                          c.dry({.multiplier = multiplier, .base = base, .allowed_length = allowed, .last_n = n, .breakers = stops, .counted = counted(prompt)});
-                        },
-                        "dry"),
-                    s;
-           },
-           self_policy, nb::arg("multiplier") = 0.8f, nb::arg("base") = 1.75f, nb::arg("allowed_length") = 2, nb::arg("last_n") = nb::none(),
-           nb::arg("breakers") = nb::none(), nb::arg("prompt") = false)
-      .def("mirostat",
-           [](ChainSpec& s, float tau, float eta) -> ChainSpec& { return add_simple(s, [=](sampling::Chain& c) { c.mirostat({.tau = tau, .eta = eta}); }, "mirostat"), s; },
-           self_policy, nb::arg("tau") = 5.0f, nb::arg("eta") = 0.1f)
-      .def("grammar", [](ChainSpec& s, const GrammarHandle& g) -> ChainSpec& { return add_grammar(s, g.box()), s; }, self_policy, nb::arg("grammar"),
-           "Removes the tokens with which the text would leave the grammar. Put it first.")
-      .def("stage",
-           [](ChainSpec& s, const nb::object& callable) -> ChainSpec& {
-             return add_stage(s, python_stage(callable), std::string("stage ") + nb::repr(callable).c_str()), s;
-           },
-           self_policy, nb::arg("stage"),
-           nb::sig("def stage(self, stage: collections.abc.Callable[[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]], "
-                   "object] | collections.abc.Callable[[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32], StageContext], object]) -> Chain"),
-           R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context).
+  chain
+      .def("__init__",
+           [](ChainSpec* self) {
+             new (self) ChainSpec();
+             self->seed = fresh_seed();
+           })
+      .def(
+          "greedy",
+          [](ChainSpec& s) -> ChainSpec& {
+            return add_simple(
+                       s, [](sampling::Chain& c) { c.greedy(); }, "greedy"),
+                   s;
+          },
+          self_policy, "Keeps the likeliest token.")
+      .def(
+          "temperature",
+          [](ChainSpec& s, float t) -> ChainSpec& {
+            return add_simple(
+                       s, [t](sampling::Chain& c) { c.temperature(t); }, "temperature=" + number(t)),
+                   s;
+          },
+          self_policy, nb::arg("temperature"), "Divides every logit by the temperature; 0 is greedy.")
+      .def(
+          "dynamic_temperature",
+          [](ChainSpec& s, float low, float high, float exponent) -> ChainSpec& {
+            return add_simple(
+                       s,
+                       [=](sampling::Chain& c) {
+                         c.dynamic_temperature({.low = low, .high = high, .exponent = exponent});
+                       },
+                       "dynamic_temperature"),
+                   s;
+          },
+          self_policy, nb::arg("low") = 0.5f, nb::arg("high") = 1.5f, nb::arg("exponent") = 1.0f)
+      .def(
+          "top_k",
+          [](ChainSpec& s, std::size_t k) -> ChainSpec& {
+            return add_simple(
+                       s, [k](sampling::Chain& c) { c.top_k(k); }, "top_k=" + std::to_string(k)),
+                   s;
+          },
+          self_policy, nb::arg("k"))
+      .def(
+          "top_p",
+          [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& {
+            return add_simple(
+                       s, [=](sampling::Chain& c) { c.top_p(p, keep); }, "top_p=" + number(p)),
+                   s;
+          },
+          self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
+      .def(
+          "min_p",
+          [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& {
+            return add_simple(
+                       s, [=](sampling::Chain& c) { c.min_p(p, keep); }, "min_p=" + number(p)),
+                   s;
+          },
+          self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
+      .def(
+          "typical_p",
+          [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& {
+            return add_simple(
+                       s, [=](sampling::Chain& c) { c.typical_p(p, keep); }, "typical_p=" + number(p)),
+                   s;
+          },
+          self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
+      .def(
+          "top_n_sigma",
+          [](ChainSpec& s, float n) -> ChainSpec& {
+            return add_simple(
+                       s, [n](sampling::Chain& c) { c.top_n_sigma(n); }, "top_n_sigma=" + number(n)),
+                   s;
+          },
+          self_policy, nb::arg("n"))
+      .def(
+          "penalties",
+          [](ChainSpec& s, float repetition, float frequency, float presence, std::optional<std::size_t> last_n,
+             bool prompt) -> ChainSpec& {
+            const sampling::PenaltyOptions o{.repetition = repetition,
+                                             .frequency = frequency,
+                                             .presence = presence,
+                                             .last_n = whole_or(last_n),
+                                             .counted = counted(prompt)};
+            return add_simple(
+                       s, [o](sampling::Chain& c) { c.penalties(o); }, "penalties"),
+                   s;
+          },
+          self_policy, nb::kw_only(), nb::arg("repetition") = 1.0f, nb::arg("frequency") = 0.0f,
+          nb::arg("presence") = 0.0f, nb::arg("last_n") = nb::none(), nb::arg("prompt") = false,
+          "Changes the logits of tokens that occurred in the answer; prompt=True counts the prompt too.")
+      .def(
+          "logit_bias", [](ChainSpec& s, const nb::dict& biases) -> ChainSpec& { return add_bias(s, biases), s; },
+          self_policy, nb::arg("biases"), nb::sig("def logit_bias(self, biases: dict[int, float]) -> Chain"))
+      .def(
+          "allow",
+          [](ChainSpec& s, const Tokens& t) -> ChainSpec& {
+            return add_simple(
+                       s, [t](sampling::Chain& c) { c.allow(t); }, "allow"),
+                   s;
+          },
+          self_policy, nb::arg("tokens"), "Removes all other tokens.")
+      .def(
+          "deny",
+          [](ChainSpec& s, const Tokens& t) -> ChainSpec& {
+            return add_simple(
+                       s, [t](sampling::Chain& c) { c.deny(t); }, "deny"),
+                   s;
+          },
+          self_policy, nb::arg("tokens"), "Removes these tokens.")
+      .def(
+          "xtc",
+          [](ChainSpec& s, float probability, float threshold, std::size_t keep) -> ChainSpec& {
+            return add_simple(
+                       s,
+                       [=](sampling::Chain& c) {
+                         c.xtc({.probability = probability, .threshold = threshold, .min_keep = keep});
+                       },
+                       "xtc"),
+                   s;
+          },
+          self_policy, nb::arg("probability") = 0.5f, nb::arg("threshold") = 0.1f, nb::arg("min_keep") = 1)
+      .def(
+          "dry",
+          [](ChainSpec& s, float multiplier, float base, std::size_t allowed, std::optional<std::size_t> last_n,
+             const std::optional<Tokens>& breakers, bool prompt) -> ChainSpec& {
+            const Tokens stops = breakers.value_or(Tokens());
+            return add_simple(
+                       s,
+                       [=, n = whole_or(last_n)](sampling::Chain& c) {
+                         c.dry({.multiplier = multiplier,
+                                .base = base,
+                                .allowed_length = allowed,
+                                .last_n = n,
+                                .breakers = stops,
+                                .counted = counted(prompt)});
+                       },
+                       "dry"),
+                   s;
+          },
+          self_policy, nb::arg("multiplier") = 0.8f, nb::arg("base") = 1.75f, nb::arg("allowed_length") = 2,
+          nb::arg("last_n") = nb::none(), nb::arg("breakers") = nb::none(), nb::arg("prompt") = false)
+      .def(
+          "mirostat",
+          [](ChainSpec& s, float tau, float eta) -> ChainSpec& {
+            return add_simple(
+                       s, [=](sampling::Chain& c) { c.mirostat({.tau = tau, .eta = eta}); }, "mirostat"),
+                   s;
+          },
+          self_policy, nb::arg("tau") = 5.0f, nb::arg("eta") = 0.1f)
+      .def(
+          "grammar", [](ChainSpec& s, const GrammarHandle& g) -> ChainSpec& { return add_grammar(s, g.box()), s; },
+          self_policy, nb::arg("grammar"),
+          "Removes the tokens with which the text would leave the grammar. Put it first.")
+      .def(
+          "stage",
+          [](ChainSpec& s, const nb::object& callable) -> ChainSpec& {
+            return add_stage(s, python_stage(callable), std::string("stage ") + nb::repr(callable).c_str()), s;
+          },
+          self_policy, nb::arg("stage"),
+          nb::sig("def stage(self, stage: collections.abc.Callable[[numpy.typing.NDArray[numpy.int32], "
+                  "numpy.typing.NDArray[numpy.float32]], "
+                  "object] | collections.abc.Callable[[numpy.typing.NDArray[numpy.int32], "
+                  "numpy.typing.NDArray[numpy.float32], StageContext], object]) -> Chain"),
+          R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context).
 
 It changes the array `logits` in place, or returns another of the same length; -inf removes a candidate. Exceptions come through to the caller of
 the generation. A stage must not compute with the engine. A stage with accept(token, probability) and rollback(n) may remember; each sampler then
 gets a deep copy of it.)")
-      .def("seed",
-           [](ChainSpec& s, std::uint64_t seed, std::uint32_t stream) -> ChainSpec& {
-             s.seed = seed;
-             s.stream = stream;
-             return s;
-           },
-           self_policy, nb::arg("seed"), nb::arg("stream") = 0, "Sets the seed; without one, each chain takes a fresh seed.")
-      .def("build", [](const ChainSpec& self) { return SamplerHandle(box_of(self)); }, "Makes the sampler. Raises the error of an invalid option.")
+      .def(
+          "seed",
+          [](ChainSpec& s, std::uint64_t seed, std::uint32_t stream) -> ChainSpec& {
+            s.seed = seed;
+            s.stream = stream;
+            return s;
+          },
+          self_policy, nb::arg("seed"), nb::arg("stream") = 0,
+          "Sets the seed; without one, each chain takes a fresh seed.")
+      .def(
+          "build", [](const ChainSpec& self) { return SamplerHandle(box_of(self)); },
+          "Makes the sampler. Raises the error of an invalid option.")
       .def("__repr__", [](const ChainSpec& self) { return "<tessera.Chain " + self.words + ">"; });
 }
 
@@ -245,27 +382,38 @@ typical_p, top_n_sigma, xtc, mirostat; Chain has any other order. seed=None take
 penalize_prompt=True counts the prompt too. One call at a time uses a sampler; a scheduler takes a fresh copy for each request.)")
       .def(
           "__init__",
-          [](SamplerHandle* self, float temperature, std::size_t top_k, float top_p, float min_p, float typical_p, float top_n_sigma, float repetition_penalty,
-             float frequency_penalty, float presence_penalty, std::optional<std::size_t> penalty_last_n, bool penalize_prompt, const nb::object& logit_bias,
-             const std::optional<Tokens>& allow, const std::optional<Tokens>& deny, float dry_multiplier, float xtc_probability, float xtc_threshold,
-             float mirostat_tau, float mirostat_eta, const GrammarArgument& grammar, const std::vector<nb::object>& stages,
-             std::optional<std::uint64_t> seed, std::uint32_t stream) {
-            new (self) SamplerHandle(make_sampler(temperature, top_k, top_p, min_p, typical_p, top_n_sigma, repetition_penalty, frequency_penalty,
-                                                  presence_penalty, penalty_last_n, penalize_prompt, logit_bias, allow, deny, dry_multiplier, xtc_probability,
-                                                  xtc_threshold, mirostat_tau, mirostat_eta, grammar, stages, seed, stream));
+          [](SamplerHandle* self, float temperature, std::size_t top_k, float top_p, float min_p, float typical_p,
+             float top_n_sigma, float repetition_penalty, float frequency_penalty, float presence_penalty,
+             std::optional<std::size_t> penalty_last_n, bool penalize_prompt, const nb::object& logit_bias,
+             const std::optional<Tokens>& allow, const std::optional<Tokens>& deny, float dry_multiplier,
+             float xtc_probability, float xtc_threshold, float mirostat_tau, float mirostat_eta,
+             const GrammarArgument& grammar, const std::vector<nb::object>& stages, std::optional<std::uint64_t> seed,
+             std::uint32_t stream) {
+            new (self) SamplerHandle(make_sampler(
+                temperature, top_k, top_p, min_p, typical_p, top_n_sigma, repetition_penalty, frequency_penalty,
+                presence_penalty, penalty_last_n, penalize_prompt, logit_bias, allow, deny, dry_multiplier,
+                xtc_probability, xtc_threshold, mirostat_tau, mirostat_eta, grammar, stages, seed, stream));
           },
-          nb::kw_only(), nb::arg("temperature") = 1.0f, nb::arg("top_k") = 0, nb::arg("top_p") = 1.0f, nb::arg("min_p") = 0.0f, nb::arg("typical_p") = 1.0f,
-          nb::arg("top_n_sigma") = 0.0f, nb::arg("repetition_penalty") = 1.0f, nb::arg("frequency_penalty") = 0.0f, nb::arg("presence_penalty") = 0.0f,
-          nb::arg("penalty_last_n") = nb::none(), nb::arg("penalize_prompt") = false, nb::arg("logit_bias") = nb::none(), nb::arg("allow") = nb::none(),
-          nb::arg("deny") = nb::none(), nb::arg("dry_multiplier") = 0.0f, nb::arg("xtc_probability") = 0.0f, nb::arg("xtc_threshold") = 0.1f,
-          nb::arg("mirostat_tau") = 0.0f, nb::arg("mirostat_eta") = 0.1f, nb::arg("grammar") = nb::none(), nb::arg("stages") = nb::make_tuple(),
-          nb::arg("seed") = nb::none(), nb::arg("stream") = 0,
-          nb::sig("def __init__(self, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, typical_p: float = 1.0, "
-                  "top_n_sigma: float = 0.0, repetition_penalty: float = 1.0, frequency_penalty: float = 0.0, presence_penalty: float = 0.0, "
-                  "penalty_last_n: int | None = None, penalize_prompt: bool = False, logit_bias: dict[int, float] | None = None, "
-                  "allow: collections.abc.Sequence[int] | None = None, deny: collections.abc.Sequence[int] | None = None, dry_multiplier: float = 0.0, "
-                  "xtc_probability: float = 0.0, xtc_threshold: float = 0.1, mirostat_tau: float = 0.0, mirostat_eta: float = 0.1, "
-                  "grammar: Grammar | None = None, stages: collections.abc.Sequence[collections.abc.Callable[..., object]] = (), "
+          nb::kw_only(), nb::arg("temperature") = 1.0f, nb::arg("top_k") = 0, nb::arg("top_p") = 1.0f,
+          nb::arg("min_p") = 0.0f, nb::arg("typical_p") = 1.0f, nb::arg("top_n_sigma") = 0.0f,
+          nb::arg("repetition_penalty") = 1.0f, nb::arg("frequency_penalty") = 0.0f, nb::arg("presence_penalty") = 0.0f,
+          nb::arg("penalty_last_n") = nb::none(), nb::arg("penalize_prompt") = false,
+          nb::arg("logit_bias") = nb::none(), nb::arg("allow") = nb::none(), nb::arg("deny") = nb::none(),
+          nb::arg("dry_multiplier") = 0.0f, nb::arg("xtc_probability") = 0.0f, nb::arg("xtc_threshold") = 0.1f,
+          nb::arg("mirostat_tau") = 0.0f, nb::arg("mirostat_eta") = 0.1f, nb::arg("grammar") = nb::none(),
+          nb::arg("stages") = nb::make_tuple(), nb::arg("seed") = nb::none(), nb::arg("stream") = 0,
+          nb::sig("def __init__(self, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = "
+                  "0.0, typical_p: float = 1.0, "
+                  "top_n_sigma: float = 0.0, repetition_penalty: float = 1.0, frequency_penalty: float = 0.0, "
+                  "presence_penalty: float = 0.0, "
+                  "penalty_last_n: int | None = None, penalize_prompt: bool = False, logit_bias: dict[int, float] | "
+                  "None = None, "
+                  "allow: collections.abc.Sequence[int] | None = None, deny: collections.abc.Sequence[int] | None = "
+                  "None, dry_multiplier: float = 0.0, "
+                  "xtc_probability: float = 0.0, xtc_threshold: float = 0.1, mirostat_tau: float = 0.0, mirostat_eta: "
+                  "float = 0.1, "
+                  "grammar: Grammar | None = None, stages: collections.abc.Sequence[collections.abc.Callable[..., "
+                  "object]] = (), "
                   "seed: int | None = None, stream: int = 0) -> None"))
       .def(
           "bind",
@@ -273,20 +421,28 @@ penalize_prompt=True counts the prompt too. One call at a time uses a sampler; a
             auto claim = self->use.change("sampler");
             take(unlocked([&] { return self->prepare(engine.box().get()); }), *self->failure);
           },
-          nb::arg("engine"), "Compiles the sampler's grammar for the engine's vocabulary. Sessions and schedulers do it by themselves.")
+          nb::arg("engine"),
+          "Compiles the sampler's grammar for the engine's vocabulary. Sessions and schedulers do it by themselves.")
       .def(
           "sample",
-          [](const SamplerHandle& self, const LogitsArgument& logits, const Tokens& history, std::optional<std::uint64_t> position, const Tokens& suppressed) {
-            return with(self, [&](Sampler& s) { return s.sample(values_of(logits), history, position.value_or(history.size()), suppressed); });
+          [](const SamplerHandle& self, const LogitsArgument& logits, const Tokens& history,
+             std::optional<std::uint64_t> position, const Tokens& suppressed) {
+            return with(self, [&](Sampler& s) {
+              return s.sample(values_of(logits), history, position.value_or(history.size()), suppressed);
+            });
           },
-          nb::arg("logits"), nb::arg("history") = Tokens(), nb::kw_only(), nb::arg("position") = nb::none(), nb::arg("suppressed") = Tokens(),
-          nb::sig("def sample(self, logits: numpy.typing.NDArray[numpy.float32], history: collections.abc.Sequence[int] = (), *, position: int | None = None, "
+          nb::arg("logits"), nb::arg("history") = Tokens(), nb::kw_only(), nb::arg("position") = nb::none(),
+          nb::arg("suppressed") = Tokens(),
+          nb::sig("def sample(self, logits: numpy.typing.NDArray[numpy.float32], history: "
+                  "collections.abc.Sequence[int] = (), *, position: int | None = None, "
                   "suppressed: collections.abc.Sequence[int] = ()) -> int"),
-          "Draws the token at `position` (default: the number of tokens before it). Changes nothing: tell the sampler by accept() which token\n"
+          "Draws the token at `position` (default: the number of tokens before it). Changes nothing: tell the sampler "
+          "by accept() which token\n"
           "the sequence took.")
       .def(
           "distribution",
-          [](const SamplerHandle& self, const LogitsArgument& logits, const Tokens& history, std::optional<std::uint64_t> position) {
+          [](const SamplerHandle& self, const LogitsArgument& logits, const Tokens& history,
+             std::optional<std::uint64_t> position) {
             auto tokens = std::make_shared<Tokens>();
             auto probabilities = std::make_shared<std::vector<float>>();
             with(self, [&](Sampler& s) -> Status {
@@ -298,34 +454,43 @@ penalize_prompt=True counts the prompt too. One call at a time uses a sampler; a
               }
               return {};
             });
-            return nb::make_tuple(array_of<Token>(std::span<const Token>(*tokens), {tokens->size()}, tokens),
-                                  array_of<float>(std::span<const float>(*probabilities), {probabilities->size()}, probabilities));
+            return nb::make_tuple(
+                array_of<Token>(std::span<const Token>(*tokens), {tokens->size()}, tokens),
+                array_of<float>(std::span<const float>(*probabilities), {probabilities->size()}, probabilities));
           },
           nb::arg("logits"), nb::arg("history") = Tokens(), nb::kw_only(), nb::arg("position") = nb::none(),
-          nb::sig("def distribution(self, logits: numpy.typing.NDArray[numpy.float32], history: collections.abc.Sequence[int] = (), *, "
-                  "position: int | None = None) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"),
+          nb::sig("def distribution(self, logits: numpy.typing.NDArray[numpy.float32], history: "
+                  "collections.abc.Sequence[int] = (), *, "
+                  "position: int | None = None) -> tuple[numpy.typing.NDArray[numpy.int32], "
+                  "numpy.typing.NDArray[numpy.float32]]"),
           "Returns the tokens that sample() would draw from, and their probabilities.")
-      .def("accept", [](const SamplerHandle& self, Token token) { with(self, [&](Sampler& s) { return s.accept(token); }); }, nb::arg("token"),
-           "Tells the stages that the sequence took `token`. Generations do it by themselves.")
-      .def("rollback", [](const SamplerHandle& self, std::size_t n) { with(self, [&](Sampler& s) { return s.rollback(n); }); }, nb::arg("n"),
-           "Undoes the last n accepts.")
-      .def("clone",
-           [](const SamplerHandle& self) {
-             auto claim = self->use.change("sampler");
-             auto box = std::make_shared<SamplerBox>();
-             box->spec = self->spec;
-             box->failure = self->failure;
-             if (self->built) {
-               box->sampler = take(unlocked([&] { return self->sampler.clone(); }), *self->failure);
-               box->built = true;
-             }
-             return SamplerHandle(std::move(box));
-           },
-           "Returns an independent copy with the same seed and accepted tokens.")
+      .def(
+          "accept",
+          [](const SamplerHandle& self, Token token) { with(self, [&](Sampler& s) { return s.accept(token); }); },
+          nb::arg("token"), "Tells the stages that the sequence took `token`. Generations do it by themselves.")
+      .def(
+          "rollback",
+          [](const SamplerHandle& self, std::size_t n) { with(self, [&](Sampler& s) { return s.rollback(n); }); },
+          nb::arg("n"), "Undoes the last n accepts.")
+      .def(
+          "clone",
+          [](const SamplerHandle& self) {
+            auto claim = self->use.change("sampler");
+            auto box = std::make_shared<SamplerBox>();
+            box->spec = self->spec;
+            box->failure = self->failure;
+            if (self->built) {
+              box->sampler = take(unlocked([&] { return self->sampler.clone(); }), *self->failure);
+              box->built = true;
+            }
+            return SamplerHandle(std::move(box));
+          },
+          "Returns an independent copy with the same seed and accepted tokens.")
       .def_prop_ro("seed", [](const SamplerHandle& self) { return self->spec.seed; })
       .def_prop_ro("stream", [](const SamplerHandle& self) { return self->spec.stream; })
       .def("__repr__", [](const SamplerHandle& self) {
-        return "<tessera.Sampler " + self->spec.words + (self->spec.words.empty() ? "" : ", ") + "seed=" + std::to_string(self->spec.seed) + ">";
+        return "<tessera.Sampler " + self->spec.words + (self->spec.words.empty() ? "" : ", ") +
+               "seed=" + std::to_string(self->spec.seed) + ">";
       });
 }
 

@@ -32,7 +32,8 @@ struct Wanted {
   LogitsOf rows = LogitsOf::last;
 };
 
-// Appends the tokens by a batch of one session, so that the results lie in memory of their own: Python's arrays view it.
+// Appends the tokens by a batch of one session, so that the results lie in memory of their own: Python's arrays view
+// it.
 nb::object append_by_batch(const SessionHandle& self, const Tokens& tokens, const Wanted& wanted) {
   auto claim = self->use.change("session");
   auto outputs = std::make_shared<Outputs>();
@@ -41,7 +42,9 @@ nb::object append_by_batch(const SessionHandle& self, const Tokens& tokens, cons
     Batch batch;
     for (std::size_t i = 0; i < n; ++i) {
       const bool asked = wanted.rows == LogitsOf::all || (wanted.rows == LogitsOf::last && i + 1 == n);
-      if (auto added = batch.add(self->session, Row{.token = tokens[i], .want = asked ? wanted.want : Want::nothing}); !added) return added.error();
+      if (auto added = batch.add(self->session, Row{.token = tokens[i], .want = asked ? wanted.want : Want::nothing});
+          !added)
+        return added.error();
     }
     auto made = self->engine->engine.forward(batch, {.stop = stop});
     if (made && !made->status()) return made->status().error();
@@ -63,12 +66,14 @@ nb::object append_by_batch(const SessionHandle& self, const Tokens& tokens, cons
     return array_of<float>({first.data(), n * width}, {n, width}, outputs);
   }
   auto copy = std::make_shared<std::vector<float>>(n * width);
-  for (std::size_t i = 0; i < n; ++i) std::ranges::copy(outputs->row(i), copy->begin() + static_cast<std::ptrdiff_t>(i * width));
+  for (std::size_t i = 0; i < n; ++i)
+    std::ranges::copy(outputs->row(i), copy->begin() + static_cast<std::ptrdiff_t>(i * width));
   return array_of<float>({copy->data(), copy->size()}, {n, width}, copy);
 }
 
 // Appends by Session::append(): with progress, or without tokens.
-nb::object append_with_progress(const SessionHandle& self, const Tokens& tokens, LogitsOf rows, const nb::object& progress) {
+nb::object append_with_progress(const SessionHandle& self, const Tokens& tokens, LogitsOf rows,
+                                const nb::object& progress) {
   auto claim = self->use.change("session");
   const auto failure = std::make_shared<Failure>();
   AppendOptions options{.logits = rows};
@@ -85,21 +90,25 @@ nb::object append_with_progress(const SessionHandle& self, const Tokens& tokens,
   return array_of<float>({copy->data(), copy->size()}, {logits.rows(), logits.vocab}, copy);
 }
 
-nb::object append(const SessionHandle& self, const TextOrTokens& prompt, const std::string& rows, const std::string& want, bool special,
-                  const nb::object& progress) {
-  static constexpr Named<LogitsOf> kRows[] = {{"last", LogitsOf::last}, {"all", LogitsOf::all}, {"none", LogitsOf::none}};
-  static constexpr Named<Want> kWants[] = {{"logits", Want::logits}, {"hidden", Want::hidden}, {"embedding", Want::embedding}};
+nb::object append(const SessionHandle& self, const TextOrTokens& prompt, const std::string& rows,
+                  const std::string& want, bool special, const nb::object& progress) {
+  static constexpr Named<LogitsOf> kRows[] = {
+      {"last", LogitsOf::last}, {"all", LogitsOf::all}, {"none", LogitsOf::none}};
+  static constexpr Named<Want> kWants[] = {
+      {"logits", Want::logits}, {"hidden", Want::hidden}, {"embedding", Want::embedding}};
   refuse_in_callback("Session.append()");
   const Wanted wanted{.want = value_named("want", want, kWants), .rows = value_named("rows", rows, kRows)};
   Tokens tokens;
   {
     auto claim = self->use.read("session");
-    tokens = take(unlocked([&] { return tokens_of(prompt, self->engine->engine.tokenizer(), self->session.tokens().empty(), special); }));
+    tokens = take(unlocked(
+        [&] { return tokens_of(prompt, self->engine->engine.tokenizer(), self->session.tokens().empty(), special); }));
   }
   const bool has_progress = !progress.is_none() && !progress.is(nb::handle(Py_False));
   if (tokens.empty() || has_progress) {
     if (wanted.want != Want::logits) {
-      raise(ErrorCode::invalid_argument, tokens.empty() ? "want=\"" + want + "\" needs tokens to append" : "progress is for want=\"logits\" alone");
+      raise(ErrorCode::invalid_argument,
+            tokens.empty() ? "want=\"" + want + "\" needs tokens to append" : "progress is for want=\"logits\" alone");
     }
     return append_with_progress(self, tokens, wanted.rows, has_progress ? progress_of(progress, "prompt") : nb::none());
   }
@@ -147,9 +156,11 @@ nb::object score(const SessionHandle& self, const TextOrTokens& text, bool speci
   return array_copy<float>(scores);
 }
 
-GenerationHandle generate(const SessionHandle& self, const std::optional<SamplerHandle>& sampler, std::optional<std::size_t> max_tokens,
-                          const std::optional<std::variant<std::string, std::vector<std::string>>>& stop, const std::optional<Tokens>& stop_tokens,
-                          bool ignore_eos, std::uint32_t logprobs, const std::optional<DrafterHandle>& drafter, bool show_control) {
+GenerationHandle generate(const SessionHandle& self, const std::optional<SamplerHandle>& sampler,
+                          std::optional<std::size_t> max_tokens,
+                          const std::optional<std::variant<std::string, std::vector<std::string>>>& stop,
+                          const std::optional<Tokens>& stop_tokens, bool ignore_eos, std::uint32_t logprobs,
+                          const std::optional<DrafterHandle>& drafter, bool show_control) {
   refuse_in_callback("Session.generate()");
   GenerateOptions options = generate_options(max_tokens, stop, stop_tokens, ignore_eos, logprobs, show_control);
   options.speculate = speculation(drafter);
@@ -202,14 +213,17 @@ void close(const GenerationHandle& self) {
 }
 
 void bind_generation(nb::module_& m) {
-  nb::class_<GenerationHandle>(m, "Generation", R"(Generated text, piece by piece: an iterator of Piece. It has the session to itself until its end.
+  nb::class_<GenerationHandle>(
+      m, "Generation",
+      R"(Generated text, piece by piece: an iterator of Piece. It has the session to itself until its end.
 
     with session.generate(sampler, max_tokens=100) as pieces:
         for piece in pieces:
             print(piece, end="")
 
 Leaving the loop early keeps the tokens that were delivered; close() or the end of the with block frees the session.)")
-      .def("__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> Generation"))
+      .def(
+          "__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> Generation"))
       .def("__next__",
            [](const GenerationHandle& self) {
              auto piece = next_piece(self);
@@ -228,8 +242,11 @@ Leaving the loop early keeps the tokens that were delivered; close() or the end 
           },
           "Returns the rest of the text.")
       .def("close", &close, "Ends the generation and frees the session. A generation that is destroyed is closed.")
-      .def("__enter__", [](nb::handle self) { return self; }, nb::sig("def __enter__(self) -> Generation"))
-      .def("__exit__", [](const GenerationHandle& self, nb::args) { close(self); }, nb::sig("def __exit__(self, *args: object) -> None"))
+      .def(
+          "__enter__", [](nb::handle self) { return self; }, nb::sig("def __enter__(self) -> Generation"))
+      .def(
+          "__exit__", [](const GenerationHandle& self, nb::args) { close(self); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
       .def_prop_ro(
           "finish_reason",
           [](const GenerationHandle& self) {
@@ -275,8 +292,9 @@ Verification verify(const SessionHandle& self, const nb::object& progress) {
               *failure);
 }
 
-std::vector<std::pair<std::string, double>> beam_texts(const SessionHandle& self, std::uint32_t beams, std::size_t max_tokens, float length_penalty,
-                                                        const std::optional<Tokens>& stop_tokens) {
+std::vector<std::pair<std::string, double>> beam_texts(const SessionHandle& self, std::uint32_t beams,
+                                                       std::size_t max_tokens, float length_penalty,
+                                                       const std::optional<Tokens>& stop_tokens) {
   refuse_in_callback("Session.beam_search()");
   auto claim = self->use.read("session");
   BeamOptions options{.beams = beams, .max_tokens = max_tokens, .length_penalty = length_penalty};
@@ -294,7 +312,9 @@ std::vector<std::pair<std::string, double>> beam_texts(const SessionHandle& self
 
 void bind_session(nb::module_& m) {
   bind_generation(m);
-  nb::class_<SessionHandle> session(m, "Session", nb::is_weak_referenceable(), R"(One sequence: its tokens, their keys and values, and the logits after the last token.
+  nb::class_<SessionHandle> session(
+      m, "Session", nb::is_weak_referenceable(),
+      R"(One sequence: its tokens, their keys and values, and the logits after the last token.
 
     session = engine.session()
     session.append("Once upon a time")
@@ -304,10 +324,12 @@ void bind_session(nb::module_& m) {
 One call at a time changes a session; a second call meanwhile, from another thread, raises InvalidState. After an error the session is as it
 was. Arrays that a session returns own their memory: they stay as they are whatever the session does next.)");
   session
-      .def("append", &append, nb::arg("prompt"), nb::kw_only(), nb::arg("rows") = "last", nb::arg("want") = "logits", nb::arg("special") = false,
-           nb::arg("progress") = nb::none(),
-           nb::sig("def append(self, prompt: str | collections.abc.Sequence[int], *, rows: str = 'last', want: str = 'logits', special: bool = False, "
-                   "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None) -> numpy.typing.NDArray[numpy.float32]"),
+      .def("append", &append, nb::arg("prompt"), nb::kw_only(), nb::arg("rows") = "last", nb::arg("want") = "logits",
+           nb::arg("special") = false, nb::arg("progress") = nb::none(),
+           nb::sig("def append(self, prompt: str | collections.abc.Sequence[int], *, rows: str = 'last', want: str = "
+                   "'logits', special: bool = False, "
+                   "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None) -> "
+                   "numpy.typing.NDArray[numpy.float32]"),
            R"(Appends a text or tokens, computes them, and returns a numpy array without a copy.
 
 rows: "last" returns the last token's row  [vocab], "all" every token's  [tokens, vocab], "none" returns None. want: "logits", "hidden" (the
@@ -315,47 +337,83 @@ residual stream behind the last layer  [d_model]) or "embedding" (the same behin
 sequence; special=True reads names of control tokens. progress(done, total) may return False to cancel; Ctrl-C cancels too. Without tokens it
 computes pending ones and returns the logits after the last token.)")
       .def_prop_ro("logits", &logits_of, nb::sig("def logits(self) -> numpy.typing.NDArray[numpy.float32] | None"),
-                   "The logits after the last token  [vocab]; None if they are not known. After append() a view of what it returned, after generate()\n"
+                   "The logits after the last token  [vocab]; None if they are not known. After append() a view of "
+                   "what it returned, after generate()\n"
                    "a copy. The array stays as it is when the session goes on.")
-      .def("generate", &generate, nb::arg("sampler") = nb::none(), nb::kw_only(), nb::arg("max_tokens") = nb::none(), nb::arg("stop") = nb::none(),
-           nb::arg("stop_tokens") = nb::none(), nb::arg("ignore_eos") = false, nb::arg("logprobs") = 0, nb::arg("drafter") = nb::none(),
-           nb::arg("show_control") = false,
-           "Draws tokens until an end is reached, and returns an iterator of pieces. Without a sampler it takes the likeliest token. stop: one or\n"
-           "several texts that end the text and are cut from it. max_tokens=None: until the model ends; a full context is then an error.")
+      .def("generate", &generate, nb::arg("sampler") = nb::none(), nb::kw_only(), nb::arg("max_tokens") = nb::none(),
+           nb::arg("stop") = nb::none(), nb::arg("stop_tokens") = nb::none(), nb::arg("ignore_eos") = false,
+           nb::arg("logprobs") = 0, nb::arg("drafter") = nb::none(), nb::arg("show_control") = false,
+           "Draws tokens until an end is reached, and returns an iterator of pieces. Without a sampler it takes the "
+           "likeliest token. stop: one or\n"
+           "several texts that end the text and are cut from it. max_tokens=None: until the model ends; a full context "
+           "is then an error.")
       .def("score", &score, nb::arg("text"), nb::kw_only(), nb::arg("special") = false,
-           nb::sig("def score(self, text: str | collections.abc.Sequence[int], *, special: bool = False) -> numpy.typing.NDArray[numpy.float32]"),
+           nb::sig("def score(self, text: str | collections.abc.Sequence[int], *, special: bool = False) -> "
+                   "numpy.typing.NDArray[numpy.float32]"),
            "Appends the tokens and returns ln p(token | everything before it) of each  [tokens].")
-      .def("truncate", [](const SessionHandle& self, std::size_t position) { change(self, "Session.truncate()", [&](Session& s) { return s.truncate(position); }); },
-           nb::arg("position"), "Drops the tokens from `position` on.")
-      .def("clear", [](const SessionHandle& self) { change(self, "Session.clear()", [](Session& s) { return s.clear(); }); }, "Drops all tokens.")
-      .def("remove",
-           [](const SessionHandle& self, std::size_t first, std::size_t last) { change(self, "Session.remove()", [&](Session& s) { return s.remove(first, last); }); },
-           nb::arg("first"), nb::arg("last"),
-           "Removes tokens [first, last). Later tokens move up; the session is edited, that is, not what the model would compute from its tokens.")
-      .def("keep_window",
-           [](const SessionHandle& self, std::size_t sinks, std::size_t window) {
-             change(self, "Session.keep_window()", [&](Session& s) { return s.keep_window(sinks, window); });
-           },
-           nb::arg("sinks"), nb::arg("window"), "Keeps the first `sinks` and the last `window` tokens.")
-      .def("add_pending", [](const SessionHandle& self, Token token) { change(self, "Session.add_pending()", [&](Session& s) { return s.add_pending(token); }); },
-           nb::arg("token"), "Appends a token without computing it; the next append() or generate() computes it.")
-      .def("suspend", [](const SessionHandle& self) { change(self, "Session.suspend()", [](Session& s) { return s.suspend(); }); },
-           "Moves keys and values to the engine's kv_file, until they are needed.")
-      .def("resume", [](const SessionHandle& self) { change(self, "Session.resume()", [](Session& s) { return s.resume(); }); })
-      .def("fork", [](const SessionHandle& self) { return copy_of(self, "Session.fork()", [](const Session& s) { return s.fork(); }); },
-           "Returns another session with the same tokens; pages are shared until one of the two writes.")
-      .def("clone", [](const SessionHandle& self) { return copy_of(self, "Session.clone()", [](const Session& s) { return s.clone(); }); },
-           "Returns a copy with its own keys and values.")
-      .def("__copy__", [](const SessionHandle& self) { return copy_of(self, "Session.fork()", [](const Session& s) { return s.fork(); }); })
+      .def(
+          "truncate",
+          [](const SessionHandle& self, std::size_t position) {
+            change(self, "Session.truncate()", [&](Session& s) { return s.truncate(position); });
+          },
+          nb::arg("position"), "Drops the tokens from `position` on.")
+      .def(
+          "clear",
+          [](const SessionHandle& self) { change(self, "Session.clear()", [](Session& s) { return s.clear(); }); },
+          "Drops all tokens.")
+      .def(
+          "remove",
+          [](const SessionHandle& self, std::size_t first, std::size_t last) {
+            change(self, "Session.remove()", [&](Session& s) { return s.remove(first, last); });
+          },
+          nb::arg("first"), nb::arg("last"),
+          "Removes tokens [first, last). Later tokens move up; the session is edited, that is, not what the model "
+          "would compute from its tokens.")
+      .def(
+          "keep_window",
+          [](const SessionHandle& self, std::size_t sinks, std::size_t window) {
+            change(self, "Session.keep_window()", [&](Session& s) { return s.keep_window(sinks, window); });
+          },
+          nb::arg("sinks"), nb::arg("window"), "Keeps the first `sinks` and the last `window` tokens.")
+      .def(
+          "add_pending",
+          [](const SessionHandle& self, Token token) {
+            change(self, "Session.add_pending()", [&](Session& s) { return s.add_pending(token); });
+          },
+          nb::arg("token"), "Appends a token without computing it; the next append() or generate() computes it.")
+      .def(
+          "suspend",
+          [](const SessionHandle& self) { change(self, "Session.suspend()", [](Session& s) { return s.suspend(); }); },
+          "Moves keys and values to the engine's kv_file, until they are needed.")
+      .def("resume",
+           [](const SessionHandle& self) { change(self, "Session.resume()", [](Session& s) { return s.resume(); }); })
+      .def(
+          "fork",
+          [](const SessionHandle& self) {
+            return copy_of(self, "Session.fork()", [](const Session& s) { return s.fork(); });
+          },
+          "Returns another session with the same tokens; pages are shared until one of the two writes.")
+      .def(
+          "clone",
+          [](const SessionHandle& self) {
+            return copy_of(self, "Session.clone()", [](const Session& s) { return s.clone(); });
+          },
+          "Returns a copy with its own keys and values.")
+      .def("__copy__",
+           [](const SessionHandle& self) {
+             return copy_of(self, "Session.fork()", [](const Session& s) { return s.fork(); });
+           })
       .def(
           "convert",
           [](const SessionHandle& self, const std::string& kv, std::uint32_t page_tokens) {
             const KvOptions to{.dtype = kv_type_named("kv", kv), .page_tokens = page_tokens};
             return copy_of(self, "Session.convert()", [&](const Session& s) { return s.convert(to); });
           },
-          nb::arg("kv"), nb::kw_only(), nb::arg("page_tokens") = 0, "Returns a copy whose keys and values have another type.")
+          nb::arg("kv"), nb::kw_only(), nb::arg("page_tokens") = 0,
+          "Returns a copy whose keys and values have another type.")
       .def("verify", &verify, nb::kw_only(), nb::arg("progress") = nb::none(),
-           nb::sig("def verify(self, *, progress: collections.abc.Callable[[int, int], bool | None] | None = None) -> Verification"),
+           nb::sig("def verify(self, *, progress: collections.abc.Callable[[int, int], bool | None] | None = None) -> "
+                   "Verification"),
            "Computes the sequence again and compares keys, values and logits bit by bit.")
       .def(
           "save",
@@ -366,32 +424,41 @@ computes pending ones and returns the logits after the last token.)")
             take(unlocked([&] { return self->session.save(*path); }));
             return std::nullopt;
           },
-          nb::arg("path") = nb::none(), nb::sig("def save(self, path: str | os.PathLike[str] | None = None) -> bytes | None"),
+          nb::arg("path") = nb::none(),
+          nb::sig("def save(self, path: str | os.PathLike[str] | None = None) -> bytes | None"),
           "Writes the session to a file, or returns it as bytes. Engine.restore() reads it back with the same bits.")
-      .def("beam_search", &beam_texts, nb::kw_only(), nb::arg("beams") = 4, nb::arg("max_tokens") = 64, nb::arg("length_penalty") = 1.0f,
-           nb::arg("stop_tokens") = nb::none(), "Returns likely continuations, the best first: (text, score). The session stays as it is.");
+      .def("beam_search", &beam_texts, nb::kw_only(), nb::arg("beams") = 4, nb::arg("max_tokens") = 64,
+           nb::arg("length_penalty") = 1.0f, nb::arg("stop_tokens") = nb::none(),
+           "Returns likely continuations, the best first: (text, score). The session stays as it is.");
   const auto read = [](auto&& get) {
     return [get](const SessionHandle& self) {
       auto claim = self->use.read("session");
       return get(self->session);
     };
   };
-  session.def_prop_ro("tokens", read([](const Session& s) { return Tokens(s.tokens().begin(), s.tokens().end()); }), "All tokens, pending ones included.")
-      .def_prop_ro("text", read([](const Session& s) { return take(s.engine().tokenizer().decode(s.tokens())); }), "The text of all tokens.")
-      .def_prop_ro("position", read([](const Session& s) { return s.position(); }), "Number of tokens whose keys and values are computed.")
-      .def_prop_ro("next_position", read([](const Session& s) { return s.next_position(); }), "The next token's position for Sampler.sample().")
+  session
+      .def_prop_ro("tokens", read([](const Session& s) { return Tokens(s.tokens().begin(), s.tokens().end()); }),
+                   "All tokens, pending ones included.")
+      .def_prop_ro("text", read([](const Session& s) { return take(s.engine().tokenizer().decode(s.tokens())); }),
+                   "The text of all tokens.")
+      .def_prop_ro("position", read([](const Session& s) { return s.position(); }),
+                   "Number of tokens whose keys and values are computed.")
+      .def_prop_ro("next_position", read([](const Session& s) { return s.next_position(); }),
+                   "The next token's position for Sampler.sample().")
       .def_prop_ro("has_pending", read([](const Session& s) { return s.has_pending(); }))
       .def_prop_ro("edited", read([](const Session& s) { return s.edited(); }))
       .def_prop_ro("suspended", read([](const Session& s) { return s.suspended(); }))
-      .def_prop_ro("reused", read([](const Session& s) { return s.reused(); }), "Number of tokens that were taken from the prefix index so far.")
+      .def_prop_ro("reused", read([](const Session& s) { return s.reused(); }),
+                   "Number of tokens that were taken from the prefix index so far.")
       .def_prop_ro("context", read([](const Session& s) { return s.context(); }), "Tokens at most.")
-      .def_prop_ro("kv_bytes", read([](const Session& s) { return s.kv().bytes(); }), "Bytes of keys and values, shared pages included.")
+      .def_prop_ro("kv_bytes", read([](const Session& s) { return s.kv().bytes(); }),
+                   "Bytes of keys and values, shared pages included.")
       .def_prop_ro("kv_dtype", read([](const Session& s) { return std::string(to_string(s.kv().dtype())); }))
       .def_prop_ro("engine", [](const SessionHandle& self) { return EngineHandle(self->engine); })
       .def("__len__", read([](const Session& s) { return s.tokens().size(); }))
       .def("__repr__", read([](const Session& s) {
-             return "<tessera.Session " + std::to_string(s.tokens().size()) + " of " + std::to_string(s.context()) + " tokens, kv " +
-                    std::string(to_string(s.kv().dtype())) + (s.edited() ? ", edited" : "") + ">";
+             return "<tessera.Session " + std::to_string(s.tokens().size()) + " of " + std::to_string(s.context()) +
+                    " tokens, kv " + std::string(to_string(s.kv().dtype())) + (s.edited() ? ", edited" : "") + ">";
            }));
 }
 

@@ -28,7 +28,10 @@ struct Column {
 class PythonStage final : public sampling::Stage {
  public:
   PythonStage(PyRef callable, bool takes_context, bool remembers, FailurePtr failure)
-      : callable_(std::move(callable)), takes_context_(takes_context), remembers_(remembers), failure_(std::move(failure)) {}
+      : callable_(std::move(callable)),
+        takes_context_(takes_context),
+        remembers_(remembers),
+        failure_(std::move(failure)) {}
 
   Status apply(sampling::Candidates& candidates, const sampling::Context& context) override {
     const Entered entered;
@@ -99,10 +102,12 @@ class PythonStage final : public sampling::Stage {
       std::ranges::copy(*logits_.values, to.begin());
       return;
     }
-    const auto array = nb::cast<nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(as_floats(answer));
+    const auto array =
+        nb::cast<nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(as_floats(answer));
     if (array.size() != to.size()) {
-      raise(ErrorCode::invalid_argument, "a stage returned " + std::to_string(array.size()) + " logits for " + std::to_string(to.size()) +
-                                             " candidates: return an array of the same length, or None after changing it in place");
+      raise(ErrorCode::invalid_argument,
+            "a stage returned " + std::to_string(array.size()) + " logits for " + std::to_string(to.size()) +
+                " candidates: return an array of the same length, or None after changing it in place");
     }
     std::copy_n(array.data(), to.size(), to.begin());
   }
@@ -124,15 +129,17 @@ bool has_method(const nb::object& object, const char* name) { return nb::hasattr
 
 StageMaker python_stage(const nb::object& callable) {
   if (PyCallable_Check(callable.ptr()) == 0) {
-    raise(ErrorCode::invalid_argument, std::string("a stage is a callable stage(tokens, logits) or stage(tokens, logits, context), not ") +
-                                           nb::repr(callable).c_str());
+    raise(ErrorCode::invalid_argument,
+          std::string("a stage is a callable stage(tokens, logits) or stage(tokens, logits, context), not ") +
+              nb::repr(callable).c_str());
   }
   const bool takes_context = nb::cast<bool>(nb::module_::import_("tessera._schema").attr("takes_three")(callable));
   const bool remembers = has_method(callable, "accept");
   if (remembers && !has_method(callable, "rollback")) {
     raise(ErrorCode::invalid_argument, "a stage with accept(token, probability) needs rollback(n) too");
   }
-  return [callable = PyRef(callable), takes_context, remembers](sampling::Chain& chain, const Making& making) -> Status {
+  return [callable = PyRef(callable), takes_context, remembers](sampling::Chain& chain,
+                                                                const Making& making) -> Status {
     PyRef own = callable;
     if (remembers) {  // each sampler has a state of its own
       const Entered entered;
@@ -144,27 +151,37 @@ StageMaker python_stage(const nb::object& callable) {
         return Error(ErrorCode::callback_failed, "copying a sampling stage raised an exception");
       }
     }
-    chain.stage(std::unique_ptr<sampling::Stage>(new PythonStage(std::move(own), takes_context, remembers, making.failure)));
+    chain.stage(
+        std::unique_ptr<sampling::Stage>(new PythonStage(std::move(own), takes_context, remembers, making.failure)));
     return {};
   };
 }
 
 void bind_stage(nb::module_& m) {
   nb::class_<StageContext>(m, "StageContext", "What a stage may know besides the candidates.")
-      .def_prop_ro("history", [](const StageContext& self) { return array_of<Token>(std::span<const Token>(*self.history), {self.history->size()}, self.history); },
-                   nb::sig("def history(self) -> numpy.typing.NDArray[numpy.int32]"), "The tokens before the one being drawn, prompt included.")
-      .def_prop_ro("answer",
-                   [](const StageContext& self) {
-                     const std::span<const Token> all(*self.history);
-                     const auto answer = all.subspan(std::min(self.context.before_answer, all.size()));
-                     return array_of<Token>(answer, {answer.size()}, self.history);
-                   },
-                   nb::sig("def answer(self) -> numpy.typing.NDArray[numpy.int32]"), "The tokens of the answer so far.")
+      .def_prop_ro(
+          "history",
+          [](const StageContext& self) {
+            return array_of<Token>(std::span<const Token>(*self.history), {self.history->size()}, self.history);
+          },
+          nb::sig("def history(self) -> numpy.typing.NDArray[numpy.int32]"),
+          "The tokens before the one being drawn, prompt included.")
+      .def_prop_ro(
+          "answer",
+          [](const StageContext& self) {
+            const std::span<const Token> all(*self.history);
+            const auto answer = all.subspan(std::min(self.context.before_answer, all.size()));
+            return array_of<Token>(answer, {answer.size()}, self.history);
+          },
+          nb::sig("def answer(self) -> numpy.typing.NDArray[numpy.int32]"), "The tokens of the answer so far.")
       .def_prop_ro("position", [](const StageContext& self) { return self.context.position; })
       .def_prop_ro("seed", [](const StageContext& self) { return self.context.seed; })
       .def_prop_ro("stream", [](const StageContext& self) { return self.context.stream; })
-      .def("uniform", [](const StageContext& self, std::uint32_t n) { return self.context.uniform(n); }, nb::arg("n") = 0,
-           "Returns the stage's n-th random number at this position, in [0, 1): it depends on the seed, the stage and the position alone.");
+      .def(
+          "uniform", [](const StageContext& self, std::uint32_t n) { return self.context.uniform(n); },
+          nb::arg("n") = 0,
+          "Returns the stage's n-th random number at this position, in [0, 1): it depends on the seed, the stage and "
+          "the position alone.");
 }
 
 }  // namespace tessera::python

@@ -26,8 +26,10 @@ bool InCallback::here() noexcept { return callbacks != 0; }
 
 void refuse_in_callback(const char* what) {
   if (!InCallback::here()) return;
-  raise(ErrorCode::invalid_state, std::string(what) + " was called within a callback of the library (a stage or on_ready), whose call it "
-                                                      "would wait for: call it from another thread, or after the callback");
+  raise(ErrorCode::invalid_state,
+        std::string(what) +
+            " was called within a callback of the library (a stage or on_ready), whose call it "
+            "would wait for: call it from another thread, or after the callback");
 }
 
 bool on_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
@@ -42,8 +44,9 @@ void check_signals() {
 Use::Claim Use::change(const char* what) {
   int none = 0;
   if (!users_.compare_exchange_strong(none, kChanges, std::memory_order_acquire)) {
-    raise(ErrorCode::invalid_state, std::string("the ") + what + " is in use by another thread or by a callback of this one: let one call at a "
-                                                                 "time use it, or give each thread its own");
+    raise(ErrorCode::invalid_state, std::string("the ") + what +
+                                        " is in use by another thread or by a callback of this one: let one call at a "
+                                        "time use it, or give each thread its own");
   }
   return {*this, kChanges};
 }
@@ -51,8 +54,9 @@ Use::Claim Use::change(const char* what) {
 Use::Claim Use::read(const char* what) {
   if (users_.fetch_add(1, std::memory_order_acquire) >= kChanges) {
     users_.fetch_sub(1, std::memory_order_release);
-    raise(ErrorCode::invalid_state, std::string("the ") + what + " is being changed by another thread or by the call that this callback belongs "
-                                                                 "to: read it afterwards");
+    raise(ErrorCode::invalid_state, std::string("the ") + what +
+                                        " is being changed by another thread or by the call that this callback belongs "
+                                        "to: read it afterwards");
   }
   return {*this, 1};
 }

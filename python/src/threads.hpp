@@ -1,7 +1,8 @@
 // How calls of the library and the interpreter share threads.
 //
-// Rules: the library is never called with the GIL held. A callback of the library takes the GIL. Destructors of the library's objects run
-// without the GIL, and never within a callback of the library. After interpreter shutdown has begun, callbacks do nothing.
+// Rules: the library is never called with the GIL held. A callback of the library takes the GIL. Destructors of the
+// library's objects run without the GIL, and never within a callback of the library. After interpreter shutdown has
+// begun, callbacks do nothing.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,8 @@
 
 namespace tessera::python {
 
-// Gives the GIL up, and takes it back at the end of the block. A thread other than the main one that comes back when the interpreter has begun
-// to end waits for the end of the process: Python would end the thread within C++.
+// Gives the GIL up, and takes it back at the end of the block. A thread other than the main one that comes back when
+// the interpreter has begun to end waits for the end of the process: Python would end the thread within C++.
 class Unlocked {
  public:
   Unlocked() noexcept : state_(PyEval_SaveThread()) {}
@@ -61,8 +62,9 @@ void refuse_in_callback(const char* what);
 [[nodiscard]] bool on_main_thread() noexcept;
 void remember_main_thread();
 
-// Runs `work(stop)` without the GIL. On the main thread Ctrl-C, and any other signal handler that raises, stops the work and comes through:
-// the work runs on a thread of its own, and this thread looks for signals. `work` returns a Result and must not throw.
+// Runs `work(stop)` without the GIL. On the main thread Ctrl-C, and any other signal handler that raises, stops the
+// work and comes through: the work runs on a thread of its own, and this thread looks for signals. `work` returns a
+// Result and must not throw.
 template <class Work>
 auto interruptible(Work&& work) -> std::invoke_result_t<Work&, std::stop_token> {
   using Value = std::invoke_result_t<Work&, std::stop_token>;
@@ -108,7 +110,8 @@ auto interruptible(Work&& work) -> std::invoke_result_t<Work&, std::stop_token> 
 // Throws what a signal handler raises. For loops on the main thread that wait in slices.
 void check_signals();
 
-// Who uses an object: one caller that changes it, or any number of callers that read. A second caller gets InvalidState instead of a race.
+// Who uses an object: one caller that changes it, or any number of callers that read. A second caller gets InvalidState
+// instead of a race.
 class Use {
  public:
   class Claim {
@@ -132,8 +135,8 @@ class Use {
   std::atomic<int> users_{0};
 };
 
-// Lets go of the library's objects behind a handle: without the GIL, and on another thread if this one runs a callback of the library. The
-// caller holds the GIL.
+// Lets go of the library's objects behind a handle: without the GIL, and on another thread if this one runs a callback
+// of the library. The caller holds the GIL.
 void let_go(std::shared_ptr<void> object) noexcept;
 
 // A shared handle to a box of the library's objects: the only member of every class that Python sees.

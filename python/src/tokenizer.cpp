@@ -5,21 +5,29 @@ namespace tessera::python {
 
 Result<Tokens> tokens_of(const TextOrTokens& prompt, const Tokenizer& tokenizer, bool begins, bool special) {
   if (const Tokens* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
-  return tokenizer.encode(std::get<std::string>(prompt), {.bos = begins ? Bos::as_model : Bos::never, .special = special ? Special::parse : Special::as_text});
+  return tokenizer.encode(std::get<std::string>(prompt), {.bos = begins ? Bos::as_model : Bos::never,
+                                                          .special = special ? Special::parse : Special::as_text});
 }
 
 void bind_tokenizer(nb::module_& m) {
-  const auto text_of = [](std::string_view bytes) { return nb::object(nb::bytes(bytes.data(), bytes.size()).attr("decode")("utf-8", "replace")); };
+  const auto text_of = [](std::string_view bytes) {
+    return nb::object(nb::bytes(bytes.data(), bytes.size()).attr("decode")("utf-8", "replace"));
+  };
   nb::class_<Tokenizer>(m, "Tokenizer", "A vocabulary and its rules. Any thread may use it.")
       .def(
           "encode",
           [](const Tokenizer& self, const std::string& text, std::optional<bool> bos, bool special) {
-            const EncodeOptions options{.bos = !bos ? Bos::as_model : *bos ? Bos::always : Bos::never, .special = special ? Special::parse : Special::as_text};
+            const EncodeOptions options{.bos = !bos   ? Bos::as_model
+                                               : *bos ? Bos::always
+                                                      : Bos::never,
+                                        .special = special ? Special::parse : Special::as_text};
             return take(unlocked([&] { return self.encode(text, options); }));
           },
           nb::arg("text"), nb::kw_only(), nb::arg("bos") = nb::none(), nb::arg("special") = false,
-          "Returns the tokens of a text. bos: put the beginning-of-sequence token in front (None: as the model asks). special=True reads\n"
-          "\"<|im_end|>\" and the like as control tokens; by default they are letters, so that text from strangers forges none.")
+          "Returns the tokens of a text. bos: put the beginning-of-sequence token in front (None: as the model asks). "
+          "special=True reads\n"
+          "\"<|im_end|>\" and the like as control tokens; by default they are letters, so that text from strangers "
+          "forges none.")
       .def(
           "decode",
           [](const Tokenizer& self, const Tokens& tokens, bool special, bool continuation) {
@@ -28,31 +36,47 @@ void bind_tokenizer(nb::module_& m) {
             return take(unlocked([&] { return self.decode(tokens, options); }));
           },
           nb::arg("tokens"), nb::kw_only(), nb::arg("special") = false, nb::arg("continuation") = false,
-          "Returns the text of tokens. special=True writes the names of control tokens. continuation=True: the tokens follow others, so the\n"
+          "Returns the text of tokens. special=True writes the names of control tokens. continuation=True: the tokens "
+          "follow others, so the\n"
           "space in front of the first word stays.")
-      .def("piece", [](const Tokenizer& self, Token token) { const auto p = self.piece(token); return nb::bytes(p.data(), p.size()); }, nb::arg("token"),
-           "Returns the bytes that a token adds to a text.")
-      .def("text", [text_of](const Tokenizer& self, Token token) { return text_of(self.text(token)); }, nb::arg("token"), nb::sig("def text(self, token: int) -> str"),
-           "Returns a token as the vocabulary spells it.")
-      .def("find", [](const Tokenizer& self, const std::string& text) { return self.find(text); }, nb::arg("text"), "Returns the token that is spelled so, or None.")
+      .def(
+          "piece",
+          [](const Tokenizer& self, Token token) {
+            const auto p = self.piece(token);
+            return nb::bytes(p.data(), p.size());
+          },
+          nb::arg("token"), "Returns the bytes that a token adds to a text.")
+      .def(
+          "text", [text_of](const Tokenizer& self, Token token) { return text_of(self.text(token)); }, nb::arg("token"),
+          nb::sig("def text(self, token: int) -> str"), "Returns a token as the vocabulary spells it.")
+      .def(
+          "find", [](const Tokenizer& self, const std::string& text) { return self.find(text); }, nb::arg("text"),
+          "Returns the token that is spelled so, or None.")
       .def("is_control", &Tokenizer::is_control, nb::arg("token"))
       .def("is_end_of_generation", &Tokenizer::is_end_of_generation, nb::arg("token"))
       .def_prop_ro("vocab_size", &Tokenizer::vocab_size, "Number of tokens.")
       .def("__len__", &Tokenizer::vocab_size)
-      .def_prop_ro("bos", [](const Tokenizer& self) { return self.bos(); }, "The beginning-of-sequence token, or None.")
-      .def_prop_ro("eos", [](const Tokenizer& self) { return self.eos(); }, "The end-of-sequence token, or None.")
+      .def_prop_ro(
+          "bos", [](const Tokenizer& self) { return self.bos(); }, "The beginning-of-sequence token, or None.")
+      .def_prop_ro(
+          "eos", [](const Tokenizer& self) { return self.eos(); }, "The end-of-sequence token, or None.")
       .def_prop_ro("adds_bos", &Tokenizer::adds_bos, "Whether encode() puts BOS in front by default.")
-      .def("__eq__", [](const Tokenizer& self, const nb::object& other) {
-        const Tokenizer* it = nullptr;
-        return nb::try_cast<const Tokenizer*>(other, it) && it != nullptr && self == *it;
-      }, nb::arg("other"), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def(
+          "__eq__",
+          [](const Tokenizer& self, const nb::object& other) {
+            const Tokenizer* it = nullptr;
+            return nb::try_cast<const Tokenizer*>(other, it) && it != nullptr && self == *it;
+          },
+          nb::arg("other"), nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const Tokenizer& self) { return static_cast<Py_hash_t>(self.fingerprint().low >> 2); })
       .def("__repr__", [](const Tokenizer& self) {
         static constexpr const char* kModels[] = {"none", "llama", "gpt2", "unigram", "gemma4"};
-        return std::string("<tessera.Tokenizer ") + kModels[static_cast<std::size_t>(self.model())] + ", " + std::to_string(self.vocab_size()) + " tokens>";
+        return std::string("<tessera.Tokenizer ") + kModels[static_cast<std::size_t>(self.model())] + ", " +
+               std::to_string(self.vocab_size()) + " tokens>";
       });
 
-  nb::class_<Detokenizer>(m, "Detokenizer", "Turns tokens into text one at a time: whole characters only. One thread at a time uses it.")
+  nb::class_<Detokenizer>(m, "Detokenizer",
+                          "Turns tokens into text one at a time: whole characters only. One thread at a time uses it.")
       .def(
           "__init__",
           [](Detokenizer* self, const Tokenizer& tokenizer, bool special, bool continuation) {
@@ -60,7 +84,9 @@ void bind_tokenizer(nb::module_& m) {
                                                .start = continuation ? TextStart::continuation : TextStart::sequence});
           },
           nb::arg("tokenizer"), nb::kw_only(), nb::arg("special") = false, nb::arg("continuation") = false)
-      .def("push", [](Detokenizer& self, Token token) { return take(self.push(token)); }, nb::arg("token"), "Returns the text that is certain now.")
+      .def(
+          "push", [](Detokenizer& self, Token token) { return take(self.push(token)); }, nb::arg("token"),
+          "Returns the text that is certain now.")
       .def("finish", &Detokenizer::finish, "Ends the text: returns U+FFFD if a character is incomplete.");
 }
 

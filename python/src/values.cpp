@@ -22,7 +22,8 @@ std::string amount(std::uint64_t bytes) {
 nb::object text_object(std::string_view text) { return nb::str(text.data(), text.size()); }
 
 void bind_plan(nb::module_& m) {
-  nb::class_<Plan>(m, "Plan", "Memory in bytes, known before it is taken: for an engine with one session of `context` tokens.")
+  nb::class_<Plan>(m, "Plan",
+                   "Memory in bytes, known before it is taken: for an engine with one session of `context` tokens.")
       .def_ro("weights", &Plan::weights)
       .def_ro("kv", &Plan::kv, "Bytes of one full session.")
       .def_ro("kv_limit", &Plan::kv_limit)
@@ -37,10 +38,13 @@ void bind_plan(nb::module_& m) {
       .def_ro("page_tokens", &Plan::page_tokens)
       .def_prop_ro("kv_dtype", [](const Plan& self) { return std::string(to_string(self.kv_dtype)); })
       .def("__repr__", [](const Plan& self) {
-        return "<tessera.Plan peak " + amount(self.peak) + ": weights " + amount(self.weights) + ", kv " + amount(self.kv_limit) + " (" +
-               std::string(to_string(self.kv_dtype)) + ", " + std::to_string(self.context) + " tokens), workspace " + amount(self.workspace) + ">";
+        return "<tessera.Plan peak " + amount(self.peak) + ": weights " + amount(self.weights) + ", kv " +
+               amount(self.kv_limit) + " (" + std::string(to_string(self.kv_dtype)) + ", " +
+               std::to_string(self.context) + " tokens), workspace " + amount(self.workspace) + ">";
       });
-  nb::class_<KernelUse>(m, "KernelUse", "The kernel that runs an operation. fallback says why a better one does not; empty: this is the best.")
+  nb::class_<KernelUse>(
+      m, "KernelUse",
+      "The kernel that runs an operation. fallback says why a better one does not; empty: this is the best.")
       .def_ro("operation", &KernelUse::operation)
       .def_ro("kernel", &KernelUse::kernel)
       .def_ro("family", &KernelUse::family)
@@ -48,22 +52,32 @@ void bind_plan(nb::module_& m) {
       .def_ro("backend", &KernelUse::backend)
       .def_ro("fallback", &KernelUse::fallback)
       .def("__repr__", [](const KernelUse& self) {
-        return "<" + self.operation + ": " + self.kernel + " (" + self.family + ", " + self.dtype + ", " + self.backend + ")" +
-               (self.fallback.empty() ? "" : ", fallback: " + self.fallback) + ">";
+        return "<" + self.operation + ": " + self.kernel + " (" + self.family + ", " + self.dtype + ", " +
+               self.backend + ")" + (self.fallback.empty() ? "" : ", fallback: " + self.fallback) + ">";
       });
 }
 
 void bind_piece(nb::module_& m) {
-  nb::class_<PyPiece>(m, "Piece", "A token, and the text that became certain with it: whole characters. str(piece) is the text.")
-      .def_prop_ro("text", [](const PyPiece& self) { return text_object(self.piece.text); }, nb::sig("def text(self) -> str"))
-      .def_prop_ro("token", [](const PyPiece& self) { return self.piece.token; })
-      .def_prop_ro("finish_reason", [](const PyPiece& self) { return finish_name(self.piece.finish); }, nb::sig("def finish_reason(self) -> str | None"),
-                   "On the last piece: \"end_of_generation\", \"max_tokens\", \"stop_string\", \"stop_token\". None before.")
+  nb::class_<PyPiece>(m, "Piece",
+                      "A token, and the text that became certain with it: whole characters. str(piece) is the text.")
       .def_prop_ro(
-          "stop_string", [](const PyPiece& self) -> std::optional<int> { return self.piece.stop_string < 0 ? std::nullopt : std::optional(self.piece.stop_string); },
+          "text", [](const PyPiece& self) { return text_object(self.piece.text); }, nb::sig("def text(self) -> str"))
+      .def_prop_ro("token", [](const PyPiece& self) { return self.piece.token; })
+      .def_prop_ro(
+          "finish_reason", [](const PyPiece& self) { return finish_name(self.piece.finish); },
+          nb::sig("def finish_reason(self) -> str | None"),
+          "On the last piece: \"end_of_generation\", \"max_tokens\", \"stop_string\", \"stop_token\". None before.")
+      .def_prop_ro(
+          "stop_string",
+          [](const PyPiece& self) -> std::optional<int> {
+            return self.piece.stop_string < 0 ? std::nullopt : std::optional(self.piece.stop_string);
+          },
           "Number of the stop string that ended the text, or None.")
-      .def_prop_ro("sample", [](const PyPiece& self) { return self.sample; }, "Number of the sample, for requests with several.")
-      .def_prop_ro("logprob", [](const PyPiece& self) { return self.piece.logprob; }, "ln p of the token, if logprobs were asked for.")
+      .def_prop_ro(
+          "sample", [](const PyPiece& self) { return self.sample; }, "Number of the sample, for requests with several.")
+      .def_prop_ro(
+          "logprob", [](const PyPiece& self) { return self.piece.logprob; },
+          "ln p of the token, if logprobs were asked for.")
       .def_prop_ro(
           "top",
           [](const PyPiece& self) {
@@ -72,7 +86,9 @@ void bind_piece(nb::module_& m) {
             return top;
           },
           "The likeliest tokens with their ln p, if asked for: (token, logprob), best first.")
-      .def("__str__", [](const PyPiece& self) { return text_object(self.piece.text); }, nb::sig("def __str__(self) -> str"))
+      .def(
+          "__str__", [](const PyPiece& self) { return text_object(self.piece.text); },
+          nb::sig("def __str__(self) -> str"))
       .def("__repr__", [](const PyPiece& self) {
         nb::str shown = nb::repr(text_object(self.piece.text));
         const nb::object finish = finish_name(self.piece.finish);
@@ -82,10 +98,12 @@ void bind_piece(nb::module_& m) {
 }
 
 void bind_verification(nb::module_& m) {
-  static constexpr Named<Verdict> kVerdicts[] = {{"same", Verdict::same}, {"differs", Verdict::differs}, {"unverifiable", Verdict::unverifiable}};
+  static constexpr Named<Verdict> kVerdicts[] = {
+      {"same", Verdict::same}, {"differs", Verdict::differs}, {"unverifiable", Verdict::unverifiable}};
   nb::class_<Verification>(m, "Verification", "The result of Session.verify(). It is true if every bit is the same.")
-      .def_prop_ro("verdict", [](const Verification& self) { return std::string(name_of(self.verdict, kVerdicts)); },
-                   "\"same\", \"differs\" or \"unverifiable\".")
+      .def_prop_ro(
+          "verdict", [](const Verification& self) { return std::string(name_of(self.verdict, kVerdicts)); },
+          "\"same\", \"differs\" or \"unverifiable\".")
       .def_ro("what", &Verification::what, "The result in words; empty for \"same\".")
       .def_ro("layer", &Verification::layer)
       .def_ro("head", &Verification::head)
@@ -95,7 +113,8 @@ void bind_verification(nb::module_& m) {
       .def_ro("logits_differ", &Verification::logits_differ)
       .def("__bool__", [](const Verification& self) { return self.verdict == Verdict::same; })
       .def("__repr__", [](const Verification& self) {
-        return "<tessera.Verification " + std::string(name_of(self.verdict, kVerdicts)) + (self.what.empty() ? "" : ": " + self.what) + ">";
+        return "<tessera.Verification " + std::string(name_of(self.verdict, kVerdicts)) +
+               (self.what.empty() ? "" : ": " + self.what) + ">";
       });
 }
 
@@ -104,29 +123,48 @@ DrafterHandle drafter_of(Result<std::shared_ptr<const Drafter>> made, std::strin
 }
 
 void bind_drafter(nb::module_& m) {
-  nb::class_<DrafterHandle>(m, "Drafter", "Guesses the next tokens, so that a step computes several. The text is the same as without it.")
-      .def_static("ngram", [](std::size_t shortest, std::size_t longest) { return drafter_of(ngram_drafter({.shortest = shortest, .longest = longest}), "ngram"); },
-                  nb::kw_only(), nb::arg("shortest") = 2, nb::arg("longest") = 8, "Guesses what followed when the last tokens occurred before.")
-      .def_static("suffix", [](std::size_t shortest, float least) { return drafter_of(suffix_drafter({.shortest = shortest, .least = least}), "suffix"); },
-                  nb::kw_only(), nb::arg("shortest") = 1, nb::arg("least") = 0.1f, "Guesses by the longest suffix that occurred before, with counts.")
-      .def_static("lookahead", [](std::size_t ngram) { return drafter_of(lookahead_drafter({.ngram = ngram}), "lookahead"); }, nb::kw_only(),
-                  nb::arg("ngram") = 4, "Guesses by the model's own earlier guesses.")
-      .def_static("forced",
-                  [](const std::optional<DrafterHandle>& otherwise) {
-                    return drafter_of(forced_drafter(otherwise ? (*otherwise)->drafter : nullptr), "forced");
-                  },
-                  nb::arg("otherwise") = nb::none(), "Guesses the text that a grammar forces; `otherwise` guesses where there is a choice.")
-      .def_static("model", [](const EngineHandle& engine) { return drafter_of(model_drafter(engine->engine), "model"); }, nb::arg("engine"),
-                  "Guesses with a smaller model of the same tokenizer.")
-      .def_static("early_exit", [](std::uint32_t layers) { return drafter_of(early_exit_drafter(layers), "early_exit"); }, nb::arg("layers"),
-                  "Guesses with the model's own first layers.")
-      .def_static("heads", [] { return drafter_of(head_drafter(), "heads"); }, "Guesses with the model's MTP head (Engine(mtp=True)).")
+  nb::class_<DrafterHandle>(
+      m, "Drafter", "Guesses the next tokens, so that a step computes several. The text is the same as without it.")
+      .def_static(
+          "ngram",
+          [](std::size_t shortest, std::size_t longest) {
+            return drafter_of(ngram_drafter({.shortest = shortest, .longest = longest}), "ngram");
+          },
+          nb::kw_only(), nb::arg("shortest") = 2, nb::arg("longest") = 8,
+          "Guesses what followed when the last tokens occurred before.")
+      .def_static(
+          "suffix",
+          [](std::size_t shortest, float least) {
+            return drafter_of(suffix_drafter({.shortest = shortest, .least = least}), "suffix");
+          },
+          nb::kw_only(), nb::arg("shortest") = 1, nb::arg("least") = 0.1f,
+          "Guesses by the longest suffix that occurred before, with counts.")
+      .def_static(
+          "lookahead", [](std::size_t ngram) { return drafter_of(lookahead_drafter({.ngram = ngram}), "lookahead"); },
+          nb::kw_only(), nb::arg("ngram") = 4, "Guesses by the model's own earlier guesses.")
+      .def_static(
+          "forced",
+          [](const std::optional<DrafterHandle>& otherwise) {
+            return drafter_of(forced_drafter(otherwise ? (*otherwise)->drafter : nullptr), "forced");
+          },
+          nb::arg("otherwise") = nb::none(),
+          "Guesses the text that a grammar forces; `otherwise` guesses where there is a choice.")
+      .def_static(
+          "model", [](const EngineHandle& engine) { return drafter_of(model_drafter(engine->engine), "model"); },
+          nb::arg("engine"), "Guesses with a smaller model of the same tokenizer.")
+      .def_static(
+          "early_exit", [](std::uint32_t layers) { return drafter_of(early_exit_drafter(layers), "early_exit"); },
+          nb::arg("layers"), "Guesses with the model's own first layers.")
+      .def_static(
+          "heads", [] { return drafter_of(head_drafter(), "heads"); },
+          "Guesses with the model's MTP head (Engine(mtp=True)).")
       .def(
           "limit",
           [](const DrafterHandle& self, std::uint32_t max_drafts, std::uint32_t branches) {
             return DrafterHandle(std::make_shared<DrafterBox>(self->drafter, self->words, max_drafts, branches));
           },
-          nb::kw_only(), nb::arg("max_drafts") = 8, nb::arg("branches") = 1, "Returns the drafter with other limits: drafts in a step, and chains of drafts.")
+          nb::kw_only(), nb::arg("max_drafts") = 8, nb::arg("branches") = 1,
+          "Returns the drafter with other limits: drafts in a step, and chains of drafts.")
       .def("__repr__", [](const DrafterHandle& self) { return "<tessera.Drafter " + self->words + ">"; });
 }
 
@@ -137,16 +175,21 @@ SpeculateOptions speculation(const std::optional<DrafterHandle>& drafter) {
   return {.drafter = (*drafter)->drafter, .max_drafts = (*drafter)->max_drafts, .branches = (*drafter)->branches};
 }
 
-GenerateOptions generate_options(std::optional<std::size_t> max_tokens, const std::optional<std::variant<std::string, std::vector<std::string>>>& stop,
-                                 const std::optional<Tokens>& stop_tokens, bool ignore_eos, std::uint32_t logprobs, bool show_control) {
+GenerateOptions generate_options(std::optional<std::size_t> max_tokens,
+                                 const std::optional<std::variant<std::string, std::vector<std::string>>>& stop,
+                                 const std::optional<Tokens>& stop_tokens, bool ignore_eos, std::uint32_t logprobs,
+                                 bool show_control) {
   GenerateOptions options;
   if (max_tokens) {
-    if (*max_tokens == 0) raise(ErrorCode::invalid_argument, "max_tokens=0: ask for at least one token, or leave it out for no limit");
+    if (*max_tokens == 0)
+      raise(ErrorCode::invalid_argument, "max_tokens=0: ask for at least one token, or leave it out for no limit");
     options.max_tokens = *max_tokens;
   }
   if (stop) {
-    if (const std::string* one = std::get_if<std::string>(&*stop)) options.stop_strings = {*one};
-    else options.stop_strings = std::get<std::vector<std::string>>(*stop);
+    if (const std::string* one = std::get_if<std::string>(&*stop))
+      options.stop_strings = {*one};
+    else
+      options.stop_strings = std::get<std::vector<std::string>>(*stop);
   }
   if (stop_tokens) options.stop_tokens = *stop_tokens;
   options.end_of_generation = ignore_eos ? EndOfGeneration::ignore : EndOfGeneration::stop;
