@@ -3,9 +3,15 @@ find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Threads REQUIRED)
 
+# Compiled once for all programs.
+add_library(tessera_completion STATIC ${PROJECT_SOURCE_DIR}/tools/shared/completion.cpp)
+target_link_libraries(tessera_completion PRIVATE tessera_flags fmt::fmt CLI11::CLI11)
+target_compile_features(tessera_completion PRIVATE cxx_std_20)
+target_compile_options(tessera_completion PRIVATE "$<IF:$<CONFIG:Release>,-O1,-O0>")
+
 add_library(tessera_program INTERFACE)
 target_include_directories(tessera_program INTERFACE ${PROJECT_SOURCE_DIR}/tools/shared)
-target_link_libraries(tessera_program INTERFACE tessera::tessera tessera_flags fmt::fmt CLI11::CLI11
+target_link_libraries(tessera_program INTERFACE tessera::tessera tessera_completion tessera_flags fmt::fmt CLI11::CLI11
   nlohmann_json::nlohmann_json Threads::Threads)
 target_compile_options(tessera_program INTERFACE -Wconversion)
 

@@ -15,6 +15,7 @@
 
 #include "bench.hpp"
 #include "command_line.hpp"
+#include "machine_options.hpp"
 #include "terminal_text.hpp"
 #include "vocabulary.hpp"
 
@@ -112,6 +113,7 @@ int parse_and_run(int argc, char** argv) {
   bool lenient = false, compact = false;
   CLI::App app{"Compiles a JSON Schema, a regular expression or a grammar and judges texts by it.", "tessera-grammar"};
   app.footer(kFooter);
+  tool::add_version(app, "tessera-grammar");
   auto* what = app.add_option_group("what", "");
   what->add_option("--schema", arguments.schema, "a JSON Schema")->type_name("FILE");
   what->add_option("--regex", arguments.regex, "a regular expression")->type_name("PATTERN");
@@ -129,9 +131,8 @@ int parse_and_run(int argc, char** argv) {
       ->check(CLI::IsMember({"draft", "assert", "ignore"}))->type_name("WHEN");
   try {
     tool::parse(app, argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     return complain(fmt::format("{} (--help tells more)", error.what()), kUsage);
   }

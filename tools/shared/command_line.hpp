@@ -14,6 +14,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "completion.hpp"
+
 namespace tessera::tool {
 
 // Returns how many letters are added, left out or changed between the two.
@@ -52,8 +54,12 @@ namespace tessera::tool {
 }
 
 // Parses the command line. Corrects app.parse(argc, argv) in two points: that one takes the next argument for the value of
-// `--option=`, and says of `--unknown 3` that "3 --unknown" was not expected.
+// `--option=`, and says of `--unknown 3` that "3 --unknown" was not expected. Adds `--completion SHELL`, which --help does not
+// list: the script is printed as the version is.
 inline void parse(CLI::App& app, int argc, char** argv) {
+  if (argc >= 2 && std::string_view(argv[1]) == "--completion") {
+    throw CLI::CallForVersion(completion(app, argc == 3 ? argv[2] : ""), 0);
+  }
   std::vector<std::string> arguments;
   bool options = true;  // until a lone --
   for (int i = 1; i < argc; ++i) {

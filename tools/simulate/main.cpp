@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "command_line.hpp"
+#include "machine_options.hpp"
 #include "options.hpp"
 #include "serving_plot.hpp"
 #include "signals.hpp"
@@ -101,6 +102,7 @@ int main(int argc, char** argv) {
     CLI::App app{"What a workload would be like on engines of given costs: times, goodput, prefix hits, preemptions.",
                  "tessera-simulate"};
     add_options(app, options);
+    tool::add_version(app, "tessera-simulate");
     try {
       tool::parse(app, argc, argv);
     } catch (const CLI::Success& help) {
