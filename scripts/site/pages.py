@@ -1,7 +1,7 @@
 """The pages of the site of documents, as mkdocs asks for them (a hook of mkdocs.yml; scripts/docs runs it).
 
 A page keeps its path in the repository, so that its links stay true. The site has
-- every Markdown file of FOLDERS and README.md, turned from GitHub's Markdown into that of Python-Markdown;
+- every Markdown file of FOLDERS, README.md and CHANGELOG.md, turned from GitHub's Markdown into that of Python-Markdown;
 - a page source/PATH for each source file or folder that a page links to;
 - the reference of the headers by Doxygen, in api/, with its names in the search.
 """
@@ -30,7 +30,7 @@ CODE = re.compile(r'(`+)(?!`).*?(?<!`)\1(?!`)')
 def on_files(files, config):
     """Replaces the files of docs_dir by those of the repository; the theme's own stay."""
     result = Files([file for file in files if file.src_dir != config.docs_dir])
-    markdown = [ROOT / 'README.md', *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob('*.md')))]
+    markdown = [ROOT / 'README.md', ROOT / 'CHANGELOG.md', *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob('*.md')))]
     sources = set()
     for path in markdown:
         result.append(from_repository(path, config))
