@@ -47,13 +47,17 @@ class TesseraConan(ConanFile):
         if self.settings.arch not in ("x86_64", "armv8"):
             raise ConanInvalidConfiguration(f"tessera has kernels for x86_64 and armv8, not for {self.settings.arch}")
 
+    def _packages(self):
+        """The requirements that are Conan's packages, by name: without those of [platform_requires], which the system has."""
+        return {dependency.ref.name: dependency for dependency in self.dependencies.direct_host.values()}
+
     def generate(self):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["TESSERA_CUDA"] = "ON" if self.options.cuda else "OFF"
         for part in ("TOOLS", "EXAMPLES", "TESTS", "BENCH"):
             toolchain.cache_variables[f"TESSERA_BUILD_{part}"] = False
-        xxhash = self.dependencies["xxhash"] if "xxhash" in self.dependencies else None
-        if xxhash is not None and not xxhash.is_platform_package:
+        xxhash = self._packages().get("xxhash")
+        if xxhash is not None:
             # A header that the library includes, of a package that its build does not look for.
             toolchain.cache_variables["CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES"] = ";".join(xxhash.cpp_info.aggregated_components().includedirs)
         toolchain.generate()
@@ -75,14 +79,19 @@ class TesseraConan(ConanFile):
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "tessera")
+        self.cpp_info.set_property("cmake_target_name", "tessera::all")  # else it would be the C++ library's name
 
         cpp = self.cpp_info.components["tessera"]
         cpp.set_property("cmake_target_name", "tessera::tessera")
         cpp.set_property("pkg_config_name", "tessera")
         cpp.libs = ["tessera"]
-        cpp.requires = ["fmt::fmt", "pcre2::pcre2-8", "utf8proc::utf8proc", "xxhash::xxhash"]
+        components = {"fmt": "fmt", "pcre2": "pcre2-8", "utf8proc": "utf8proc", "xxhash": "xxhash"}
+        packages = self._packages()
+        cpp.requires = [f"{name}::{component}" for name, component in components.items() if name in packages]
         if self.settings.os == "Linux":
             cpp.system_libs = ["pthread", "dl", "m"]
+        if not self.options.shared:  # of the system's libraries, a static tessera needs all but the header
+            cpp.system_libs += [library for name, library in components.items() if name not in packages and name != "xxhash"]
 
         # The shared C library has all of tessera inside; the static one is the functions of the C ABI over the C++ library.
         c = self.cpp_info.components["tessera-c"]

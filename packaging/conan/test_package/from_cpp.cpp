@@ -1,7 +1,7 @@
 #include <cstdio>
 #include <string>
 
-#include <tessera/engine/engine.hpp>
+#include <tessera/engine.hpp>
 #include <tessera/version.hpp>
 
 // The version, and an error instead of a crash for a file that is not there.
