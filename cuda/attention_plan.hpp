@@ -40,7 +40,7 @@ struct AttentionLaunch {
   std::vector<AttentionTile> tiles;  // tiles with most keys first; empty: no launch
 };
 
-// One launch for each class of queries (the most queries of a tile). A run of rows of one sequence belongs to the smallest class that holds
+// One launch for each query class (the most queries of a tile). A run of rows of one sequence belongs to the smallest class that holds
 // all its queries, or else to the largest class, where it becomes several tiles.
 struct AttentionPlan {
   AttentionLaunch launches[std::size(kQueryClasses)];

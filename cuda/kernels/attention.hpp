@@ -2,11 +2,11 @@
 // (cuda/attention_plan.hpp) must agree on.
 //
 // A thread block of the kernel attention_<codec>_d<class>_q<queries> computes one tile (blockIdx.x). A tile has up to `queries` queries of
-// one sequence and one KV head (blockIdx.y). A query is a pair (row, query head of the KV head's group). A tile's queries follow each other
-// in the order of these pairs. The thread block reads all keys that any of the queries sees. If the tile's keys are split among several
-// thread blocks, it reads its own part of them (blockIdx.z).
+// one sequence and one KV head (blockIdx.y); this most is the tile's query class (kQueryClasses). A query is a pair (row, query head of the
+// KV head's group). A tile's queries follow each other in the order of these pairs. The thread block reads all keys that any of the queries
+// sees. If the tile's keys are split among several thread blocks, it reads its own part of them (blockIdx.z).
 //
-// Numerics, all in f32, of one query. The result does not depend on the tile, its class of queries, the split or the other queries:
+// Numerics, all in f32, of one query. The result does not depend on the tile, its query class, the split or the other queries:
 //   score     one fma chain over the key's elements, ascending from 0, times scale
 //   chunk     chunk_keys() keys, beginning at a multiple of this number. m = the larger of the segment's m so far and the maximum of the
 //             chunk's visible scores; p = exp(score - m), 0 where a key is not visible; sum = the sum of p by halving (adds p that are
@@ -29,8 +29,8 @@ namespace tessera::cuda {
 
 inline constexpr std::uint32_t kAttentionThreads = 128;
 inline constexpr std::uint32_t kSegmentKeys = 512;
-inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512};
-inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};
+inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512};  // a kernel for each: the most elements of a key or a value
+inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};          // a kernel for each: the most queries of a tile
 
 // Returns the smallest class (of kHeadClasses) that is not below either dimension; 0 if there is none.
 [[nodiscard]] constexpr std::uint32_t head_class(std::uint32_t key_dim, std::uint32_t value_dim) noexcept {
@@ -57,22 +57,22 @@ struct AttentionTile {
   std::uint32_t padding;
 };
 
-// Arguments for the tiles of one class of queries. Grid: (tiles, kv_heads, the largest AttentionTile::splits); kAttentionThreads threads in
-// a block.
+// Arguments of one launch, which computes all tiles of one query class. Grid: (tiles, kv_heads, the largest AttentionTile::splits);
+// kAttentionThreads threads in a block.
 struct AttentionArgs {
   KvLayer layer;
   KvTables tables;
   const AttentionTile* tiles;
   const float* q;   // [rows, kv_heads, group, key_dim]
   float* out;       // [rows, kv_heads, group, value_dim]
-  float* partials;  // of split tiles: [segments of all split tiles][kv_heads][queries of the class][o (value_dim floats), m, l]
+  float* partials;  // results of split tiles: [segments of all split tiles][kv_heads][query class][o (value_dim floats), m, l]
   std::uint64_t window;  // 0: none
   std::uint32_t group;   // query heads for each KV head
   float scale;
 };
 
-// Arguments of attention_merge, which merges the partial results of split tiles and writes `out`. Grid: (tiles, kv_heads, queries of the
-// class); kAttentionThreads threads in a block.
+// Arguments of attention_merge, which merges the partial results of split tiles and writes `out`. Grid: (tiles, kv_heads, query class);
+// kAttentionThreads threads in a block.
 struct AttentionMergeArgs {
   KvTables tables;
   const AttentionTile* tiles;
@@ -148,7 +148,7 @@ struct Merge {
 // rows of queries or weights use different banks.
 struct AttentionShared {
   std::uint32_t query_stride, weight_stride;
-  std::uint32_t keys;     // the chunk's keys [key_dim][chunk]; after they are used, its values [chunk][class] in the same memory
+  std::uint32_t keys;     // the chunk's keys [key_dim][chunk]; after they are used, its values [chunk][head class] in the same memory
   std::uint32_t queries;  // [queries][query_stride]
   std::uint32_t weights;  // [queries][weight_stride]: scores, which p replaces
   std::uint32_t corr, keep, take, sum;  // [queries]: corr of the chunk; for the last merged segment keep, take and the total's l

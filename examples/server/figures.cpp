@@ -40,7 +40,8 @@ class Exposition {
   void labelled(std::string_view name, std::string_view labels, double value) {
     text_ += fmt::format("{}{{{},{}}} {}\n", name, label_, labels, value);
   }
-  // Writes buckets at powers of two, from about a millisecond on, where the histogram has borders.
+  // Writes cumulative buckets whose upper bounds are powers of two, in microseconds: from 2^10 (about a millisecond) to 2^28. Buckets of
+  // the histogram end at these values too, so the counts are exact.
   void histogram(std::string_view name, std::string_view help, const Histogram& h) {
     head(name, "histogram", help);
     for (int power = 10; power <= 28; ++power) {
@@ -66,7 +67,7 @@ Json spread(const Histogram& h, double unit) {
       .set("count", static_cast<std::int64_t>(h.count()));
 }
 
-std::uint64_t kv_total(const ServedModel& model) {  // bytes that sessions may use
+std::uint64_t kv_total(const ServedModel& model) {  // the bytes of KV pages that sessions hold, plus those that they may still get
   const std::uint64_t used = model.engine().kv_figures().used_bytes, room = model.engine().kv_room().bytes;
   return used + std::min(room, ~std::uint64_t{0} - used);
 }

@@ -311,7 +311,7 @@ inline float int8_output_256(const FormWeights& w, std::size_t out, const Int8Ro
   return acc;
 }
 
-// A step of float for each 32 k that share a scale, or for each 16.
+// A step of float for each 32 values of k that share a scale, or for each 16.
 inline float int8_output_kept_small(const FormWeights& w, std::size_t out, const Int8Row& x) {
   const std::size_t step = w.form == PackedForm::kept_nvfp4 ? 16 : 32;
   float acc = 0;
@@ -351,7 +351,7 @@ inline float flushing_fma(float a, float b, float c) {
   return std::fabs(exact) < 0x1p-126L && rounded != 0 ? std::copysign(0x1p-126f, rounded) : rounded;
 }
 
-// Two chains over 32 k from `k`, added to acc; values are bf16 already.
+// Two chains over 32 values of k from `k`, added to acc; values are bf16 already.
 inline void bf16_step(const float* x, const float* w, std::size_t n, float& acc) {
   float chain[2] = {0, 0};
   for (std::size_t i = 0; i < 32; ++i) chain[i % 2] = flushing_fma(i < n ? x[i] : 0, i < n ? w[i] : 0, chain[i % 2]);

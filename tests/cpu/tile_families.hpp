@@ -251,7 +251,7 @@ inline float weight(PackedForm form, const std::byte* panel, std::size_t k, std:
   return layout.has_min ? product - m * static_cast<float>(sub.min) : product;
 }
 
-// One step of 32 k as the tile unit has it: even and odd k apart, denormals flushed.
+// One step of 32 values of k as the tile unit has it: even and odd k apart, denormals flushed.
 inline float bf16_step(const float* x, const float* w, float acc) {
   float sums[2] = {};
   for (std::size_t k = 0; k < 32; ++k) sums[k % 2] = flush(std::fma(flush(x[k]), flush(w[k]), sums[k % 2]));

@@ -1,4 +1,4 @@
-// Reads the blocks of quantised forms, which packed_layout.hpp lays out, 16 outputs at a time.
+// Reads quantised weights of the packed forms block32 and block256 (packed_layout.hpp), for 16 outputs at a time.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -6,11 +6,13 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// A block of 32 k. group() returns one of its eight groups of four k: 64 bytes, whose lane n has the four integers of output n.
+// Reads the weights of a panel's 16 outputs for 32 consecutive values of k. group(block, g) returns those for the g-th four of these
+// values: 64 bytes, whose lane n has the four integers of output n. d() and m() return the scale and the minimum of each output, one in
+// each lane.
 template <PackedForm kForm>
 struct Packed32 {
   static constexpr FormLayout kLayout = form_layout(kForm);
-  static constexpr std::size_t kStride = kLayout.tile_bytes;  // from block to block
+  static constexpr std::size_t kStride = kLayout.tile_bytes;  // bytes from block to block
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t g) {
     if constexpr (kLayout.bits == 8) {
@@ -26,12 +28,13 @@ struct Packed32 {
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load_f16(block + kLayout.min_at); }
 };
 
-// A superblock of 256 k, in four quarters of 64 k. group() returns group v (four k) of quarter p, in the same order of bytes as above.
+// Reads the weights of a panel's 16 outputs for 256 consecutive values of k: one superblock of each output. Quarter p has 64 of these
+// values. group(block, p, v) returns the weights for the v-th four of them (v: 0 to 15), with the bytes in the same order as in Packed32.
 template <PackedForm kForm>
 struct Packed256 {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.tile_bytes;
-  static constexpr std::size_t kSub = kLayout.bits == 6 ? 16 : 32;  // k of a sub-block
+  static constexpr std::size_t kSub = kLayout.bits == 6 ? 16 : 32;  // values of k in a sub-block
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
     const auto pair = load<U8x64>(block + kLayout.low(p, v % 8));
@@ -48,14 +51,14 @@ struct Packed256 {
     }
   }
 
-  // Returns scale j of each output.
+  // Returns the scale of sub-block j of each output, one in each lane.
   TESSERA_INLINE I32x16 scale(const std::byte* block, std::size_t j) {
     const std::byte* words = block + kLayout.scales_at;
     const int byte = 8 * static_cast<int>(j % 4);
     if constexpr (kLayout.bits == 6) return (load<I32x16>(words + j / 4 * 64) << (24 - byte)) >> 24;
     return as<I32x16>((four_scales(words, j / 4) >> byte) & broadcast(0xffu));
   }
-  // Returns minima 4 i to 4 i + 3 of each output, as the four bytes of its lane.
+  // Returns the minima of sub-blocks 4 i to 4 i + 3 of each output, as the four bytes of the output's lane.
   TESSERA_INLINE U32x16 four_mins(const std::byte* block, std::size_t i) {
     const std::byte* words = block + kLayout.scales_at;
     const auto second = load<U32x16>(words + 64);

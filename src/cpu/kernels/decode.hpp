@@ -1,6 +1,6 @@
-// Decodes 32 k of a panel's weights for the families bf16 and bf16x3, into a plane of floats that bf16 holds exactly: [32 k][16 outputs].
-// Weights in blocks are rounded to bf16. A panel of F16 has 32 outputs, and an F16 weight is the exact sum of two such floats, high and
-// low. So F16 gives four planes: [half of the 32 outputs][high, low][32 k][16 outputs].
+// Decodes a panel's weights for 32 values of k, for the families bf16 and bf16x3, into a plane of floats that bf16 holds exactly: [32
+// values of k][16 outputs]. Weights in blocks are rounded to bf16. A panel of F16 has 32 outputs, and an F16 weight is the exact sum of two
+// such floats, high and low. So F16 gives four planes: [half of the 32 outputs][high, low][32 values of k][16 outputs].
 #pragma once
 
 #include "cpu/kernels/bf16.hpp"
@@ -8,8 +8,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kDecoded = 32;                  // k that are decoded at a time
-inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // bytes of a plane: these k of 16 outputs
+inline constexpr std::size_t kDecoded = 32;                  // values of k that are decoded at a time
+inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // bytes of a plane: floats of 16 outputs for these values of k
 
 TESSERA_INLINE void store_rounded(std::byte* to, F32x16 value) { store(to, as<F32x16>(to_bf16(value))); }
 
@@ -19,8 +19,8 @@ TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
   store(to + kPlaneBytes, f16 - high);
 }
 
-// A group has four consecutive k: each lane (an output) has four bytes, its integers. Calls fn(j, value) for j from 0 to 3. `value`: in
-// each lane, integer j of that lane minus `offset`, as a float.
+// A group has four consecutive values of k: each lane (an output) has four bytes, its integers. Calls fn(j, value) for j from 0 to 3.
+// `value`: in each lane, integer j of that lane minus `offset`, as a float.
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   const auto words = as<U32x16>(group);
@@ -44,7 +44,7 @@ TESSERA_INLINE void decode_block32(const std::byte* block, std::byte* to) {
   }
 }
 
-// Decodes 32 k of a superblock (256 k), from its k number 32 * j on.
+// Decodes 32 of the 256 values of k of a superblock: k = 32 * j to 32 * j + 31 of the superblock.
 template <PackedForm kForm>
 TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::byte* to) {
   using From = Packed256<kForm>;
@@ -65,8 +65,8 @@ TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::
   }
 }
 
-// Decodes 32 k of a panel, from k = 32 * step on. For F16 also stores, in a second plane, what rounding to bf16 lost (planes: top of the
-// file).
+// Decodes the weights of a panel for 32 values of k, from k = 32 * step on. For F16 also stores, in a second plane, what rounding to bf16
+// lost (planes: top of the file).
 template <PackedForm kForm>
 TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* to) {
   constexpr FormLayout kLayout = form_layout(kForm);

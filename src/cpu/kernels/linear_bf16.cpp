@@ -1,5 +1,6 @@
-// Families bf16 and bf16x3: fused multiply-adds compute the same bits as the tile instruction TDPBF16PS. Every 32 k have two chains that
-// start from 0, one over the even and one over the odd k; their sum is added to the output. Denormals count as zeros (docs/numerics.md).
+// Families bf16 and bf16x3: fused multiply-adds compute the same bits as the tile instruction TDPBF16PS. Every 32 values of k have two
+// chains that start from 0, one over the even and one over the odd k; their sum is added to the output. Denormals count as zeros
+// (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/decode.hpp"
 #include "cpu/kernels/parts.hpp"
@@ -57,7 +58,7 @@ void few_rows(const LinearJob& job) noexcept {
   }
 }
 
-// Adds a step of 32 k to acc[r][p], the sums of rows r and vectors p of 16 outputs. x: floats [row][k]. weights: floats
+// Adds the products for 32 values of k to acc[r][p], the sums of rows r and vectors p of 16 outputs. x: floats [row][k]. weights: floats
 // [vector][k][output].
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* x,
@@ -87,8 +88,8 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_i16(from + 32)) << 16);
 }
 
-// Adds a step of 32 k to acc[r][v], the sums of rows r and vectors v of 16 outputs. x: floats [row][plane][k]. `weights`: the first vector,
-// in a tile of an f16 panel. Calls ask(weights), which prefetches, after each two k.
+// Adds the products for 32 values of k to acc[r][v], the sums of rows r and vectors v of 16 outputs. x: floats [row][plane][k]. `weights`:
+// the first vector, in a tile of an f16 panel. Calls ask(weights), which prefetches, after each two values of k.
 template <std::size_t kR, std::size_t kV>
 TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], auto ask,
                                  F32x16 (&acc)[kR][kV]) {
@@ -170,8 +171,8 @@ struct Decoded {
   static constexpr std::size_t kXAt = kMostRows * kManyVectors * 64, kXBytes = kPlanes * 128;
 };
 
-// Multiplies kP panels: decodes a step of 32 k and multiplies it by all rows, then the next step. Scratch: sums
-// [rows][vectors][16 outputs]; x [rows][planes][32 k]; weights [vectors][planes][32 k][16 outputs].
+// Multiplies kP panels: decodes the weights for 32 values of k and multiplies them by all rows, then those for the next 32. Scratch: sums
+// [rows][vectors][16 outputs]; x [rows][planes][32 values of k]; weights [vectors][planes][32 values of k][16 outputs].
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Decoded<kForm>;

@@ -14,14 +14,14 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
 constexpr std::size_t kMostRows = 256;  // the most rows of a task. many_rows() converts 16-bit weights once a task
-// How many k many_rows() multiplies with all rows before it goes on to the next k: few enough that their weights stay in L2, enough that
-// the sums seldom go to scratch in between.
+// How many values of k many_rows() multiplies with all rows before it goes on to the next values: few enough that their weights stay in L2,
+// enough that the sums seldom go to scratch in between.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
-// Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of two k of a panel. The others are sizes of
-// tiles. Reason for multiplying two panels of BF16 side by side (kPairedRows): the additions to one vector of sums are a chain that takes
-// four cycles for each k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains side by side are
-// faster than one.
+// Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of a panel's weights for two values of k. The
+// others are sizes of tiles. Reason for multiplying two panels of BF16 side by side (kPairedRows): the additions to one vector of sums are
+// a chain that takes four cycles for each k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains
+// side by side are faster than one.
 template <PackedForm kForm>
 struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // true: weights of 16 bits
@@ -39,7 +39,7 @@ struct Streamed {
   static constexpr std::size_t kManyPanels = kHalves ? 1 : kTileVectors;  // with 16-bit weights, tiles have one vector
   static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
 
-  // Returns two k of a panel's vector v.
+  // Returns the weights of a panel's vector v for two values of k.
   TESSERA_INLINE F32x16Pair pair(const std::byte* at, std::size_t v) {
     if constexpr (kForm == PackedForm::f16) {
       return {load_f16(at + 32 * v), load_f16(at + 32 * v + 64)};
@@ -138,9 +138,9 @@ void few_rows(const LinearJob& job) noexcept {
   by_panels<1>(job.panels, multiply);
 }
 
-// Adds the products of `depth` k to the sums of kR rows and kP vectors in scratch. If `first`, starts the sums from 0. weights: floats
-// [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined: inlined with AVX-512,
-// one of 24 sums was spilled, and its chain alone took 1.2 times as long as all products on Zen 5.
+// Adds the products for `depth` values of k to the sums of kR rows and kP vectors in scratch. If `first`, starts the sums from 0. weights:
+// floats [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined: inlined with
+// AVX-512, one of 24 sums was spilled, and its chain alone took 1.2 times as long as all products on Zen 5.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
 [[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
                                 std::size_t depth, std::byte* sums, bool first) noexcept {

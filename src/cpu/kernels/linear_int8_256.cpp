@@ -52,7 +52,7 @@ TESSERA_INLINE void unpack_head(const std::byte* block, std::byte* to) {
   }
 }
 
-// An unpacked superblock: q [64 groups of four k][16 outputs][4 k], then the head (above).
+// An unpacked superblock: q [64 groups of four values of k][16 outputs][4 k], then the head (above).
 template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -111,7 +111,7 @@ template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
                                       std::size_t head_stride, const Rows& x, auto step,
                                       I32x16 (&sum)[kR][kP]) {
-  constexpr std::size_t kGroups = Weights::kSub / 4, kSubs = 16 / kGroups;  // groups of a sub-block; sub-blocks in 64 k
+  constexpr std::size_t kGroups = Weights::kSub / 4, kSubs = 16 / kGroups;  // groups of a sub-block; sub-blocks in 64 values of k
   constexpr unsigned kBits = Weights::kLayout.bits;
   if constexpr (kPairs && kBits == 6) start_pairs<Weights::kLayout.offset>(heads, head_stride, x, sum);
   for (std::size_t p64 = 0; p64 < 4; ++p64) {
@@ -139,7 +139,8 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
           TESSERA_UNROLL
           for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
         }
-        // Groups are counted from the beginning of the 64 k, here and above; otherwise g++ computes more addresses than registers hold.
+        // Groups are counted from the beginning of the 64 values of k, here and above; otherwise g++ computes more addresses than registers
+        // hold.
         TESSERA_UNROLL
         for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; ++v) {
           multiply_group<kBits>(

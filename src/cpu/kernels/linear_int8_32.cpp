@@ -20,7 +20,8 @@ constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyPanels = 4;  // panels of a task that unpacks
 constexpr std::size_t kMostRows = 256;  // rows of a task, at most
 
-// A block of 32 k, unpacked: q [8 groups of four k][16 outputs][4 k], then f32 d [16 outputs], then with minima f32 m [16 outputs].
+// A block of 32 values of k, unpacked: q [8 groups of four values of k][16 outputs][4 k], then f32 d [16 outputs], then with minima f32 m
+// [16 outputs].
 template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);

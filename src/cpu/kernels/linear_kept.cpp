@@ -19,7 +19,7 @@ constexpr std::size_t kMostRows = 256;                      // rows of a task, a
 constexpr std::size_t kAccBytes = kMostRows * 64;
 constexpr std::size_t kMostK = 256;  // k of a tile, at most
 
-// Adds kGroups groups of four k of an open tile, from group g on, to dot[r], the dot products of rows r.
+// Adds kGroups groups of four values of k of an open tile, from group g on, to dot[r], the dot products of rows r.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR>
 TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byte* q, std::size_t stride,
                              I32x16 (&dot)[kR][1]) {
@@ -29,7 +29,7 @@ TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byt
 
 // ---- int8: small blocks ----
 
-// Adds a tile to acc[r], the sums of rows r, with one float step for each 16 or 32 k that share a scale.
+// Adds a tile to acc[r], the sums of rows r, with one float step for each 16 or 32 values of k that share a scale.
 template <PackedForm kForm, std::size_t kR>
 TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
                                    F32x16 (&acc)[kR][1]) {
@@ -46,7 +46,7 @@ TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, s
       const auto sum = value_at<std::int32_t>(x + r * job.x_stride + layout.sums + 4 * block);
       dot[r][0] = kStep == 32 ? start<kIntegers.bits, kIntegers.offset>(sum) : broadcast(0);
     }
-    if constexpr (kStep == 16) {  // prepared rows have no sums of 16 k, so they are multiplied by the offset
+    if constexpr (kStep == 16) {  // prepared rows have no sums of 16 values of k, so they are multiplied by the offset
       const auto offset = as<U8x64>(broadcast(static_cast<std::uint32_t>(kIntegers.offset) * 0x01010101u));
       multiply_groups<kIntegers.bits, 4>([&](std::size_t, std::size_t) TESSERA_LAMBDA { return offset; }, x + k + i,
                                          job.x_stride, dot);

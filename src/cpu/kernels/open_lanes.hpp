@@ -1,5 +1,5 @@
-// Opens tiles whose bytes lie in the order of lanes (lane_tiles.hpp), with vectors. The results have the values of open_tile(); their
-// integers have the bits and the offset that open_integers() says.
+// Opens tiles whose bytes lie in the order of lanes (lane_tiles.hpp), with vector instructions. An opened tile stands for the same weights
+// as one that open_tile() opens, but its integers have the number of bits and the offset that open_integers() returns.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -8,7 +8,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// The integers of an open tile: their bits, the offset that is subtracted from them, and the number of k that share a scale.
+// Properties of an open tile's integers: the number of bits, the offset that is subtracted from each, and how many values of k share a
+// scale.
 struct OpenIntegers {
   unsigned bits = 8;
   int offset = 128;
@@ -69,7 +70,7 @@ TESSERA_INLINE U8x64 of_high_halves(U8x64 table, U8x64 pair) {
 #endif
 }
 
-// The tables: the integers of IQ4 plus 128, and twice the numbers of E2M1 plus 12 (formats/open_blocks.hpp).
+// Tables for look_up(): the 16 integers of IQ4, each plus 128, and the 16 numbers of E2M1, each times 2 plus 12 (formats/open_blocks.hpp).
 #define TESSERA_FOUR_TIMES(...) {__VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__}
 alignas(64) constexpr std::uint8_t kNonLinear[64] =
     TESSERA_FOUR_TIMES(1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241);
@@ -86,7 +87,8 @@ TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
 // Shifts the bits so that bit `from` comes to bit `to`.
 TESSERA_INLINE U32x16 moved(U32x16 bits, int from, int to) { return from < to ? bits << (to - from) : bits >> (from - to); }
 
-// Returns group g of four k of a tile, for the forms whose tiles one row multiplies without opening them (kept_row.hpp).
+// Returns the integers of group g of a tile of weights: those of the 16 outputs for k = 4 g to 4 g + 3 of the tile, an output in each lane.
+// Only for the packed forms that a product of one row reads directly, without opening the tile first (kept_row.hpp).
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   constexpr LaneParts kParts = lane_parts(kForm);
@@ -105,15 +107,15 @@ TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   }
 }
 
-// Looks up 64 bytes of two indices each. The values of the low halves become group g of the opened tile, those of the high halves group g +
-// apart.
+// Looks up two values for each of the 64 bytes at `at`, which hold two indices of four bits each. The values of the low indices become
+// group g of the opened tile, those of the high indices group g + apart.
 TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   const auto pair = load<U8x64>(at);
   store(to.q[g], of_low_halves(table, pair));
   store(to.q[g + apart], of_high_halves(table, pair));
 }
 
-// Returns 16 unsigned bytes, a lane each.
+// Loads 16 unsigned bytes, each into a lane of 32 bits.
 TESSERA_INLINE U32x16 load_u8(const std::byte* at) {
   using Bytes [[gnu::vector_size(kLanes)]] = unsigned char;
   return each<U32x16>([&](std::size_t i) TESSERA_LAMBDA {
@@ -127,7 +129,7 @@ TESSERA_INLINE F32x16 powers(const std::byte* e) {
   return as<F32x16>(select(greater(power, broadcast(1u)), (power - broadcast(1u)) << 23, tiny));
 }
 
-// Stores half of each of 16 floats that have four bits of exponent and three of fraction (UE4M3).
+// Decodes 16 floats of 8 bits (UE4M3: four bits of exponent and three of fraction), and stores half of each value.
 TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   const U32x16 bits = load_u8(from);
   const U32x16 exponent = (bits >> 3) & broadcast(15u), fraction = bits & broadcast(7u);

@@ -42,9 +42,9 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
-// Adds to sum[r][p]: factor(p) times the products of row r and panel p, over kGroups groups of four k, from group `begin` on. weights(p, g)
-// returns group g of panel p. factor(p) returns each lane's factor, in both words of the lane. `q`: the rows' bytes at group 0. The
-// products are added up as words for as long as words hold the sums: the sum of two products is at most 2 * (2^kBits - 1) * 127.
+// Adds to sum[r][p]: factor(p) times the products of row r and panel p, over kGroups groups of four values of k, from group `begin` on.
+// weights(p, g) returns group g of panel p. factor(p) returns each lane's factor, in both words of the lane. `q`: the rows' bytes at group
+// 0. The products are added up as words for as long as words hold the sums: the sum of two products is at most 2 * (2^kBits - 1) * 127.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights, class Factor>
 TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor factor, const std::byte* q,
                                    std::size_t stride, I32x16 (&sum)[kR][kP]) {
@@ -77,7 +77,7 @@ TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor fa
   }
 }
 
-// Adds to dot[r][p] the products of row r and panel p over one group of four k. weights(p) returns the group of panel p.
+// Adds to dot[r][p] the products of row r and panel p over one group of four values of k. weights(p) returns the group of panel p.
 template <unsigned kBits, std::size_t kR, std::size_t kP, class Weights>
 TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
   U8x64 w[kP];
@@ -95,8 +95,8 @@ TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::siz
   }
 }
 
-// Adds to dot[r][p] the products of row r and panel p over kGroups groups of four k. weights(p, g) returns group g of panel p. `q`: the
-// rows' bytes at group 0.
+// Adds to dot[r][p] the products of row r and panel p over kGroups groups of four values of k. weights(p, g) returns group g of panel p.
+// `q`: the rows' bytes at group 0.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights>
 TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
   if constexpr (kPairs && kBits <= 6) {

@@ -145,9 +145,9 @@ TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, s
   }
 }
 
-// Returns the number of rows from which on multiplying a panel in 8 bits takes longer than reading the panel. `bytes`: bytes of 32 k of the
-// panel. If a vector is one register, a row multiplies 32 k in about 11 cycles (0.34 TOP/s at 3.7 GHz). In this time a core reads 100 to
-// 130 bytes.
+// Returns the number of rows from which on multiplying a panel in 8 bits takes longer than reading the panel. `bytes`: bytes of the panel's
+// weights for 32 values of k. If a vector is one register, a row multiplies 32 values of k in about 11 cycles (0.34 TOP/s at 3.7 GHz). In
+// this time a core reads 100 to 130 bytes.
 [[gnu::always_inline]] constexpr std::size_t asking_rows(std::size_t bytes) noexcept {
   constexpr std::size_t kBytesARow = 128 * kRegisters;
   const std::size_t rows = (bytes + kBytesARow - 1) / kBytesARow;

@@ -5,7 +5,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// A block of 32 k: int16 q [16 pairs of k][16 outputs][2 k of the pair], then f32 scales d [16 outputs].
+// A block of 32 values of k: int16 q [16 pairs of k][16 outputs][2 k of the pair], then f32 scales d [16 outputs].
 struct Words {
   static constexpr FormLayout kLayout = form_layout(PackedForm::block32_8);
   static constexpr std::size_t kStride = 1088, kRows = kRegisters < 4 ? 3 : 2, kChunk = 4, kBlockBytes = 64;

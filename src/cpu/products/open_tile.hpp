@@ -9,13 +9,13 @@
 
 namespace tessera::cpu {
 
-// An opened tile; each output is a lane. A value is d * (q - 128) in small blocks, with a d for each 16 k, and (d * scale) * (q - 128) -
-// dmin * min in superblocks (formats/packed_form.hpp).
+// An opened tile; each output is a lane. A value is d * (q - 128) in small blocks, with a d for each 16 values of k, and (d * scale) * (q -
+// 128) - dmin * min in superblocks (formats/packed_form.hpp).
 struct alignas(64) OpenTile {
-  std::uint8_t q[64][kPanel][4];  // [group of four k][output][k]
-  std::int32_t scale[16][kPanel];  // superblocks: one for each 16 k
-  std::int32_t min[16][kPanel];    // Q2_K: one for each 16 k
-  float d[4][kPanel];              // small blocks: one for each 16 k; superblocks: only d[0]
+  std::uint8_t q[64][kPanel][4];  // [group of four values of k][output][k]
+  std::int32_t scale[16][kPanel];  // superblocks: one for each 16 values of k
+  std::int32_t min[16][kPanel];    // Q2_K: one for each 16 values of k
+  float d[4][kPanel];              // small blocks: one for each 16 values of k; superblocks: only d[0]
   float dmin[kPanel];
 };
 

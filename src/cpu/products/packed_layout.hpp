@@ -5,25 +5,26 @@
 //   f16         [k][32 outputs] f16; k padded with zeros to a multiple of 32. A chain of sums over k for 16 outputs is as slow as memory,
 //               so a kernel needs two chains side by side. In one panel they read one stream, which is faster than two streams
 //   bf16        [k / 2][16 outputs][2 k] bf16, as products of pairs read them; k padded in the same way
-//   block32     tiles of 32 k, one after another, each
-//                 fifth bits (5 bits) [8] u64, one for each group g of four k: bit 4 n + j is the fifth bit of q[4 g + j] of output n
+//   block32     tiles of 32 values of k, one after another, each
+//                 fifth bits (5 bits) [8] u64, one for each group g of four values of k: bit 4 n + j is the fifth bit
+//                            of q[4 g + j] of output n
 //                 low bits   4 or 5 bits: [4][16][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half
 //                            and q[16 + 4 v + j] in its high half. 8 bits: [8][16][4] bytes; byte (g, n, j) is q[4 g + j] of output n
 //                 d          [16] f16
 //                 m          [16] f16, with a minimum
-//   block256    tiles of 256 k, each
+//   block256    tiles of 256 values of k, each
 //                 scales     4 and 5 bits: [3][16 outputs] u32, the format's 12 bytes of each output. 6 bits: [4][16 outputs] u32, each
 //                            four scales of a signed byte
 //                 d          [16] f16
 //                 dmin       [16] f16, with minima
-//                 four quarters p, of 64 k each:
-//                 fifth bits (5 bits) [16] u64, one for each group of four k, as above
+//                 four quarters p, of 64 values of k each:
+//                 fifth bits (5 bits) [16] u64, one for each group of four values of k, as above
 //                 low bits   4 or 5 bits: [8][16][4] bytes; byte (v, n, j) holds the low four bits of q[64 p + 4 v + j] in
 //                            its low half and of q[64 p + 32 + 4 v + j] in its high half. 6 bits: in four pairs of v (0 and 1,
 //                            2 and 3, ...), each pair's high bits first, then its low bits:
 //                 high bits  [16][4] bytes for a pair v, v + 1; byte (n, j) holds the high two bits of integer j of four k groups of the
 //                            quarter: group v at bit 0, v + 8 at bit 2, v + 1 at bit 4, v + 9 at bit 6
-//   kept        tiles of a block's k, each with the file's blocks of 16 outputs, one after another (or see lane_tiles.hpp)
+//   kept        tiles of a block's values of k, each with the file's blocks of 16 outputs, one after another (or see lane_tiles.hpp)
 // The bytes of a tile are in the order in which they are read, because the prefetchers of CPUs follow this order: with the bits above the
 // fourth behind all other bits, one row of Q6_K took 1.6 times as long from memory.
 // Outputs past the last are zeros. Apart from padding, a matrix has as many bytes as in the file.
@@ -43,7 +44,7 @@ inline constexpr std::size_t kPanel = 16;  // outputs of a panel, or (f16) of ea
 // The sizes and offsets of a form. bits 0: not quantised.
 struct FormLayout {
   std::size_t outputs = kPanel;   // outputs of a panel
-  std::size_t block_values = 1;   // k of a tile
+  std::size_t block_values = 1;   // values of k in a tile
   std::size_t tile_bytes = 0;     // bytes of a tile of one panel
   unsigned bits = 0;
   int offset = 0;                 // subtracted from each integer

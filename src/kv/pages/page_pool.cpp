@@ -75,11 +75,13 @@ Status PagePool::provide(std::size_t n, std::unique_lock<std::mutex>& lock) {
   const auto within_keep = [&] { return all_.figures.held_bytes + slab_bytes() <= all_.options.keep; };
   while (free_.size < n) {
     if (!within_keep() && cached() > 0) {
-      // Waiting until a page has a copy in the file is better than losing a page.
+      // If no cached page of this pool has a copy in the page file yet, one is written and waited for, because evicting a page without a
+      // copy loses its contents.
       if (clean_.size == 0 && write_behind(0)) all_.written.wait(lock);
       else evict_one();
     } else if (all_.make_room(slab_bytes(), *this)) {
-      // If Memory has no more, cached pages are evicted although they could be kept.
+      // The budget has room for another slab. If Memory cannot give one, a cached page of this pool is evicted all the same, or, if there
+      // is none, the other pools give back their cached and free pages.
       if (Status status = grow(); !status && !evict_one() && !all_.reclaim(*this)) return status;
     } else if (all_.writing > 0) {
       all_.written.wait(lock);  // a page that has been written can be evicted

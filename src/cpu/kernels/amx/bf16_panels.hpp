@@ -13,7 +13,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 k in a chunk
+inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 values of k in a chunk
 inline constexpr std::size_t kBf16Sums = 256;          // row tiles times pairs of panels in a task, whose sums take 512 KB
 inline constexpr std::size_t kBf16Activations = 1024;  // tiles of activations in a span; half if K has several: sums are in L2 then
 inline constexpr std::size_t kAhead = 4096;            // distance of the prefetch in bytes, for weights that are read only once
@@ -31,20 +31,20 @@ struct Bf16Task {
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
   float c[kBf16Sums][2][kTileRows][kPanel];  // sums: [pair of panels, row tile][panel of the pair][row][output]
-  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel of the pair][32 k, plane][tile]
+  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel of the pair][32 values of k; plane][bytes of the tile]
 };
 
 // Pointers to the activations of a row tile, from some k on.
 struct RowRun {
   const std::byte* high;
   std::size_t low;   // bytes from the high plane to the low plane
-  std::size_t line;  // bytes from 32 k to the next 32 k
+  std::size_t line;  // bytes from the tile of 32 values of k to the tile of the next 32
 };
 
 // Pointers to the tiles of one panel's weights, from some k on.
 struct TileRun {
   const std::byte* tiles;
-  std::size_t stride;  // bytes from 32 k to the next 32 k
+  std::size_t stride;  // bytes from the tile of 32 values of k to the tile of the next 32
 };
 
 // Multiplies kRowTiles row tiles (a0, a1) by two panels (b0, b1) over one chunk. Loads the sums c0 and c1 of the row tiles from memory,
@@ -95,8 +95,8 @@ template <int kPlanes, int kRowTiles>
   }
 }
 
-// Rounds the weights of 16 outputs for two k to bf16, to nearest even (denormals become 0). Lane n of the result has both numbers of output
-// n, that of the even k first.
+// Rounds the weights of 16 outputs for two values of k to bf16, to nearest even (denormals become 0). Lane n of the result has both numbers
+// of output n, that of the even k first.
 [[gnu::always_inline]] inline __m512i round_pair(__m512 even, __m512 odd) noexcept {
   const __m512i order =
       _mm512_or_si512(_mm512_set1_epi32(16 << 16),
@@ -105,8 +105,8 @@ template <int kPlanes, int kRowTiles>
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even)));
 }
 
-// Computes a job. decode(from, count, to) returns the bf16 tiles of `count` times 32 k of a panel, which are packed at `from`. If they need
-// no decoding it returns `from`; otherwise it decodes them into `to`, and returns `to`.
+// Computes a job. decode(from, count, to) returns a panel's weights for 32 * count values of k as bf16 tiles. `from`: these weights as
+// they are packed. If they need no decoding it returns `from`; otherwise it decodes them into `to`, and returns `to`.
 template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
   static constexpr FormLayout kLayout = form_layout(kForm);

@@ -9,8 +9,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace bf16_quantised {
 namespace {
 
-// Decodes the weights of 16 outputs for four k into two rows of a bf16 tile. `q` has the integers: an output in each lane, a k in each byte
-// of the lane. value(integers) returns the weights that 16 integers stand for, as floats.
+// Decodes the weights of 16 outputs for four values of k into two rows of a bf16 tile. `q` has the integers: an output in each lane, a k in
+// each byte of the lane. value(integers) returns the weights that 16 integers stand for, as floats.
 template <class Value>
 [[gnu::always_inline]] inline void decode_group(__m512i q, std::byte* rows, Value value) noexcept {
   const __m512i low = _mm512_set1_epi32(255);

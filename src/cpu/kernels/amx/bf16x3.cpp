@@ -8,7 +8,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace bf16x3 {
 namespace {
 
-// Splits two k of 16 outputs (half of an f16 panel) into one row of the tile of high parts and one row of the tile of low parts.
+// Splits the weights of 16 outputs (half of an f16 panel) for two values of k into one row of the tile of high parts and one row of the
+// tile of low parts.
 [[gnu::always_inline]] inline void split_row(const std::byte* from, std::byte* high, std::byte* low) noexcept {
   const auto half = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i); };
   const __m512 even = _mm512_cvtph_ps(half(0)), odd = _mm512_cvtph_ps(half(2));

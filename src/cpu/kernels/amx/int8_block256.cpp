@@ -1,8 +1,8 @@
 // Family int8 over superblocks of 256, for many rows. The product of a row tile and a superblock of a panel (superblock.hpp) gives three
-// tiles of results: the dot products over 256 k with the low bytes of the weights; those with the high bytes; and the minima times the sums
-// of activations. All are exact: the third is a product of bf16, but its factors are integers below 2^8, times powers of two. Two row tiles
-// at a time are multiplied by the same weights. The results of a superblock are stored; while the next superblock is multiplied, vectors
-// add them to the sums (16 rows x 16 outputs).
+// tiles of results: the dot products over 256 values of k with the low bytes of the weights; those with the high bytes; and the minima
+// times the sums of activations. All are exact: the third is a product of bf16, but its factors are integers below 2^8, times powers of
+// two. Two row tiles at a time are multiplied by the same weights. The results of a superblock are stored; while the next superblock is
+// multiplied, vectors add them to the sums (16 rows x 16 outputs).
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -74,8 +74,8 @@ struct At {
   }
 };
 
-// Multiplies quarter i (64 k) of a superblock. Tile registers: 0 and 1 the low and the high dots of the first row tile, 2 and 3 those of
-// the second, 4 activations, 5 and 6 weights, 7 minima.
+// Multiplies quarter i (64 values of k) of a superblock. Tile registers: 0 and 1 the low and the high dots of the first row tile, 2 and 3
+// those of the second, 4 activations, 5 and 6 weights, 7 minima.
 template <std::size_t kTiles>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                             std::size_t i, Prefetch& next) noexcept {
@@ -206,8 +206,8 @@ template <bool kMin>
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
 }
 
-// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock. They are either eight sums of 32 k
-// each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 k each.
+// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock. They are either eight sums of 32
+// values of k each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
 template <std::size_t kSums>
 [[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
   if constexpr (kSums == 8) {

@@ -10,7 +10,7 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 struct alignas(64) Superblock {
-  std::byte low[4][kTileBytes], high[4][kTileBytes];  // B tiles of 64 k each
+  std::byte low[4][kTileBytes], high[4][kTileBytes];  // B tiles of 64 values of k each
   std::byte min[kTileBytes];  // B tile: the minima of 8 sub-blocks, the same again, then zeros; or those of 16 and the same again
   float d[kPanel], dmin[kPanel];
 };

@@ -3,9 +3,9 @@
 //
 //   C [rows][16] += A [rows][k] * B [k][16]
 //
-// A row of A has k values in order. A row of B has, for each of the 16 outputs, 4 bytes of consecutive k (two bf16 or four int8), which
-// are multiplied by the same 4 bytes of a row of A. Packed panels have this order already. A product takes one cycle for each row of A,
-// however few k the row has.
+// A row of A has the activations of one row in the order of k. A row of B has, for each of the 16 outputs, the weights for consecutive
+// values of k: 4 bytes, which are two bf16 or four int8. They are multiplied by the same 4 bytes of a row of A. Packed panels have this
+// order already. A product takes one cycle for each row of A, however short the row is.
 #pragma once
 
 #include <cstddef>

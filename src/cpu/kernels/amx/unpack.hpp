@@ -1,5 +1,5 @@
-// Unpacks quantised weights into integers of a byte each. A vector of 64 bytes has four consecutive k of each of 16 outputs, which is one
-// row of a B tile. These four k are a k group: group g has k = 4 g to 4 g + 3.
+// Unpacks quantised weights into integers of a byte each. A vector of 64 bytes has the weights of 16 outputs for four consecutive values of
+// k, which is one row of a B tile. These four values of k are a k group: group g has k = 4 g to 4 g + 3.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ namespace tessera::cpu::TESSERA_ISA {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
 }
 
-// Calls to(g, q) for each k group g of a tile of 32 k. q: the group's integers as they are stored (not negative).
+// Calls to(g, q) for each k group g of a tile of 32 values of k. q: the group's integers as they are stored (not negative).
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block32(const std::byte* tile, To to) noexcept {
   if constexpr (kLayout.bits == 8) {
@@ -54,11 +54,11 @@ template <FormLayout kLayout, class To>
   }
 }
 
-// Calls to(g, q) for each k group g of a tile of 256 k: g from 0 to 63.
+// Calls to(g, q) for each k group g of a tile of 256 values of k: g from 0 to 63.
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block256(const std::byte* tile, To to) noexcept {
-  // Adds the bits above the lowest four to `q`, the integers of group v of a quarter (64 k). For integers of six bits, `bits` has these
-  // bits, from bit kAt of each byte on.
+  // Adds the bits above the lowest four to `q`, the integers of group v of a quarter (64 values of k). For integers of six bits, `bits` has
+  // these bits, from bit kAt of each byte on.
   const auto more = [&]<unsigned kAt>(const std::byte* fifth, std::size_t v, __m512i q, __m512i bits) {
     if constexpr (kLayout.bits == 5) {
       return _mm512_mask_add_epi8(q, load_u64(fifth + 8 * v), q, _mm512_set1_epi8(16));
@@ -87,8 +87,8 @@ template <FormLayout kLayout, class To>
   }
 }
 
-// The scales of the sub-blocks of a tile of 256 k, an output in each lane: sixteen scales in forms of 6 bits, otherwise eight scales and
-// eight minima.
+// The scales of the sub-blocks of a tile of 256 values of k, an output in each lane: sixteen scales in forms of 6 bits, otherwise eight
+// scales and eight minima.
 template <FormLayout kLayout>
 class SubScales {
  public:
@@ -106,7 +106,7 @@ class SubScales {
     }
   }
 
-  // Returns the scales of sub-block j, which has 32 k, or 16 in forms of 6 bits.
+  // Returns the scales of sub-block j, which has 32 values of k, or 16 in forms of 6 bits.
   [[gnu::always_inline]] [[nodiscard]] __m512i scale(std::size_t j) const noexcept {
     return byte(words_[j / 4], j % 4);
   }
