@@ -104,7 +104,7 @@ constexpr std::string_view kAnswerLate[] = {"run", "refuse"};
 constexpr Key<AnswerKeys> kAnswerKeys[] = {
     {"max_tokens", "integer", "tokens at most; default 0: until the model ends, or the context is full",
      [](AnswerKeys& to, const Value& v) { to.max_tokens = v.integer<std::size_t>(); }},
-    {"stop", "text, list of texts", "texts that end the answer; in its reasoning they end nothing",
+    {"stop", "text, list of texts", "the answer ends before the first of these texts; in its reasoning they have no effect",
      [](AnswerKeys& to, const Value& v) { to.stop = v.strings(); }},
     {"sampler", "object", "how tokens are drawn: see Sampler; default greedy",
      [](AnswerKeys& to, const Value& v) { to.sampler = &v.json(), to.sampler_path = v.path(); }},

@@ -61,7 +61,7 @@ constexpr Key<RequestAsked> kRequestKeys[] = {
      [](RequestAsked& to, const Value& v) { to.request.if_late = v.one_of<IfLate>(kIfLate); }},
     {"tenant", "text", "the user to whom the request belongs",
      [](RequestAsked& to, const Value& v) { to.request.tenant = v.string(); }},
-    {"keep_session", "boolean", "true: tessera_request_take_session() has the sessions at the end; default false",
+    {"keep_session", "boolean", "true: the sessions are kept at the end, for tessera_request_take_session(); default false",
      [](RequestAsked& to, const Value& v) {
        to.request.session_at_end = v.boolean() ? SessionAtEnd::keep : SessionAtEnd::drop;
      }},

@@ -141,7 +141,7 @@ constexpr Key<Spec> kStageKeys[] = {
      }},
     {"top_k", "integer", "keeps the k best; 0 keeps all",
      [](Spec& to, const Value& v) { to.add([k = v.integer<std::size_t>()](Chain& c) { c.top_k(k); }); }},
-    {"typical_p", "number", "keeps the tokens of typical surprise, up to this probability",
+    {"typical_p", "number", "keeps the tokens whose surprise is nearest to the entropy, until their probabilities reach this sum",
      [](Spec& to, const Value& v) { to.add([p = v.real()](Chain& c) { c.typical_p(p); }); }},
     {"top_p", "number", "keeps the fewest best tokens that reach this probability",
      [](Spec& to, const Value& v) { to.add([p = v.real()](Chain& c) { c.top_p(p); }); }},
@@ -153,7 +153,7 @@ constexpr Key<Spec> kStageKeys[] = {
        read_keys<sampling::XtcOptions>(v, kXtcKeys, options);
        to.add([options](Chain& c) { c.xtc(options); });
      }},
-    {"mirostat", "object", "`tau`, `eta`: keeps the surprise near tau bits",
+    {"mirostat", "object", "`tau`, `eta`: adapts to the drawn tokens, so that their surprise stays near tau bits",
      [](Spec& to, const Value& v) {
        sampling::MirostatOptions options;
        read_keys<sampling::MirostatOptions>(v, kMirostatKeys, options);
