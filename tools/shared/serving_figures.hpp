@@ -54,7 +54,7 @@ inline constexpr std::array<ServingTime, 5> kServingTimes = {{{"ttft_ms", "to th
                                                               {"e2e_ms", "to the last token", &ServingFigures::e2e},
                                                               {"queue_ms", "waiting", &ServingFigures::queue}}};
 
-// Returns an object with the fields that docs/scheduler.md lists.
+// Returns an object with the fields that docs/howto/measure-load.md lists.
 [[nodiscard]] nlohmann::ordered_json to_json(const ServingFigures& figures);
 // Returns two tables: with a row for each run, and with a row for each time of each run.
 [[nodiscard]] std::string to_text(std::span<const ServingFigures> all);
