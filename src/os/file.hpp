@@ -82,8 +82,8 @@ struct FileFacts {
 // `to` is the old file or the new one.
 [[nodiscard]] int replace(const File& file, const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Waits until the disk has the name `path`, where the file system can. A failure is not told: the file is whole all the same.
-void sync_name(const std::filesystem::path& path);
+// Waits until the disk has the names in a folder, where the file system can. A failure is not told: the files are whole all the same.
+void sync_folder(const std::filesystem::path& folder) noexcept;
 
 void remove_file(const std::filesystem::path& path) noexcept;
 

@@ -89,7 +89,7 @@ TEST_CASE("A file takes the place of another in one step") {
   REQUIRE(os::write_at(file, bytes_of("new"), 0, n) == 0);
   REQUIRE(os::replace(file, folder.path / "new", folder.path / "target") == 0);
   file.close();
-  os::sync_name(folder.path / "target");
+  os::sync_folder(folder.path);
   CHECK(text_at(folder.path / "target") == "new");
   CHECK_FALSE(fs::exists(folder.path / "new"));
 }

@@ -37,9 +37,9 @@ class CountedMemory final : public Memory {
 constexpr std::uint32_t kPageTokens = 16;
 constexpr std::size_t kSteps = 55;
 
-// The list of pages to take, the session's two tables when they double, and where the pool is empty a slab of pages and
-// its four tables.
-constexpr std::int64_t kForPage = 8;
+// The list of pages to take; the session's two tables, and the step's lists of page numbers and of addresses, when they double; and where
+// the pool is empty a slab of pages and its four tables.
+constexpr std::int64_t kForPage = 10;
 // A root, a node and their tables.
 constexpr std::int64_t kForIndex = 8;
 

@@ -132,12 +132,13 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
 namespace {
 
 // Moves the tokens that follow each removed run toward the front, so that the gaps close. Each key is moved only once.
-Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first) {
+// `move` has the memory that the description takes, so nothing here throws.
+Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first,
+               MoveDescription& move) {
   const Engine::State& engine = *session.shared;
-  MoveDescription move;
   move.first.assign(first.begin(), first.end());
+  move.pages.clear();
   describe_pages(session.kv, *engine.kv_pools, move.pages);
-  const Turn turn(engine.queue, {});
   std::uint64_t to = runs.front().first;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::uint64_t from = runs[i].last, end = i + 1 < runs.size() ? runs[i + 1].first : length;
@@ -198,9 +199,17 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
+  // A description of the pages as they are now has the size of the one that move_up() makes of the pages that begin_removal() may copy. So
+  // all memory is taken before anything changes.
+  const Engine::State& engine = *session.shared;
+  const Turn turn(engine.queue, {});
+  MoveDescription move;
+  move.first.reserve(session.kv.layout().groups.size());
+  describe_pages(session.kv, *engine.kv_pools, move.pages);
+  TESSERA_TRY_STATUS(engine.steps->reserve(move.pages));
   TESSERA_TRY(const KvRemoval removal, session.kv.begin_removal(runs.front().first, runs.back().last, n));
   if (is_first) session.history = std::move(begun);  // from now on the cache counts as edited, even if the move fails
-  TESSERA_TRY_STATUS(guard([&] { return move_up(session, runs, length, removal.from); }));
+  TESSERA_TRY_STATUS(move_up(session, runs, length, removal.from, move));
   session.kv.end_removal(removal);
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
     session.erase_tokens(static_cast<std::size_t>(run->first), static_cast<std::size_t>(run->last));

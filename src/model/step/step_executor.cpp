@@ -16,6 +16,10 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
     lists.wanted.clear();
     lists.selected.clear();
     lists.votes.clear();
+    lists.rows.reserve(step.rows.size());
+    lists.outputs.reserve(step.rows.size());
+    lists.wanted.reserve(step.rows.size());
+    lists.selected.reserve(2 * step.rows.size());
     const bool whole = step.first_layer == 0 && step.last_layer == model_.spec.n_layers();
     const bool all_go_on = whole && heads_read_all_rows(model_.spec);
     for (std::uint32_t i = 0; i < step.rows.size(); ++i) {
@@ -55,6 +59,13 @@ Status BackendExecutor::guess(const StepDescription& step, std::span<float> hidd
     const HeadRow of{.kv = addresses_.views().front(), .position = row.position, .token = row.token, .hidden = hidden.data()};
     return guess_by_heads(model_, backend_, of, logits, hidden, stop);
   }, ErrorCode::callback_failed);
+}
+
+Status BackendExecutor::reserve(const StepPages& pages) noexcept {
+  return guard([&] {
+    addresses_.begin(pages);
+    return Status();
+  });
 }
 
 Status BackendExecutor::move(const MoveDescription& move) noexcept {

@@ -32,6 +32,8 @@ class StepExecutor {
   // Computes a guess of the model's draft heads, for the description's only row: see DraftHeads::guess. `hidden` [d_model] is the hidden
   // state before the row's token, and is replaced. Precondition: the model has draft heads.
   virtual Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept = 0;
+  // Takes the memory for move() with pages like these, so that move() fails only if a device does. Error: out_of_memory.
+  virtual Status reserve(const StepPages& pages) noexcept = 0;
   // Moves tokens (Backend::move_tokens()).
   virtual Status move(const MoveDescription& move) noexcept = 0;
 };
@@ -44,6 +46,7 @@ class BackendExecutor final : public StepExecutor {
 
   Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept override;
   Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept override;
+  Status reserve(const StepPages& pages) noexcept override;
   Status move(const MoveDescription& move) noexcept override;
 
  private:

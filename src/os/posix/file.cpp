@@ -95,8 +95,7 @@ int replace(const File&, const std::filesystem::path& from, const std::filesyste
   return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-void sync_name(const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+void sync_folder(const std::filesystem::path& folder) noexcept {
   File file;
   if (open_file(folder, O_RDONLY | O_DIRECTORY, 0, file) == 0) (void)sync(file);
 }

@@ -154,7 +154,7 @@ int replace(const File& file, const std::filesystem::path& from, const std::file
   return ::MoveFileExW(system_path(from).c_str(), target.c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0 : last_error();
 }
 
-void sync_name(const std::filesystem::path&) {}  // NTFS keeps a journal of names
+void sync_folder(const std::filesystem::path&) noexcept {}  // NTFS keeps a journal of names
 
 void remove_file(const std::filesystem::path& path) noexcept {
   try {
