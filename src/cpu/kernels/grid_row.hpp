@@ -1,6 +1,7 @@
 // Multiplies one row by a tile of the IQ2 and IQ3 formats with AVX-512. The tile is not opened: 64 values of one output at a time are
-// multiplied as the lookup returns them, without a transposition into lanes of 16 outputs. The values' signs are given to the row's bytes
-// instead. A superblock's sum is one of integers, so it has the same bits in any order.
+// multiplied as the lookup in the grid returns them, without a transposition into lanes of 16 outputs. The grid has magnitudes only. If a
+// weight is negative, the kernel negates the row's byte by which the weight is multiplied. The sum over a superblock is a sum of integers,
+// so it has the same bits in any order.
 #pragma once
 
 #include "cpu/kernels/grid_points.hpp"
@@ -12,7 +13,8 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512F__)
 
-// Indices for _mm512_shuffle_epi8: take the four scales of quarter c from sixteen bytes. Each scale goes to both words of four lanes.
+// Indices for _mm512_shuffle_epi8, which copy the four scales of quarter c (64 values) from a superblock's sixteen. Each scale, a byte, is
+// copied to both 16-bit words of four consecutive 32-bit lanes.
 struct ScaleWords {
   std::uint8_t at[64];
 
@@ -52,7 +54,7 @@ TESSERA_INLINE void multiply_grid_row(const LinearJob& job, const Grids& grids, 
     TESSERA_UNROLL
     for (std::size_t n = 0; n < kPanel; ++n) {
       const std::byte* block = tile + n * kBytes;
-      const __m512i points = points_at<kForm>(grids, block, c);  // at most 62, so that the sum of two products fits a word
+      const __m512i points = points_at<kForm>(grids, block, c);  // bytes of at most 62, so that the sum of two products fits 16 bits
       const __m512i with_signs = _mm512_mask_sub_epi8(x, negative_at<kForm>(block, c), _mm512_setzero_si512(), x);
       const __m512i four = _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(scales[n])));
       const I32x16 scale = {{(native::I)_mm512_shuffle_epi8(four, words)}};

@@ -20,7 +20,7 @@ struct RunRow {
   Token token = 0;
   RowOutput output = RowOutput::nothing;
   bool votes = false;                // the row's attention counts for a token budget; set by Run::prepare()
-  // Number of branches, right behind the row's part, whose pages get the row's key and value too.
+  // The row's key and value are also written to the pages of this many branches: of the parts that follow the row's part in the run.
   std::uint32_t also = 0;
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
   float* to = nullptr;               // [vocab] or [d_model], for the logits or the hidden state

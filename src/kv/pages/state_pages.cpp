@@ -73,7 +73,7 @@ Status KvStorage::reserve_states(const StateRows& rows) {
   }
   std::vector<StateSlot> slots(wanted.size() + drafts.size() - (spare_.address != nullptr ? 1 : 0));
   TESSERA_TRY_STATUS(take_slots(slots));
-  if (spare_.address != nullptr) slots.push_back(std::exchange(spare_, {}));  // the count of slots taken above leaves the spare slot out
+  if (spare_.address != nullptr) slots.push_back(std::exchange(spare_, {}));  // the spare slot is used too: one slot less was taken above
   auto next = slots.rbegin();
   for (const std::size_t i : wanted) targets.pages[i] = (pages[i] = *next++).address;
   for (std::size_t i = 0; i < drafts.size(); ++i) targets.drafts[i] = (drafts[i] = *next++).address;
@@ -88,7 +88,8 @@ std::uint64_t KvStorage::commit_states(std::uint64_t n, Reserved beyond) noexcep
   if (!targets_) return n;
   const std::uint64_t size = layout_.page_tokens, before = targets_->length, exact_from = targets_->exact_from;
   n = std::min(n, reserved_);
-  // Lower `n` to the last position, at or before `n`, after which the state was kept.
+  // The sequence can only go on from a length whose state was kept. So `n` is lowered to the largest such length that is not above it.
+  // slot_behind(tokens) returns the slot with the state after the first `tokens` tokens; nullptr: the state was not kept.
   const auto slot_behind = [&](std::uint64_t tokens) -> StateSlot* {
     if (tokens > exact_from) return &draft_slots_[tokens - 1 - exact_from];
     const std::uint64_t page = (tokens - 1) / size - targets_->first_page;

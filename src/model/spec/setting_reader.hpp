@@ -39,24 +39,27 @@ struct SettingReader {
     return error_at(ErrorCode::unsupported, settings.place(setting), format, std::forward<Args>(args)...);
   }
 
-  // Return the value as a count. Error: corrupt_file, it is not between 1 and `most`.
+  // Return the value as a count. to_count() checks a value that was read already; count() reads the setting. Error: corrupt_file if the
+  // value is not between 1 and `most`.
   static constexpr std::uint64_t kMostCount = 0x7FFFFFFF;
   [[nodiscard]] Result<std::uint32_t> to_count(Setting setting, std::uint64_t value, std::uint64_t most = kMostCount) const;
   [[nodiscard]] Result<std::uint32_t> count(Setting setting, std::uint64_t most = kMostCount) const;
 
-  // Return the setting's value for one layer: the file's number for all layers, or the layer's element of a list. layer_count() wants at
-  // least 1. layer_number() allows 0, and returns `absent` if the model has no such setting.
+  // Return the setting's value for one layer. The file has either one number for all layers, or a list with a number for each layer.
+  // layer_count() returns an error for 0. layer_number() allows 0, and returns `absent` if the model has no such setting.
   [[nodiscard]] Result<std::uint32_t> layer_count(Setting setting, std::uint32_t layer, std::uint32_t n_layers) const;
   [[nodiscard]] Result<std::uint64_t> layer_number(Setting setting, std::uint32_t layer, std::uint32_t n_layers, std::uint64_t absent) const;
 
-  // Returns a factor between 2^-64 and 2^64; `usual` if the model has none. Error: corrupt_file, it is outside. No real model's is. The
-  // bounds keep products of a few factors, or of their inverses, from becoming 0 or infinite in float32.
+  // Returns the setting's value, a positive factor; `usual` if the model has no such setting. Error: corrupt_file if the factor is not
+  // between 2^-64 and 2^64. (The factors of real models lie well within these bounds.) The bounds keep products of a few factors, or of
+  // their inverses, from becoming 0 or infinite in float32.
   [[nodiscard]] Result<double> positive(Setting setting, double usual) const;
-  // Does the same, but allows 0, which files write if the model has no factor.
+  // Do the same, but also allow 0, which files write if the model has no such factor. softcap() returns the result as a float.
   [[nodiscard]] Result<double> positive_or_none(Setting setting, double usual) const;
   [[nodiscard]] Result<float> softcap(Setting setting, double usual) const;
 
-  // Returns the context of the model's first training, before it was made longer.
+  // Returns the context length of the model's first training, before a later training made it longer. If the file has no such setting,
+  // returns `context`.
   [[nodiscard]] Result<std::uint32_t> original_context(std::uint32_t context) const;
 };
 

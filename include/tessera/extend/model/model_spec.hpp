@@ -82,7 +82,7 @@ struct RopeSpec {
 struct LayerSpec {
   Mixer mixer = Mixer::attention;
 
-  // Mixer::attention alone.
+  // Set only if the mixer is Mixer::attention.
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
   std::uint32_t key_dim = 0;     // elements of one query head or key head
@@ -99,7 +99,7 @@ struct LayerSpec {
   std::uint32_t keys_of = kOwnKeys;  // an earlier layer, whose keys and values this one reads instead of its own
   OutputGate output_gate = OutputGate::none;
 
-  // Latent attention alone (DeepSeek-AI 2024). There is one KV head. Its key is the turned key (the part that rope rotates), followed by
+  // Set only for latent attention (DeepSeek-AI 2024). There is one KV head. Its key is the turned key (the part that rope rotates), followed by
   // the latent; its value is the latent. So key_dim is the width of both parts, and value_dim the width of the latent. Each query head
   // has two matrices: one brings the plain part of its query (which is not rotated) to the latent's width; the other makes the head's
   // value of attention's output.
@@ -107,7 +107,7 @@ struct LayerSpec {
   std::uint32_t head_value_dim = 0;  // elements of a head's value
   std::uint32_t query_rank = 0;      // width between the two products that make queries (low rank); 0: one product makes queries
 
-  // Recurrent mixers alone; a short convolution has no heads.
+  // Set only if the mixer is recurrent. Mixer::short_convolution sets only conv_width, because it has no heads.
   std::uint32_t conv_width = 0;  // tokens that a row's convolution sees, its own included
   std::uint32_t state_heads = 0, state_groups = 0;
   std::uint32_t state_keys = 0, state_values = 0;  // a head's state is state_keys by state_values numbers
@@ -117,7 +117,7 @@ struct LayerSpec {
   ActivationKind activation = ActivationKind::silu;
   std::uint32_t ffn_dim = 0;  // inner width of the FFN, or of one expert
 
-  // Layers with experts alone.
+  // Set only in layers with experts.
   std::uint32_t n_experts = 0, n_used = 0;  // experts, and experts that a token is sent to
   std::uint32_t n_groups = 1, n_used_groups = 1;  // groups of neighbouring experts, and groups that a token takes experts from
   GroupScore group_score = GroupScore::two_best;

@@ -86,7 +86,7 @@ class StepPlanner {
   struct Prompt {               // a prompt that may get rows of the step
     Ranked ranked;              // `index` as in StepPlan::Share
     std::size_t place = kWaits; // index in `running_` of a running request
-    std::uint64_t left = 0;     // rows until its first token
+    std::uint64_t left = 0;     // rows to compute before its first token can be drawn
     std::uint64_t bytes = 0;    // bytes that a waiting request needs to be admitted
     std::uint32_t rows = 0;     // rows that it gets in this step
     std::size_t share = 0;      // index in the plan's shares, if the prompt gets rows
@@ -106,15 +106,16 @@ class StepPlanner {
 [[nodiscard]] std::uint64_t sequence_bytes(const PlannedRequest& request, const PageCost& cost, std::uint64_t tokens) noexcept;
 // Returns whether a drop (PlannedRequest::budget) follows the request's next `rows` rows.
 [[nodiscard]] bool ends_in_drop(const PlannedRequest& request, std::uint64_t rows) noexcept;
-// Returns the bytes of pages that the request's next `rows` rows take, those of a drop behind the rows included.
+// Returns how many bytes of pages the request's next `rows` rows take. If a drop follows the rows (ends_in_drop()), the pages that the drop
+// needs are included.
 [[nodiscard]] std::uint64_t bytes_of_rows(const PlannedRequest& request, const PageCost& cost, std::uint64_t rows) noexcept;
-// Returns the bytes that a request which never gives its pages up (PlannedRequest::keeps_pages) still takes until its end; 0 for
-// other requests.
+// Returns how many more bytes of pages the request will take until its end, if it never gives its pages up
+// (PlannedRequest::keeps_pages); 0 for other requests.
 [[nodiscard]] std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cost) noexcept;
 
 // Returns the bytes of pages that a waiting request needs to be admitted: for its prompt, and for `headroom` (StepLimits) of the
 // tokens that it is expected to draw, at least a page. Exception: a request that will drop tokens needs pages for all tokens until
-// the drop, and for the drop. A request that needs more bytes than the pools can have can never be admitted.
+// the drop, and those that the drop itself needs. A request that needs more bytes than the pools can have can never be admitted.
 [[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
 
 // Returns how many rows of a prompt can be added to a step of `load` so that it takes at most `seconds`; at most `most`. The first of these
