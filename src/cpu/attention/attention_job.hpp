@@ -16,11 +16,11 @@ inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multip
 enum class KvType : std::uint8_t { f32, f16, bf16, int8, fp8, int4, k8v4, count };
 inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
 
-// Pointer to a tile of keys or values: numbers for 16 lanes, and for 32 steps of a product's sum (kernels/attention/operands.hpp).
+// Pointer to a tile of keys or values: for each of 16 lanes, 32 numbers over which a product sums (kernels/attention/operands.hpp).
 struct KvTile {
   const std::byte* at;
-  std::size_t stride;    // bytes, from row to row
-  std::ptrdiff_t ahead;  // bytes from a row to the data that will be read later, which kernels prefetch; 0: none
+  std::size_t stride;    // bytes from one row of the tile to the next
+  std::ptrdiff_t ahead;  // kernels prefetch the data this many bytes behind the row that they read; 0: they prefetch nothing
 };
 
 struct AttendJob {
@@ -40,8 +40,8 @@ struct AttendJob {
   // row_numbers[i] of q, out and states; `position` is the position of the last key, and `window` is 0.
   const std::uint32_t* row_numbers = nullptr;
   float scale = 1.0f;
-  float softcap = 0.0f;          // softcap of the scores; 0: none
-  const float* sinks = nullptr;  // [query_group]: logits that join the sums in the last job; or null
+  float softcap = 0.0f;          // scaled scores s become softcap * tanh(s / softcap); 0: no softcap
+  const float* sinks = nullptr;  // [query_group]: sink logits, which the rows' last job adds to the softmax's sums; or null
   const float* q = nullptr;  // [rows][q_stride], of which the first [query_group][key_dim] are read
   std::size_t q_stride = 0;
 
@@ -73,7 +73,7 @@ struct AttendJob {
 struct Attend {
   void (*run)(const AttendJob& job) noexcept = nullptr;
   const char* name = "";    // for explain()
-  std::size_t queries = 0;  // the best rows * query_group of a task; a task of one row is always possible
+  std::size_t queries = 0;  // the number of queries (rows * query_group) in a task with which the kernel is fastest (attend_rows())
 };
 
 [[nodiscard, gnu::always_inline]] constexpr std::size_t rounded_up(std::size_t n, std::size_t to) noexcept {
@@ -84,23 +84,26 @@ struct Attend {
   return value_dim + 2;
 }
 
-// Returns the rows of a task whose kernel works best with `queries` queries (rows times query heads of a group): at least one row.
+// Returns how many rows a task should have, if its kernel is fastest with `queries` queries. Each row has query_group queries, so a task of
+// one row can have more queries than that.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t query_group) noexcept {
   return queries > query_group ? queries / query_group : 1;
 }
 
 // The layout of a job's scratch: the offset of each array, in bytes.
 struct AttendScratch {
-  std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 queries by 32 dimensions: two parts of up to four bytes a number
-  std::size_t weights = 0;  // [2][8 key groups] tiles of the same kind: the weights of 16 queries in a chunk, and of the 16 before
-  std::size_t scores = 0;   // [queries][256] f32
-  std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys, 32 dimensions: two parts of two bytes or one of four
-  std::size_t values = 0;   // [8 key groups][value_dim / 16] tiles of 16 dimensions and 32 keys, in the same parts
+  // Tiles of queries and weights have room for 8 bytes for each number: up to two parts (operands.hpp) of up to four bytes. Tiles of keys
+  // and values have 4 bytes for each number: two parts of two bytes, or one of four.
+  std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 queries by 32 dimensions
+  std::size_t weights = 0;  // [2][8 key groups] tiles of 16 queries by 32 keys: the weights of 16 queries, and of the 16 queries before
+  std::size_t scores = 0;   // [queries][256 keys of a chunk] f32
+  std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys by 32 dimensions
+  std::size_t values = 0;   // [8 key groups][value_dim / 16] tiles of 16 dimensions by 32 keys
   std::size_t scales = 0;   // [2][256] f32: scales of a chunk's keys and values
   std::size_t key_tiles = 0, value_tiles = 0;  // KvTile [key_dim / 32][4 tiles of 16 keys], [value_dim / 64][8 key groups][4]
   std::size_t partial = 0;  // [16][value_dim] f32: a chunk's result
-  std::size_t total = 0;    // [queries][value_dim] f32: all chunks so far
-  std::size_t state = 0;    // [queries / 16][maximum, sum][16] f32: all chunks so far
+  std::size_t total = 0;    // [queries][value_dim] f32: the weighted sums of all chunks so far
+  std::size_t state = 0;    // [queries / 16][maximum, sum][16 queries] f32: of all chunks so far
   std::size_t spans = 0;    // [queries][first, last]: the keys of a chunk that each query sees
   std::size_t bytes = 0;
 };

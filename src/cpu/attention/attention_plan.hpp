@@ -20,12 +20,13 @@ namespace tessera::cpu {
 
 [[nodiscard]] KvType kv_type_of(DType dtype) noexcept;
 
-// Returns a job of which only those members are set that are the same in all jobs of a sequence, layer and KV head.
+// Returns a job for one sequence, layer and KV head. Only the members that are the same in all such jobs are set: pages, dimensions,
+// window, scale. The caller sets the others (rows, chunks, buffers).
 [[nodiscard]] AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape,
                                    std::size_t kv_head) noexcept;
 
-// The size of the buffer for partial results: those of split_pieces() chunks for split_queries() queries each, or of fewer chunks for more
-// queries.
+// The buffer for partial results (workspace) has room for split_pieces() chunks of split_queries() queries each, or for fewer chunks of
+// more queries. `slots`: number of threads. split_floats() returns the buffer's size: 0 with one thread, which never splits chunks.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;
@@ -37,8 +38,8 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  // nullptr: a block's rows are rows of the step. Not null (in phases of shared chunks): a list of rows of the step; a block's rows are
-  // entries of it.
+  // nullptr: RowBlock::row is the index of a row of the step. Not null (in phases of shared chunks): a list of rows of the step, and
+  // RowBlock::row is an index into this list.
   const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals
@@ -54,7 +55,7 @@ class AttentionPlan {
     std::span<const backend::RowTable> rows;
     std::span<const KvView> sequences;
     backend::AttentionShape shape;
-    std::size_t queries = 0;  // queries of a task that suit the kernel
+    std::size_t queries = 0;  // number of queries in a task with which the kernel is fastest (Attend::queries)
     std::size_t kv_heads = 0, query_group = 0, slots = 0;
   };
 

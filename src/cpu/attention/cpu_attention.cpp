@@ -56,7 +56,7 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
 
 void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims,
                                const Activation& queries, const Activation& out) noexcept {
-  std::size_t most = SIZE_MAX;  // queries of a task that suit all KV types of the step
+  std::size_t most = SIZE_MAX;  // the least of the kernels' best numbers of queries in a task (sequences may have different KV types)
   for (const KvView& kv : sequences_) most = std::min(most, attend_kernel(kv, shape.layer).queries);
   attention_plan_.start({.rows = std::span(rows_).first(n_rows_),
                          .sequences = sequences_,
@@ -78,8 +78,8 @@ const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) c
   return kernels_.attend(attention_family_of(type), type);
 }
 
-// Returns the KV view of a block's first row. All rows of the block belong to the same sequence, or have the block's chunks in the same
-// pages, so it holds for all of them.
+// Returns the KV view of a block's first row. It can be used for all rows of the block: they belong to one sequence, or their sequences
+// have the block's chunks in the same pages.
 const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
   return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];
 }
@@ -88,7 +88,7 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
                                     std::size_t head, std::byte* scratch) const noexcept {
   AttendJob job = attend_job(kv_of(phase, block), call.shape, head);
   const std::size_t first_head = head * job.query_group;
-  std::size_t row = 0;  // the row to which the job's pointers lead
+  std::size_t row = 0;  // the row of the step at which the job's pointers (q, out, states) begin
   if (phase.row_numbers != nullptr) {
     job.row_numbers = phase.row_numbers + block.row;
     job.position = block.chunks.last * kChunk - 1;

@@ -12,7 +12,7 @@ namespace tessera::cpu {
 
 namespace {
 
-// Rows of a task: a multiple of a tile's rows, and few enough that the prepared rows fit a task's scratch.
+// Number of rows of a task: a multiple of a tile's rows, and small enough that the prepared rows fit a task's scratch.
 constexpr std::size_t kTaskRows = 32;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr std::size_t kTaskRows = 32;
 std::size_t CpuBackend::head_rows_bytes(std::uint64_t inputs) const noexcept {
   std::size_t bytes = 0;
   for (std::size_t form = 0; form < kInputForms; ++form) {
-    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // not prepared
+    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // kernels read f32 activations where they are
     bytes = std::max(bytes, row_layout(static_cast<InputForm>(form), inputs).bytes);
   }
   return numerics_ == Numerics::reference ? 0 : kTaskRows * bytes;

@@ -17,7 +17,7 @@ void CpuBackend::deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) 
   Slots& s = experts_;
   s.n_experts = n_experts;
   s.n_slots = static_cast<std::uint32_t>(n_rows_ * n_used);
-  std::uint64_t* next = s.at;  // [n_experts]: the slot of the expert's next row
+  std::uint64_t* next = s.at;  // [n_experts]: index of the slot that the expert's next row gets
   std::fill_n(s.first, n_experts, 0);
   for (std::uint32_t i = 0; i < s.n_slots; ++i) ++s.first[s.chosen[i]];
   std::uint64_t slots = 0;
@@ -104,7 +104,8 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases b
   run(s.products, items);
 }
 
-// Lets `behind` change each slot's product, and then adds the bias. input_of(slot) returns the product's input.
+// Lets `behind` change each slot's product (behind.join(), which gets the product and its input), and then adds the bias. input_of(slot)
+// returns the input of the slot's product.
 template <class InputOf>
 void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept {
   const Slots& s = experts_;

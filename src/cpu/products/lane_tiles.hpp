@@ -1,7 +1,7 @@
-// The order of bytes in a tile, for some of the packed forms that keep the file's blocks. A block is taken apart into units of one, two or
-// four bytes. The same unit of all 16 outputs lies side by side, so that each lane of a vector reads the unit of its output. So vectors of
-// every instruction set can open these tiles. In the other kept forms, whose values are looked up eight or four at a time, whole blocks lie
-// one after another.
+// The order of bytes in a tile, for some of the packed forms that keep the file's blocks. A block is cut into units of one, two or four
+// bytes. The tile has unit 0 of all 16 outputs, then unit 1 of all 16 outputs, and so on. So one load gives each lane the unit of its
+// output, and vectors of every instruction set can open these tiles. In the other kept forms, whose values are looked up eight or four at a
+// time, the tile has the 16 blocks as they are, one after another.
 #pragma once
 
 #include <cstddef>

@@ -9,10 +9,11 @@
 
 namespace tessera::cpu {
 
-// An opened tile; each output is a lane. A value is d * (q - 128) in small blocks, with a d for each 16 values of k, and (d * scale) * (q -
-// 128) - dmin * min in superblocks (formats/packed_form.hpp).
+// An opened tile; each output is a lane. The weights (formats/packed_form.hpp) are
+//   small blocks  d * (q - 128), with one d for each 16 values of k
+//   superblocks   (d * scale) * (q - 128) - dmin * min, with one scale and one min for each 16 values of k
 struct alignas(64) OpenTile {
-  std::uint8_t q[64][kPanel][4];  // [group of four values of k][output][k]
+  std::uint8_t q[64][kPanel][4];  // [group of four values of k][output][value of k in the group]
   std::int32_t scale[16][kPanel];  // superblocks: one for each 16 values of k
   std::int32_t min[16][kPanel];    // Q2_K: one for each 16 values of k
   float d[4][kPanel];              // small blocks: one for each 16 values of k; superblocks: only d[0]

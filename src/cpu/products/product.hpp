@@ -15,7 +15,8 @@ inline constexpr std::size_t kPiecesFew = 32;
 
 [[nodiscard]] constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
-// A product cut into items. Item order: for each block of rows all groups of panels, so that a block's activations stay in the cache.
+// A product cut into items: an item multiplies one block of rows by one group of panels. Items are ordered by block of rows and then by
+// group of panels, so that a block's activations stay in the cache.
 struct Cut {
   std::size_t rows, row_blocks;  // rows of a block, number of blocks
   std::size_t panels, groups;    // panels of a group, number of groups
@@ -39,12 +40,12 @@ struct Product {
   const Linear* kernel = nullptr;
   const backend::Matrix* weight = nullptr;
   const std::byte* packed = nullptr;  // the matrix to use, if `weight` holds several
-  const std::byte* x = nullptr;       // prepared rows
+  const std::byte* x = nullptr;       // `rows` prepared rows of x_stride bytes each, in groups of `group` rows (prepared_rows.hpp)
   std::size_t x_stride = 0, group = 1, rows = 0;
   float factor = 1.0f;          // multiplies the outputs
   float* out = nullptr;         // [rows, outputs]
-  const float* bias = nullptr;  // added to the outputs by the tasks; or null
-  float* residual = nullptr;    // to which the tasks add the outputs; or null
+  const float* bias = nullptr;  // [outputs]: the task that computes outputs adds it to them; or null
+  float* residual = nullptr;    // [rows, outputs]: the task then adds the outputs to these values; or null
   Cut cut;
   std::size_t first = 0;  // index of the product's first item among all items
   Ahead ahead;

@@ -11,10 +11,11 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::size_t kMaxRows = 128;
-constexpr std::size_t kMaxDepth = 256;  // the most k of a tile
-constexpr std::size_t kMaxTile = kMaxDepth * kPanel;  // floats; f16's tiles are twice as wide, an eighth as deep
+constexpr std::size_t kMaxDepth = 256;  // the most values of k in a tile
+constexpr std::size_t kMaxTile = kMaxDepth * kPanel;  // floats; enough for f16 too, whose tiles have 32 outputs but only 32 values of k
 
-// Adds x[r][k] * tile[k][0..16) to acc[r][16], k ascending, for R rows at once: R * 4 chains hide the additions' latency.
+// Adds x[r][k] * tile[k][0..16) to acc[r][16], k ascending, for R rows at once. The R * 4 vectors of sums are independent of each other, so
+// their additions overlap.
 template <std::size_t R>
 void multiply_tile(const float* tile, std::size_t width, std::size_t depth, const float* x, std::size_t x_stride,
                    float* acc) noexcept {

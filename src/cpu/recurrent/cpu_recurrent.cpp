@@ -1,5 +1,6 @@
-// Recurrent layers: convolutions and recurrences along each sequence. A task has some columns, or one stripe of a head's state, for all
-// rows of one sequence, which it computes in order. So the state's cache lines stay in the first-level cache.
+// Recurrent layers: convolutions and recurrences along each sequence. A task computes all rows of one sequence in order, for some columns
+// (convolutions) or for one stripe of a head's state (recurrences): 16 neighbouring values for each key. So the part of the state that a
+// task needs stays in the first-level cache.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +27,9 @@ float softplus(float x) noexcept {
 
 }  // namespace
 
-// Fills runs_ and states_after_. `offset`: floats in the layer's state before the heads' states.
+// Fills runs_ (consecutive rows of one sequence, and the state before them) and states_after_ (for each row, where to write the state after
+// it). `offset`: floats from the start of the layer's state to the part that the caller computes: 0 for the convolution's inputs, which
+// come first; Recurrence::state_offset for the heads' states.
 void CpuBackend::find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
   runs_.clear();
   states_after_.clear();
@@ -92,7 +95,7 @@ void CpuBackend::recur(const backend::Recurrence& how, const Activation& rows, c
                        Activation& out, StateFn step, Columns columns) noexcept {
   const std::size_t stripes = backend::stripes_of(how.values), items = how.heads * stripes;
   const std::size_t stripe_floats = how.keys * backend::kStripe;
-  const std::size_t work = stripe_floats * std::max<std::size_t>(1, n_rows_ / runs_.size());  // values of an item
+  const std::size_t work = stripe_floats * std::max<std::size_t>(1, n_rows_ / runs_.size());  // state values that an item computes
   out.columns = std::size_t{how.heads} * how.values;
   for_each(runs_.size() * items, std::max<std::size_t>(1, kValuesWorthSharing / work), [&](std::size_t item, std::byte*) {
     const SequenceRows& run = runs_[item / items];
