@@ -19,7 +19,7 @@ struct AttentionRows {
 
 struct AttentionHeads {
   std::uint32_t kv_heads = 1;
-  std::uint32_t group = 1;  // query heads a KV head
+  std::uint32_t group = 1;  // query heads for each KV head
   std::uint32_t value_dim = 0;
   std::uint64_t window = 0;  // 0: none
 
@@ -29,7 +29,7 @@ struct AttentionHeads {
 struct AttentionLimits {
   std::uint32_t concurrent_blocks = 1;  // blocks that the device runs at once: its SMs times the blocks of an SM
   std::uint64_t partial_floats = 0;     // room for the partial results of one launch, in floats
-  std::uint32_t max_splits = 65535;     // the most parts, limited by grid.z
+  std::uint32_t max_splits = 65535;     // the most parts into which a tile's keys may be split: CUDA's limit of grid.z
 };
 
 // One launch of the kernel attention_<codec>_d<class>_q<query_class>. If `splits` is over 1, a launch of attention_merge follows.
@@ -51,9 +51,10 @@ struct AttentionPlan {
 void plan_attention(const AttentionRows& rows, const AttentionHeads& heads, const AttentionLimits& limits,
                     AttentionPlan& plan);
 
-// Returns into how many parts the keys of tiles are split, so that the device is busy. It runs limits.concurrent_blocks blocks at once (a
-// wave); in the last wave part of it is idle. The result is the smallest number of parts that keeps it at least 85 % as busy as the best
-// number would. `segments`: how many segments of keys each tile has, descending. No tile is split into more parts than it has segments.
+// Returns into how many parts the keys of tiles are split, so that the device is busy. The device runs limits.concurrent_blocks thread
+// blocks at once (a wave); in the last wave, a part of the device may be idle. The result is the smallest number of parts that keeps the
+// device at least 85 % as busy as the best number would. `segments`: how many segments of keys each tile has, descending. No tile is split
+// into more parts than it has segments.
 [[nodiscard]] std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32_t kv_heads,
                                           const AttentionLimits& limits) noexcept;
 

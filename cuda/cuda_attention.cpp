@@ -12,8 +12,8 @@ namespace tessera::cuda {
 
 namespace {
 
-// Returns how many blocks of attention are counted to run on a multiprocessor at once, as far as its shared memory goes. Counts with 163
-// KB, the most that one block may have on compute capability 8.0, and with 1 KB more for each block than it asks for, which CUDA reserves.
+// Estimates how many thread blocks of attention fit a multiprocessor's shared memory at once; at least 1. Assumes 163 KB, the most that one
+// block may have on compute capability 8.0. Each block takes 1 KB more than it asks for, because CUDA reserves that.
 std::uint32_t blocks_at_once(std::uint32_t head_class, std::uint32_t query_class) noexcept {
   constexpr std::uint32_t kShared = 163 * 1024;
   return std::max(1u, kShared / (attention_shared_bytes(head_class, query_class) + 1024));
@@ -170,9 +170,10 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
   TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
-  // All layers of one KV type are moved by one launch. OfType says what the launch needs.
+  // One launch moves all layers of a KV type. OfType has the launch's numbers: the most KV heads of a layer, bytes of shared memory, and
+  // [first, end): the indices of the type's layers in the lists above (layers, turns, first_page, skipped).
   struct OfType {
-    std::uint32_t heads = 0, shared = 0, first = 0, end = 0;  // places
+    std::uint32_t heads = 0, shared = 0, first = 0, end = 0;
   };
   std::array<OfType, kKvTypes.size()> of_types;
   std::uint32_t n_places = 0;

@@ -92,7 +92,7 @@ Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) 
   return {};
 }
 
-// Uploads a list with one value for each of `rows`, of_rows(row) as a T. Returns the list's address on the device.
+// Uploads a list that has of_rows(row), converted to T, for each of `rows`. Returns the list's address on the device.
 template <class T, class Of>
 Result<const T*> CudaBackend::upload_of(std::span<const std::uint32_t> rows, const Of& of_rows) {
   TESSERA_TRY(const auto list, arena_.add<T>(rows.size()));
@@ -118,7 +118,7 @@ Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, RowLists& 
 void CudaBackend::use_lists(const RowLists& lists) {
   lists_ = &lists;
   n_attentions_ = 0;
-  half_act_ = Act::count;  // its rows were those of the old lists
+  half_act_ = Act::count;  // the rows in half_rows_ were those of the old lists, so they are no longer valid
   positions_.resize(n_rows_);
   for (std::size_t row = 0; row < n_rows_; ++row) positions_[row] = rows_[row].position;
   for (std::size_t set = 0; set < n_kv_sets_; ++set) {

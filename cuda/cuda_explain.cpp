@@ -9,8 +9,8 @@ namespace tessera::cuda {
 
 namespace {
 
-constexpr const char* kFamily = "cuda-f32";       // own kernels
-constexpr const char* kGemmFamily = "cuda-blas";  // cuBLASLt's: not invariant
+constexpr const char* kFamily = "cuda-f32";       // our own kernels
+constexpr const char* kGemmFamily = "cuda-blas";  // cuBLASLt's kernels: a row's bits depend on the number of rows
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::vector<backend::Explanation> CudaBackend::explain() const {
                      fmt::format("{} kernels and {} products of cuBLASLt's so far", device_->launches(), products), "",
                      "-", ""});
   }
-  std::vector<DType> types;  // in the order of their first matrix
+  std::vector<DType> types;  // formats of the weights, in the order of the first matrix of each
   for (const MatrixShape& shape : shapes_) {
     if (std::find(types.begin(), types.end(), shape.dtype) == types.end()) types.push_back(shape.dtype);
   }

@@ -59,14 +59,15 @@ Status CudaBackend::prepare_half(Act in, GemmType type) {
                                .out_stride = half_stride(columns)});
 }
 
-// Computes a product by cuBLASLt. Quantised weights are unpacked to f16, some outputs at a time; weights in F32 stay F32.
+// Computes a product by cuBLASLt. Quantised weights are unpacked to f16 first, as many outputs at a time as half_weights_ holds. Weights in
+// F32, F16 and BF16 are multiplied as they are.
 Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in,
                                  const ProductOut& out) {
   const GemmType type = gemm_type(weight.form);
   if (type != GemmType::f32) TESSERA_TRY_STATUS(prepare_half(in, type));
   const bool unpack = is_quantised(weight.form);
   const std::uint32_t value_bytes = type == GemmType::f32 ? 4 : 2;
-  // A multiple of 64 outputs, so that each piece begins at a multiple of 256 bytes.
+  // Weights are unpacked in pieces of a multiple of 64 outputs, so that each piece begins at a multiple of 256 bytes.
   const std::uint64_t most = half_weight_bytes_ / (2 * std::uint64_t{weight.inputs}) / 64 * 64;
   const std::uint64_t step = unpack ? most : weight.outputs;
   float* y = out.store == LinearStore::add ? out.scratch : out.data;

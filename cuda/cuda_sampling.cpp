@@ -11,7 +11,7 @@ Status CudaBackend::sample(Act logits, std::span<const backend::SampleRow> rows,
   TESSERA_TRY(const backend::SampleRow* draws, arena_.add<backend::SampleRow>(rows));
   TESSERA_TRY(const auto results, arena_.add<SampleResult>(rows.size()));
   TESSERA_TRY_STATUS(arena_.flush());
-  auto* on_device = const_cast<SampleResult*>(results.device);  // the arena's other half is ours to write
+  auto* on_device = const_cast<SampleResult*>(results.device);  // the kernel may write there: flush() has uploaded the arena already
   TESSERA_TRY_STATUS(launch(
       kernels_.sample_tokens, {.x = static_cast<std::uint32_t>(rows.size())}, kSampleThreads, 0,
       SampleArgs{

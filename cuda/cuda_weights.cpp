@@ -14,11 +14,13 @@ namespace {
 
 constexpr std::uint64_t kAlignment = kPlaneAlignment;
 constexpr std::uint64_t kChunkBytes = 8 << 20;                       // bytes of a file that are read and packed at a time
-constexpr std::uint64_t kMostPartials = std::uint64_t{16} << 20;     // bytes: a decode step's splits at 32k keys
-constexpr std::uint64_t kMostHalfWeights = std::uint64_t{64} << 20;  // bytes: a product's weights as f16, in pieces
-constexpr std::uint64_t kLeastHalfWeights = 16 << 10;                // warm_up_gemm()'s matrices
-constexpr std::uint64_t kTableBytes = 1 << 20;                       // bytes of a step's tables: 128k pages
-constexpr std::uint64_t kMostOutputs = 65535 * 32;                   // the most outputs that a grid's y can count (linear_plan.hpp)
+// Bytes for partial results of attention: enough to split the tiles of a decode step whose rows see 32,768 keys.
+constexpr std::uint64_t kMostPartials = std::uint64_t{16} << 20;
+// The most bytes for weights that are unpacked to f16. If a product's weights need more, they are unpacked in pieces.
+constexpr std::uint64_t kMostHalfWeights = std::uint64_t{64} << 20;
+constexpr std::uint64_t kLeastHalfWeights = 16 << 10;  // bytes for the matrices of warm_up_gemm()
+constexpr std::uint64_t kTableBytes = 1 << 20;         // bytes of a step's tables: room for the addresses of 131,072 pages
+constexpr std::uint64_t kMostOutputs = 65535 * 32;     // the most outputs that the y dimension of a grid can count (linear_plan.hpp)
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return round_up(bytes, kAlignment); }
 
@@ -27,7 +29,7 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) noexcept {
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 
-// Returns the rows of a matrix that are read and packed at a time.
+// Returns how many rows of a matrix are read and packed at a time.
 std::uint64_t chunk_rows(const backend::MatrixShape& shape) noexcept {
   const std::uint64_t fit = std::max<std::uint64_t>(kChunkBytes / std::max<std::uint64_t>(file_row_bytes(shape), 1), 1);
   return std::min(fit, std::max<std::uint64_t>(shape.outputs, 1));
@@ -193,7 +195,7 @@ Result<const backend::Vector*> CudaBackend::add_vector(std::span<const float> va
   TESSERA_TRY(const CUdeviceptr address, take_weights(vector_bytes(values.size())));
   const Device::Scope scope(*device_);
   TESSERA_TRY_STATUS(device_->to_device(address, values.data(), values.size_bytes()));
-  TESSERA_TRY_STATUS(device_->synchronize());  // the caller's values may go now, whenever the driver reads them
+  TESSERA_TRY_STATUS(device_->synchronize());  // waits for the copy, because the caller may free `values` afterwards
   vectors_.push_back(std::make_unique<DeviceVector>(
       DeviceVector{.data = reinterpret_cast<const float*>(address), .n = values.size()}));
   return reinterpret_cast<const Vector*>(vectors_.back().get());

@@ -56,7 +56,7 @@ DeviceMemory::~DeviceMemory() {
 
 bool DeviceMemory::synchronize() noexcept {
   if (device_->api().cuStreamSynchronize(stream_) == CUDA_SUCCESS) return true;
-  (void)device_->wait(stream_);  // nothing is to arrive later
+  (void)device_->wait(stream_);  // waits again, so that no copy is under way when the error is returned
   return false;
 }
 
@@ -78,10 +78,10 @@ void DeviceMemory::release(void* base, std::size_t) noexcept {
 bool DeviceMemory::read(std::span<const Transfer> parts) noexcept {
   const Device::Scope scope(*device_);
   const std::lock_guard lock(mutex_);
-  // Copies pieces from the page-locked buffer to where the parts want them, once they have arrived. The buffer has the pieces in the order
-  // of the parts.
-  std::size_t part = 0, within = 0;  // up to where the host has it
-  std::size_t waiting = 0;           // bytes in the buffer
+  // piece() starts a copy from the device to the page-locked buffer, which has the pieces in the order of the parts. done() waits for these
+  // copies, and then copies from the buffer to the parts' destinations.
+  std::size_t part = 0, within = 0;  // destination of the next byte in the buffer: byte `within` of this part
+  std::size_t waiting = 0;           // bytes in the buffer that are not at their destinations yet
   const auto piece = [&](std::size_t offset, void*, const void* from, std::size_t n) {
     waiting = offset + n;
     return device_->api().cuMemcpyDtoHAsync(host_.data() + offset, address_of(from), n, stream_) == CUDA_SUCCESS;
@@ -103,7 +103,7 @@ bool DeviceMemory::read(std::span<const Transfer> parts) noexcept {
     return true;
   };
   const bool good = in_rooms(parts, host_.size(), piece, done);
-  if (!good) (void)synchronize();  // nothing is to arrive later
+  if (!good) (void)synchronize();  // waits, so that no copy is under way when the error is returned
   return good;
 }
 

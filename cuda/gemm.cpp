@@ -6,8 +6,8 @@ namespace tessera::cuda {
 
 namespace {
 
-// The most plans that are kept. Calls for one matrix differ only in their number of rows, which takes few values: that of whole steps, and
-// that of a prompt's last step.
+// The most plans that are kept. Calls for one matrix differ only in their number of rows. This number takes few values: usually that of a
+// full step, and that of the last step of each prompt.
 constexpr std::size_t kMostPlans = 512;
 
 cudaDataType_t type_of(GemmType type) noexcept {

@@ -16,7 +16,7 @@ inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
 inline constexpr std::array<DType, 5> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
 inline constexpr std::array<std::string_view, 5> kKvNames = {"f32", "f16", "bf16", "int8", "fp8"};
-inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // rows at once of the linear_few kernels
+inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // for each linear_few kernel: the rows that it multiplies at once
 
 // Returns the index of a KV type in kKvTypes.
 [[nodiscard]] constexpr std::size_t kv_index(DType type) noexcept {

@@ -41,9 +41,9 @@ inline constexpr std::uint32_t kUnitBytes = 16;
 struct FormParts {
   unsigned bits = 0;
   unsigned offset = 0;                                        // subtracted from each integer
-  bool has_min = false;                                       // values may have something added after scaling
-  std::uint32_t block = 1;                                    // values under one d
-  std::uint32_t unit = 0;                                     // values of 16 bytes of the quants plane
+  bool has_min = false;                                       // true: after scaling a minimum is added to the values
+  std::uint32_t block = 1;                                    // how many values share one d
+  std::uint32_t unit = 0;                                     // values in a unit: 16 bytes of the quants plane
   std::uint32_t unit_bytes[kPlanes] = {kUnitBytes, 0, 0, 0};  // bytes for a unit in each plane; in `supers`, for a block
 };
 

@@ -12,7 +12,7 @@ namespace {
 using formats::Block256;
 using formats::Block32;
 
-// The addresses in each plane at which a row's next unit is written.
+// For each plane, the address at which the next data of a row are written.
 struct Places {
   std::byte* of[kPlanes];
 
@@ -68,7 +68,7 @@ void put_block(const Block256& parts, Places& to) noexcept {
     for (const std::uint8_t scale : parts.scales) to.put(Plane::scales, static_cast<std::uint8_t>(scale ^ 0x80u));
     to.put(Plane::supers, parts.d);
   } else {
-    std::byte header[16] = {};  // as the file's block begins
+    std::byte header[16] = {};  // laid out like the first 16 bytes of the file's block; d and dmin, the first four bytes, are not needed
     std::memcpy(header + 4, parts.scales.data(), 12);
     formats::detail::MinScales scales;
     scales.load(header);
@@ -108,7 +108,7 @@ void pack_rows(DType type, const DeviceMatrix& matrix, const std::byte* rows, st
   formats::visit(type, [&]<class F>(std::type_identity<F>) {
     const std::size_t blocks = matrix.inputs / F::block_values, row_bytes = blocks * F::block_bytes;
     if constexpr (!on_device(F::packed_form)) {
-      static_cast<void>(row_bytes);  // never asked for: CudaBackend::holds()
+      static_cast<void>(row_bytes);  // not reached: CudaBackend::holds() refuses these forms
     } else if constexpr (!is_quantised(F::packed_form)) {
       for (std::uint64_t r = 0; r < count; ++r) {
         std::byte* const to = staging + r * matrix.stride[0];

@@ -58,7 +58,7 @@ class AttentionBlock {
 #pragma unroll 1
     for (; chunk < end; chunk += kKeys) {
       const bool last = (chunk + kKeys) % kSegmentKeys == 0 || chunk + kKeys >= end;  // the last chunk of its segment
-      sync_block();  // the values before have been read
+      sync_block();  // waits until all threads have read the values of the chunk before, which the keys overwrite
       keys.store(args_.layer.key_dim, shared_);
       sync_block();
       values.load(stream, chunk);
@@ -160,7 +160,7 @@ class AttentionBlock {
   TESSERA_DEVICE void weigh(std::uint64_t chunk, bool last) {
     const unsigned query = threadIdx.x / Shape::kLanes;
     const unsigned lane = threadIdx.x % Shape::kLanes;
-    if (query >= kQueries) return;  // whole warps
+    if (query >= kQueries) return;  // true for all lanes of a warp or for none, so that the others can shuffle
     const auto in_chunk = [&](std::uint64_t position) {
       return static_cast<std::uint32_t>(min_of(max_of(position, chunk) - chunk, kKeys));
     };
@@ -309,7 +309,7 @@ class AttentionBlock {
         }
       }
       to += dim;
-      if (++head == args_.group) {  // the next row's, past the other KV heads' groups
+      if (++head == args_.group) {  // the next query is of the next row: skips the query groups of the other KV heads
         head = 0;
         to += std::uint64_t{args_.layer.kv_heads - 1} * args_.group * dim;
       }

@@ -13,7 +13,7 @@
 
 #define TESSERA_DEVICE __device__ __forceinline__
 #define TESSERA_HOST_DEVICE __host__ __device__ __forceinline__
-#define TESSERA_SHARED __shared__  // of a fixed size; its contents are whatever was there
+#define TESSERA_SHARED __shared__  // shared memory of a fixed size, not initialised
 // TESSERA_KERNEL(add, 256, AddArgs) { ... args.x[blockIdx.x] ... }: a kernel of at most 256 threads a block.
 #define TESSERA_KERNEL(name, threads, Args) \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Args args)

@@ -32,7 +32,7 @@ TESSERA_DEVICE float gelu_erf(float v) {  // 0.7071... = 1 / sqrt(2)
 
 }  // namespace
 
-// Zhang and Sennrich 2019.
+// RMSNorm (Zhang and Sennrich 2019).
 TESSERA_KERNEL(rms_norm, kRowThreads, NormArgs) {
   TESSERA_SHARED float shared[kRowWarps];
   const std::size_t row = std::size_t{blockIdx.x} * args.columns;
@@ -48,7 +48,7 @@ TESSERA_KERNEL(rms_norm, kRowThreads, NormArgs) {
   }
 }
 
-// Ba, Kiros and Hinton 2016.
+// Layer norm (Ba, Kiros and Hinton 2016).
 TESSERA_KERNEL(layer_norm, kRowThreads, NormArgs) {
   TESSERA_SHARED float shared[2][kRowWarps];
   const std::size_t row = std::size_t{blockIdx.x} * args.columns;
@@ -97,14 +97,14 @@ TESSERA_ACTIVATION(silu)
 TESSERA_ACTIVATION(gelu_tanh)
 TESSERA_ACTIVATION(gelu_erf)
 
-// grid.x: rows.
+// Copies rows. grid.x: number of rows of `out`.
 TESSERA_KERNEL(gather_rows, kRowThreads, GatherArgs) {
   const float* from = args.in + std::size_t{args.rows[blockIdx.x]} * args.columns;
   float* to = args.out + std::size_t{blockIdx.x} * args.columns;
   for (std::uint32_t i = threadIdx.x; i < args.columns; i += kRowThreads) to[i] = from[i];
 }
 
-// Works in place: `out` is `in`. grid.x: columns / 256, rounded up.
+// Moves the wanted rows to the front, in place: `out` is `in`. grid.x: columns / 256, rounded up.
 TESSERA_KERNEL(compact_rows, kRowThreads, GatherArgs) {
   const std::uint32_t column = blockIdx.x * kRowThreads + threadIdx.x;
   if (column >= args.columns) return;

@@ -19,7 +19,7 @@ TESSERA_DEVICE float power_of_two(int exponent) {
 // Returns the exponent e of the factor 2^e for a row. `largest`: the bits of the row's largest magnitude.
 TESSERA_DEVICE int factor_exponent(std::uint32_t largest) {
   if (largest == 0 || largest >= 0x7f800000u) return 0;
-  const int wanted = 14 + 127 - static_cast<int>(largest >> 23);  // denormals: as if of the least exponent
+  const int wanted = 14 + 127 - static_cast<int>(largest >> 23);  // denormals have exponent field 0, and so get the largest factor
   return wanted > 126 ? 126 : wanted;
 }
 

@@ -29,7 +29,7 @@ TESSERA_DEVICE void turn(const RopeTurns& turns, std::uint32_t row, float* head)
 template <class Codec, kv::KeyOrValue part>
 TESSERA_DEVICE void append(const KvLayer& layer, const KvTables& tables, HeadTask task, const float* values) {
   const std::uint32_t sequence = tables.row_sequence[task.row];
-  if (sequence == kNoSequence) return;  // the whole warp
+  if (sequence == kNoSequence) return;  // true for all lanes of the warp, which have one row
   const std::uint64_t* pages = tables.pages + tables.first_page[sequence];
   const KvToken<Codec, part> token(pages, layer, task.head, tables.row_position[task.row]);
   warp_encode(token, values, kv_dim(layer, part));

@@ -55,7 +55,7 @@ struct RopeAppendArgs {
   float* q;             // [rows, heads, key_dim]
   float* k;             // [rows, kv_heads, key_dim]
   const float* v;       // [rows, kv_heads, value_dim]
-  const float* q_norm;  // [key_dim], or none
+  const float* q_norm;  // [key_dim]; nullptr: no norm. The same for k_norm
   const float* k_norm;
   RopeTurns turns;  // no pairs: no rope
   float eps;        // placed here, where it leaves no padding

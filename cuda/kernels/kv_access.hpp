@@ -18,8 +18,8 @@ TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& 
   return pages[kv_page_of(layer, position)];
 }
 
-// One token's key or value of one head. Its page must exist. Elements are stored one by one: two tokens' values lie in pairs, and another
-// warp may store the other token at the same time.
+// One token's key or value of one head. Its page must exist. Elements are stored one by one, not in pairs: a pair has values of two tokens,
+// and another warp may store the other token's at the same time.
 template <class Codec, kv::KeyOrValue part>
 class KvToken {
  public:
@@ -63,7 +63,7 @@ class WarpHead {
   }
   TESSERA_DEVICE void rotate(kv::Turn turn) {
     const auto n = static_cast<std::uint32_t>(kv::rotated_together(dim_));
-    if (n == 1) return;  // the whole warp
+    if (n == 1) return;  // true for all lanes of the warp
     for (std::uint32_t apart = 1; apart < n && apart < kWarp; apart *= 2) {
       const bool is_other = (lane_id() & apart) != 0;
 #pragma unroll

@@ -80,8 +80,8 @@ class KvChunk {
   std::uint32_t slot_, from_, to_;
 };
 
-// One thread's share of a chunk's keys: the pairs of dimensions of four tokens, whose pairs lie side by side. Of the rows of pairs the
-// thread takes every kRows-th.
+// One thread's share of a chunk's keys: four neighbouring tokens, and of their dimensions every kRows-th row of pairs. (A row of pairs is
+// one pair of dimensions of all tokens, side by side. So the thread loads the pairs of its four tokens at once.)
 template <class Codec, unsigned kClass>
 class KeyChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -133,8 +133,8 @@ class KeyChunk {
   Floats<4> scales_ = {};
 };
 
-// One thread's share of a chunk's values: four dimensions, whose pairs of tokens lie side by side. The thread takes every kRows-th pair of
-// tokens.
+// One thread's share of a chunk's values: four neighbouring dimensions of every kRows-th pair of tokens. (A pair of tokens has its
+// dimensions side by side, so the thread loads four dimensions of both tokens at once.)
 template <class Codec, unsigned kClass>
 class ValueChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -156,7 +156,7 @@ class ValueChunk {
                             kv_element<Codec, kv::KeyOrValue::value>(layer, slot, dimension());
       if (dim % 4 == 0) {
         quads_[i] = *reinterpret_cast<const PairQuad<Codec>*>(element);
-      } else {  // rows of pairs that are no multiple of a quad
+      } else {  // the dimensions do not fill whole quads, so the address may not be a multiple of a quad's size: loads pair by pair
         const auto* pairs = reinterpret_cast<const typename PairQuad<Codec>::Pair*>(element);
 #pragma unroll
         for (unsigned j = 0; j < 4; ++j) {

@@ -31,8 +31,10 @@ struct FewShape {
   // each form). Otherwise it loads one.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
-  static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // k in a chunk, a multiple of the k in a step
-  static constexpr unsigned staged = chunk / 32 * 9;                                 // groups of four values, for one row
+  // chunk: how many values of a row are in shared memory at a time, a multiple of those that a step multiplies. staged: the groups of four
+  // values that a row's chunk takes there, with the unused ones (staged_four()).
+  static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;
+  static constexpr unsigned staged = chunk / 32 * 9;
 };
 
 // Sums N items over the 32 lanes, each in the order of warp_sum(). Lane l returns the sum of item l * N / 32. To save shuffles, at each
@@ -116,7 +118,7 @@ TESSERA_DEVICE void linear_few(const LinearArgs& args) {
   const std::uint32_t first_output = (blockIdx.y * (blockDim.x / kWarp) + warp_id()) * kLinearOutputs;
   const bool aligned = args.x_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(args.x) % 16 == 0;
 
-  // Beyond the end of the matrix, loads its last unit again; the result is not used.
+  // Loads the weights of a step. Beyond the end of the matrix, loads its last unit again; the product is not used.
   UnitBits next[Shape::at_once][kLinearOutputs];
   const auto load = [&](std::uint32_t step) {
 #pragma unroll
@@ -130,7 +132,9 @@ TESSERA_DEVICE void linear_few(const LinearArgs& args) {
       }
     }
   };
-  const auto stage = [&](std::uint32_t from) {  // whole units
+  // Copies the rows' values from `from` on to shared memory: a chunk of them or, at the end, those of the units that are left. Values
+  // behind the rows' end are zeros.
+  const auto stage = [&](std::uint32_t from) {
     const std::uint32_t left = units * kUnit - from;
     const std::uint32_t fours = (left < Shape::chunk ? left : Shape::chunk) / 4;
     for (unsigned r = 0; r < n_rows; ++r) {

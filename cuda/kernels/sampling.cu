@@ -8,7 +8,7 @@ namespace tessera::cuda {
 namespace {
 
 struct Shared {
-  std::uint64_t histogram[kDigits];  // sums of weights, by a digit of the keys
+  std::uint64_t histogram[kDigits];  // [value of a digit]: sum of the weights of the candidates whose key has this value
   std::uint64_t warps[kWarp];
   Cuts cuts;
 };
@@ -46,7 +46,7 @@ TESSERA_DEVICE void for_each_left(const Row& row, const Cuts& cuts, std::uint32_
 }
 
 struct Found {
-  std::uint32_t index;   // n: the weights do not pass the target
+  std::uint32_t index;   // index of the item; n: even all weights together do not pass the target
   std::uint64_t weight;  // weight of item `index`
   std::uint64_t rest;    // the target less the weights before `index`; less than `weight`
 };
@@ -85,13 +85,13 @@ TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum
   }
 }
 
-// Returns the largest key for which the candidates with this key or a higher one together weigh more than the target; 0 if all candidates
-// that are left do not. A candidate's weight is weight(logit).
+// Returns the largest key for which the candidates with this key or a higher one together weigh more than the target; 0 if even all
+// candidates together do not. A candidate's weight is weight(logit).
 template <class Weight, class Target>
 TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weight&& weight, Target&& target_of) {
-  std::uint64_t key = 0;      // its leading digits
-  std::uint64_t decided = 0;  // bits that they have
-  std::uint64_t rest = 0;
+  std::uint64_t key = 0;      // the result's leading digits, as far as they are known
+  std::uint64_t decided = 0;  // mask of the bits of these digits
+  std::uint64_t rest = 0;     // the target less the weights of all candidates whose leading digits are higher
   for (int i = 0; i < kKeyDigits; ++i) {
     const KeyDigit digit = key_digit(i);
     const std::uint64_t bits = std::uint64_t{digit.mask} << digit.shift;
@@ -197,7 +197,7 @@ struct Drawing {
 
 TESSERA_DEVICE SampleResult sample(Shared& shared, const Row& row, const backend::SampleRow& asked) {
   std::uint64_t best = 0;
-  std::uint64_t first_nan = 0;  // its complement, which is never 0
+  std::uint64_t first_nan = 0;  // complement of the first token whose logit is NaN (a complement is never 0); 0: there is none
   for (std::uint32_t token = threadIdx.x; token < row.vocab; token += blockDim.x) {
     const float logit = row.logits[token];
     const std::uint64_t key = sample_key(logit, token);

@@ -21,7 +21,7 @@ inline constexpr unsigned kSampleThreads = 1024;
 
 enum class SampleStatus : std::uint32_t {
   ok = 0,
-  nan = 1,      // the token's logit, the first such
+  nan = 1,      // the logit of SampleResult::token is NaN; it is the first token with such a logit
   nothing = 2,  // every logit is -inf
 };
 
@@ -33,7 +33,7 @@ struct SampleResult {
 // Arguments of sample_tokens. Grid (draws, 1, 1), no dynamic shared memory.
 struct SampleArgs {
   const float* logits;             // [rows, vocab]
-  const backend::SampleRow* rows;  // [draws]; row: of the logits
+  const backend::SampleRow* rows;  // [draws]; SampleRow::row is an index into the rows of `logits`
   SampleResult* results;           // [draws]
   std::uint32_t vocab;             // at least 1
 };
@@ -129,7 +129,8 @@ struct Cuts {
   std::uint32_t size;
 };
 
-// Returns whether the token is still a candidate. `logit`: the model's; it becomes the logit after the steps so far.
+// Returns whether the token is still a candidate. `logit` is the model's logit when the function is called; the function replaces it by the
+// logit after the steps so far.
 constexpr bool keeps(const Cuts& cuts, std::uint32_t token, float& logit) {
   if (logit == -kInfinity) return false;
   for (std::uint32_t i = 0; i < cuts.size; ++i) {

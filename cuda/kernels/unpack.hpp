@@ -8,12 +8,12 @@
 namespace tessera::cuda {
 
 inline constexpr unsigned kUnpackThreads = 256;
-inline constexpr std::uint32_t kNoRow = 0xffffffffu;  // as an index: leave out's row alone
+inline constexpr std::uint32_t kNoRow = 0xffffffffu;  // an index with this value: the kernel does not write the row of `out`
 
 enum class UnpackStore : std::uint32_t { set, add };
 
-// unpack_rows_<form>: row i of out = scale * row indices[i] of the table, as the format's decode() returns it, or that is added to row i.
-// grid.x: rows of out.
+// unpack_rows_<form>: computes scale * row indices[i] of the table, where the row's values are those of the format's decode(). Stores the
+// result as row i of out, or adds it to that row (`store`). grid.x: rows of out.
 struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow

@@ -57,7 +57,7 @@ TESSERA_DEVICE UnitBits load_unit(const DeviceMatrix& matrix, std::uint32_t outp
 TESSERA_DEVICE float low_half(std::uint32_t bits) { return half_to_float(static_cast<std::uint16_t>(bits)); }
 TESSERA_DEVICE float high_half(std::uint32_t bits) { return half_to_float(static_cast<std::uint16_t>(bits >> 16)); }
 
-// small_byte() returns 2^7 + byte i, which must be at most 63; any_byte() returns 2^15 + byte i.
+// small_byte() returns 2^7 + byte i as a float; byte i must be at most 63. any_byte() returns 2^15 + byte i.
 TESSERA_DEVICE float small_byte(std::uint32_t bytes, unsigned i) {
   return std::bit_cast<float>(pick_bytes(bytes, 0x43000000u, 0x7044u | i << 8));
 }
