@@ -192,7 +192,7 @@ class ContiguousStorage final : public KvStorage {
   }
 
  protected:
-  // Each state gets memory of its own instead of a place in a range of pages, because only a few pages of a sequence have a state.
+  // Each state gets memory of its own, and not an address in a PageRange, because only a few pages of a sequence have a state.
   Status take_slots(std::span<StateSlot> slots) override {
     const std::uint64_t bytes = state_slot_bytes();
     slot_is_used_.reserve(slot_is_used_.size() + slots.size());
@@ -227,7 +227,8 @@ class ContiguousStorage final : public KvStorage {
     state_ids_[page] = slot.id;
   }
 
-  // The pages of a group are numbered by what they hold: page i has the number i. States are numbered as they are taken.
+  // Returns the numbers of this cache and of its layout, which `pools` gives out at the first call. Within the cache, page i of a group has
+  // the number i, and a state has the lowest number that was not in use when its slot was taken.
   Numbers numbers(KvPools::State& pools) override {
     if (entered_ != nullptr) return numbers_;
     std::shared_ptr<KvPools::State> entered = pools.shared_from_this();
@@ -251,7 +252,7 @@ class ContiguousStorage final : public KvStorage {
     return (layout_.state_bytes() + unit - 1) / unit * unit;
   }
 
-  // Commits memory for the first `n` pages of every group. If there is not enough, returns false and changes nothing.
+  // Commits memory for the first `n` pages of every group. If Memory has too little, returns false and changes nothing.
   [[nodiscard]] bool commit(std::uint64_t n) noexcept {
     for (std::size_t group = 0; group < ranges_.size(); ++group) {
       if (ranges_[group].commit(n)) continue;
@@ -262,9 +263,9 @@ class ContiguousStorage final : public KvStorage {
   }
 
   void resize_state_ids() noexcept {
-    if (state_group_ < groups()) state_ids_.resize(pages_[state_group_].size(), kNoPage);  // there is room
+    if (state_group_ < groups()) state_ids_.resize(pages_[state_group_].size(), kNoPage);  // allocates nothing: memory is reserved
   }
-  // Precondition: slot_is_used_ has room.
+  // Returns the lowest number that no state has, and marks it as used. Precondition: slot_is_used_ has room for one more element.
   [[nodiscard]] PageId take_slot_id() noexcept {
     const auto unused = std::ranges::find(slot_is_used_, false);
     const auto id = static_cast<PageId>(unused - slot_is_used_.begin());

@@ -112,7 +112,7 @@ Status KvCache::reserve_branch(std::uint64_t first, std::uint64_t tokens) noexce
 void KvCache::commit(std::uint64_t tokens, const KvInputs& sequence, Reserved beyond) noexcept {
   if (state_ == nullptr) return;
   State& s = *state_;
-  if (s.storage->suspended()) return;  // a suspended cache has no reserved pages
+  if (s.storage->suspended()) return;  // a suspended cache has no reserved pages, so there is nothing to commit
   // A caller may pass any number of tokens, so it is limited to the tokens for which there are pages.
   s.length = s.storage->commit_states(std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()}), beyond);
   if (beyond == Reserved::give_back) s.storage->shrink(s.layout().pages(s.length));
@@ -125,7 +125,7 @@ void KvCache::truncate(std::uint64_t tokens) noexcept {
   if (state_ == nullptr) return;
   State& s = *state_;
   if (tokens >= s.length) return;
-  // Drops states of a step that was not committed.
+  // Gives back the slots of a step that was not committed.
   if (!s.storage->suspended()) (void)s.storage->commit_states(s.length, Reserved::give_back);
   s.length = s.last_beginning(tokens);
   s.limit_published(s.length / s.page_tokens());
@@ -218,7 +218,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
     states.erase(std::unique(states.begin(), states.end()), states.end());  // clang 14 cannot make a ranges::unique
     if (length > s.options.capacity) return reserve(length);  // reserve() returns the error that says so
     s.storage->shrink(0);
-    std::vector<std::uint64_t> front = first;  // [group]: number of pages before the first position that is held
+    std::vector<std::uint64_t> front = first;  // [group]: how many pages lie before the first position that the cache holds
     for (std::uint64_t& n : front) n /= s.page_tokens();
     Status status = guard([&]() -> Status {
       s.storage->skip_front(front);

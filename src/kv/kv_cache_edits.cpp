@@ -71,7 +71,7 @@ Result<KvRemoval> KvCache::begin_removal(std::uint64_t first, std::uint64_t end,
 void KvCache::end_removal(const KvRemoval& removal) noexcept {
   if (state_ == nullptr || removal.from.size() != state_->first.size() || removal.tokens > state_->length) return;
   State& s = *state_;
-  for (std::size_t group = 0; group < s.first.size(); ++group) {  // skips values that begin_removal() cannot have returned
+  for (std::size_t group = 0; group < s.first.size(); ++group) {  // returns if begin_removal() cannot have returned these values
     const std::uint64_t from = removal.from[group];
     if (from == 0) continue;
     if (from > s.length || from < removal.tokens || (from - removal.tokens) / s.page_tokens() < s.storage->front(group))

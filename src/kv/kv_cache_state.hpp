@@ -45,7 +45,7 @@ struct KvCache::State {
       if (!page.are_known() || !storage->publish(options.prefix_identity, published, page)) break;
       rest = rest.behind(page);
     }
-    if (published < full) can_publish = false;  // a page can only be offered behind its predecessor, so no later page can be
+    if (published < full) can_publish = false;  // a page can only be offered if the page before it was, so no later page can be
   }
   void limit_published(std::uint64_t pages) noexcept {
     if (pages >= published) return;
@@ -66,8 +66,8 @@ struct KvCache::State {
     return true;
   }
 
-  // Returns whether the group does not need its pages before `end` when tokens before `end` are removed. That is so if the window ends
-  // behind `end`, even after a roll-back by one page.
+  // Returns whether the group need not hold its pages before `end` when tokens before `end` are removed. True if the window of the
+  // sequence's next row begins at `end` or later, and still would if the sequence were one page shorter.
   [[nodiscard]] bool sees_nothing_before(std::size_t group, std::uint64_t end) const noexcept {
     return options.passed == PassedPages::give_back_edited && windows[group] != 0 && length - end >= windows[group] + page_tokens();
   }
@@ -77,8 +77,8 @@ struct KvCache::State {
                       "edited",
                       first[group], layout().groups[group].window);
   }
-  // Marks the cache as edited, because records from `position` on are about to change. The pages that have them no longer count as
-  // offered.
+  // Marks the cache as edited, because the keys and values from `position` on are about to change. From now on, the pages that hold them do
+  // not count as offered to the prefix index.
   void mark_edited(std::uint64_t position) noexcept {
     edited = true;
     can_publish = false;

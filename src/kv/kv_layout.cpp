@@ -83,11 +83,11 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const K
   const std::uint64_t v = in_keys ? 0 : kv_block_bytes(dtype, kv::KeyOrValue::value, shape.value_dim, layout.page_tokens);
   const auto heads = checked_multiply(k + v, shape.kv_heads);
   const auto end = heads ? checked_add(group.page_bytes, *heads) : std::nullopt;
-  // One page of each group together must be addressable too.
+  // The sum of the bytes of one page of each group must not overflow either.
   if (!end || !checked_add(layout.page_bytes(), *heads)) {
     return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
   }
-  // If the values are a part of the keys, they are the key's last dimensions: in the key block they begin behind all other dimensions.
+  // If the values are a part of the keys, they are the key's last dimensions. `before`: bytes of the key block before these dimensions.
   const std::uint64_t before = kv::block_bytes(dtype, kv::KeyOrValue::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
   group.layers.push_back({.shape = shape,
                           .dtype = dtype,

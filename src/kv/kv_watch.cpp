@@ -8,7 +8,8 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{1} << 16;  // more events are not kept: then take() returns the whole content of the index
+// The most events that are kept. If there are more, they are all dropped, and take() returns the whole content of the index instead.
+constexpr std::size_t kMostKept = std::size_t{1} << 16;
 
 KvEvent stored_event(const PrefixNode& node) {
   return {.kind = KvEvent::Kind::stored, .page = node.hash, .before = node.parent->hash, .tokens = node.tokens, .contents = node.contents};

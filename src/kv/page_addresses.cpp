@@ -6,7 +6,7 @@
 
 namespace tessera::detail {
 
-// Gives every list its size here: no element may move while views refer to it.
+// Gives every list its final size at the beginning, because no element may move in memory while views refer to it.
 void PageAddresses::begin(const StepPages& of) {
   views_.clear();
   n_tables_ = n_targets_ = 0;

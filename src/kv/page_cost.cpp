@@ -10,7 +10,7 @@ namespace {
 // sequences. (Each draft adds one state until it is accepted or rejected, which is not counted here.)
 std::uint64_t most_states(std::uint64_t pages, std::uint64_t checkpoints, std::uint64_t offered) noexcept {
   const std::uint64_t own = std::min(pages, checkpoints + 1);
-  // There cannot be more than one state for each page, and the live state that the step replaces.
+  // But there is at most one state for each page, and in addition the live state that the step replaces.
   return std::min(own + std::min(pages, own + offered), pages + 1);
 }
 
@@ -31,7 +31,8 @@ std::uint64_t PageCost::pages(const Group& group, std::uint64_t tokens) const no
 std::uint64_t PageCost::pages_at_once(const Group& group, std::uint64_t tokens) const noexcept {
   const std::uint64_t all = pages(tokens);
   if (group.kind != KvGroupKind::recurrent) return all;
-  // The number of pages that keep no checkpoint for the sequence itself, neither before nor after the step.
+  // The number of pages that are not checkpoints of the sequence itself, neither before nor after the step. Some of them keep a state for
+  // other sequences.
   const std::uint64_t between = all - std::min(all, 2 * std::uint64_t{checkpoints});
   const std::uint64_t offered = state_pages != 0 ? std::min<std::uint64_t>(kMostOffered, (between + state_pages - 1) / state_pages) : 0;
   return most_states(all, checkpoints, offered);

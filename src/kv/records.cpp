@@ -5,7 +5,7 @@
 namespace tessera::kv {
 namespace {
 
-// Calls fn(slot) for each position of [first, last), in order; `slot` is the token's slot in the head's block.
+// Calls fn(slot) for each position of [first, last), in order. `slot` (kv::Slot) reads and writes the token's numbers in the head's block.
 template <class Fn>
 void for_each_slot(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, Fn&& fn) noexcept {
   const KvLayerView layer = kv.layer(of.layer);

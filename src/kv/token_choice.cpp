@@ -6,8 +6,8 @@
 namespace tessera::kv {
 namespace {
 
-// Returns for each token the largest vote within `reach` tokens on either side. `places` has the indices of votes that may still be the
-// largest one, with falling votes; the front is the largest.
+// Returns for each token the largest vote within `reach` tokens on either side. `places`: indices of the votes that may be the largest for
+// this token or a later one. The indices ascend and their votes descend, so the largest vote is at the front.
 std::vector<std::uint64_t> largest_within(std::span<const std::uint64_t> votes, std::size_t reach) {
   std::vector<std::uint64_t> largest(votes.size());
   std::deque<std::size_t> places;
@@ -33,7 +33,7 @@ std::vector<TokenRun> tokens_to_drop(std::uint64_t length, std::span<const std::
   const std::span<const std::uint64_t> middle = votes.subspan(sinks, static_cast<std::size_t>(length - sinks - recent));
   const std::vector<std::uint64_t> pooled = largest_within(middle, static_cast<std::size_t>(std::min<std::uint64_t>(keep.pooled, length)));
 
-  std::vector<std::uint64_t> order = pooled;  // a copy to sort partly, which gives the smallest vote with which a token still stays
+  std::vector<std::uint64_t> order = pooled;  // a copy that is partly sorted, to find the smallest vote with which a token still stays
   std::vector<bool> stays(middle.size(), false);
   if (stay > 0) {
     std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(stay - 1), std::ranges::greater());

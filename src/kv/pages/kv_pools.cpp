@@ -76,7 +76,7 @@ void KvPools::trim() const noexcept {
   if (state_ == nullptr) return;
   std::unique_lock lock(state_->mutex);
   const auto drop_all = [&] {
-    // The figure counts only evictions for want of room, so its value is restored below.
+    // The figure counts only evictions that made room for other pages, so its value is restored below.
     const std::uint64_t evictions = state_->figures.evictions;
     for (const auto& pool : state_->pools) {
       while (pool->drop_oldest_copy(PagePool::Copies::any) || pool->evict_one()) {
@@ -85,7 +85,7 @@ void KvPools::trim() const noexcept {
     for (const auto& pool : state_->pools) pool->release_slabs(0);
     state_->figures.evictions = evictions;
   };
-  drop_all();  // without cached pages no further write to the file begins
+  drop_all();  // afterwards no page is cached, so no further write to the file begins
   state_->written.wait(lock, [&] { return state_->writing == 0; });
   drop_all();
 }
@@ -128,7 +128,7 @@ Status KvPools::State::acquire(std::span<PoolPage> out, std::unique_lock<std::mu
       }
     }
   };
-  // An iterator could become invalid: provide() may release the lock, and another thread may then add a pool.
+  // Uses an index, because an iterator could become invalid: provide() may release the lock, and another thread may then add a pool.
   for (std::size_t i = 0; i < pools.size(); ++i) {
     PagePool& pool = *pools[i];
     const std::size_t n = count_of(out, pool);
@@ -204,7 +204,7 @@ std::uint64_t KvPools::State::occupied() const noexcept {
 void KvPools::State::settle() noexcept {
   for (const auto& pool : pools) {
     while (occupied() > options.keep && pool->cached() > 0) {
-      if (pool->clean() == 0 && pool->write_behind(options.keep)) break;  // pages that are being written become free later
+      if (pool->clean() == 0 && pool->write_behind(options.keep)) break;  // the pages that are being written can be evicted later
       pool->evict_one();
     }
   }

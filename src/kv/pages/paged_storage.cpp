@@ -24,7 +24,8 @@ std::uint64_t PagedStorage::bytes() const noexcept {
   return bytes + slot_bytes();
 }
 
-// Returns whether pages [first, last) may be written to as they are, which is so in most decode steps.
+// Returns whether the sequence may write to pages [first, last) as they are: the tables have them all, and none of them is shared or in the
+// index. True in most decode steps.
 bool PagedStorage::all_private(std::uint64_t first, std::uint64_t last) const noexcept {
   const std::lock_guard lock(pools_->mutex);
   for (std::size_t group = 0; group < groups(); ++group) {
@@ -115,7 +116,7 @@ Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
       return {};
     }
   }
-  // Copies without the lock: this sequence holds the old pages until the copies are made.
+  // Copies without the lock. The old pages stay valid meanwhile, because this sequence gives them back only afterwards.
   const bool done = memory_.copy(copies);
   const std::lock_guard lock(pools_->mutex);
   if (!done) {
@@ -276,7 +277,7 @@ Status PagedStorage::suspend() {
 Status PagedStorage::resume() {
   if (suspended_ == nullptr) return {};
   std::vector<std::vector<std::byte*>> pages(groups());
-  for (auto& list : pages) list.reserve(suspended_->size());  // nothing may fail behind take()
+  for (auto& list : pages) list.reserve(suspended_->size());  // allocates now, because nothing may fail after take()
   TESSERA_TRY(std::vector<PageTable> tables, suspended_->take());
   {
     const std::lock_guard lock(pools_->mutex);

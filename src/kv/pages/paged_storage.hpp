@@ -94,7 +94,7 @@ class PagedStorage final : public KvStorage {
   PageTable replaced_;          // [group], working list of publish()
   // The index's node of the last page that was offered or found. Empty: no page was, or the index has lost the node.
   std::weak_ptr<PrefixNode> tail_;
-  std::uint64_t published_ = 0;  // pages up to and including tail_'s
+  std::uint64_t published_ = 0;  // how many of the sequence's first pages were offered or found; tail_ is the node of the last of them
   std::unique_ptr<SuspendedPages> suspended_;  // set while suspended; then ids_ and pages_ are empty
 };
 

@@ -72,8 +72,8 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   bool reclaim(const detail::PagePool& asking) noexcept;
 
   // Removes a page and its copy from the index. If the page's group has neither a window nor states, all pages behind it are removed too,
-  // because no sequence could use them any more. Otherwise they stay, as long as the index has no more nodes without pages than there are
-  // pages.
+  // because no sequence could use them any more. Otherwise they stay. Exception: if the page's node has no page left, and the index has more
+  // nodes without pages than there are pages, the node and all pages behind it are removed.
   void lose(detail::IndexedPage& page) noexcept;
   // Returns whether the index may get another node without any page.
   [[nodiscard]] bool may_have_empty_node() const noexcept { return index.empty() < pages(); }

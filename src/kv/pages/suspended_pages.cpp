@@ -24,7 +24,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
       std::shared_ptr<StoredPage>& page = pages[group][i];
       page = std::make_shared<StoredPage>(StoredPage{.page = {.pool = &pool}, .extent = {}});
       while ((page->extent = pool.allocate_stored(PagePool::Copies::any)) == nullptr && pools_.writing > 0) {
-        pools_.written.wait(lock);  // the room of an abandoned page in the file becomes free when the job that writes the page ends
+        pools_.written.wait(lock);  // if a page was abandoned, its range of the file becomes free when the job that writes it ends
       }
       if (page->extent == nullptr) {
         return make_error(ErrorCode::cache_full,
@@ -74,8 +74,8 @@ void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
                          .extent = page->extent,
                          .done = [pools = &pools_, held = page](int error, std::shared_ptr<PageFile::Extent> extent) mutable {
                            const std::lock_guard lock(pools->mutex);
-                           // `written` is released before the lock is, so that a waiting thread finds an abandoned page's room in the
-                           // file free.
+                           // `written` is destroyed before the lock is released, and with it an abandoned page's extent. So a thread
+                           // that waits for this lock finds the extent's range of the file free.
                            const std::shared_ptr<StoredPage> written = std::move(held);
                            extent.reset();
                            arrived(*pools, *written, error);
@@ -106,7 +106,7 @@ Status SuspendedPages::prefetch() {
   to_read.reserve(n);
   fresh.reserve(n);
   std::unique_lock lock(pools_.mutex);
-  // Before anything can evict pages, take those that are still in memory, so that they need not be read.
+  // First takes a reference to each page that is still in memory, so that the page is not evicted and need not be read.
   for (std::size_t group = 0; group < pages_.size(); ++group) {
     for (std::size_t i = 0; i < pages_[group].size(); ++i) {
       const StoredPage* page = pages_[group][i].get();
@@ -130,7 +130,7 @@ Status SuspendedPages::prefetch() {
     return {};
   });
   if (!status) {
-    lock.unlock();  // jobs that run before these reads may need the lock on the file's thread
+    lock.unlock();  // the file's thread may need the lock for jobs that come before these reads
     incoming->reads->wait();
     lock.lock();
     release(incoming->tables);

@@ -37,8 +37,8 @@ std::uint64_t PagedStorage::take_present(const Found& found) noexcept {
 
 std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion& question,
                                         std::unique_lock<std::mutex>& lock) {
-  // Pages to read, with their places. A copy in the file stays as long as its extent is held, even if the index loses it meanwhile. Pages
-  // in memory get a reference.
+  // A page that must be read from the file. Holding the extent keeps the page's copy in the file, even if the index loses the page
+  // meanwhile. (Found pages that are in memory are not read; they get a reference.)
   struct Read {
     Place at;
     std::shared_ptr<PageFile::Extent> from;
@@ -103,7 +103,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
       IndexedPage& page = now.nodes[at.page]->pages[at.group];
       if (page.id == kNoPage) {
         pool(at.group).attach(page, id);
-      } else {  // another sequence has read the page too
+      } else {  // another sequence has read the same page meanwhile: takes that one, and gives its own back
         pool(at.group).share(page.id);
         fresh[i].id = std::exchange(id, page.id);
       }
@@ -118,7 +118,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
   }
   now.pages = found.pages;
   count_as_published(now);
-  pools_->release(fresh);  // comes last, because the index may lose nodes by it
+  pools_->release(fresh);  // comes last, because it may evict pages, so that nodes leave the index
   return found.pages;
 }
 
@@ -179,7 +179,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, const KvI
       IndexedPage& indexed = node->pages[group];
       replaced_[group] = kNoPage;
       if (mine == kNoPage || indexed.id == mine) continue;  // the window has passed the page, or the index has it
-      if (group == state_group_ && (i + 1) % layout_.state_pages != 0) continue;  // it serves only this sequence's own truncations
+      if (group == state_group_ && (i + 1) % layout_.state_pages != 0) continue;  // a checkpoint that only this sequence needs
       if (indexed.id == kNoPage) {
         pool(group).attach(indexed, mine);  // the index had the page only in the file, or not at all
       } else {  // another sequence has offered a page with the same bits
@@ -190,7 +190,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, const KvI
     }
     tail_ = node->weak_from_this();
     published_ = i + 1;
-    // This comes last, because the index may lose nodes by it.
+    // This comes last, because it may evict pages, so that nodes leave the index.
     for (std::size_t group = 0; group < groups(); ++group) pool(group).release({&replaced_[group], 1});
     return true;
   } catch (const std::bad_alloc&) {  // no error: other sequences just do not find the page
