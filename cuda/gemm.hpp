@@ -25,7 +25,7 @@ enum class GemmType : std::uint8_t { f32, f16, bf16 };  // the type of both inpu
                                              : GemmType::f16;
 }
 
-// y[row][output] = sum over k of x[row][k] * w[output][k]. Pointers are device addresses; strides lead from row to row and count elements.
+// y[row][output] = sum over k of x[row][k] * w[output][k]. Pointers are device addresses; strides are elements from one row to the next.
 struct GemmCall {
   GemmType type = GemmType::f32;
   std::uint64_t rows = 0, outputs = 0, inputs = 0;
@@ -47,7 +47,7 @@ class Gemm {
   void set_workspace(void* address) noexcept { workspace_ = address; }
   // Starts the product. Error unsupported: cuBLASLt has no kernel for the shape; nothing was started.
   Status run(const GemmCall& call);
-  [[nodiscard]] std::uint64_t products() const noexcept { return products_; }  // that have been started
+  [[nodiscard]] std::uint64_t products() const noexcept { return products_; }  // number of products that have been started
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
 
  private:

@@ -18,8 +18,8 @@ class PageAddresses {
  public:
   // Begins a step. May throw bad_alloc.
   void begin(const StepPages& of);
-  // Adds the next sequence. address(group, id) returns a page's address, nullptr: there is no such page; kNoPage is not asked for. Returns
-  // whether all pages were found.
+  // Adds the next sequence. address(group, id) returns the address of a page; nullptr: there is no such page. It is not called for kNoPage.
+  // Returns whether all pages were found.
   template <class Address>
   [[nodiscard]] bool add(const StepPages& of, const KvLayout& layout, Address address) noexcept {
     const SequencePages& sequence = of.sequences[views_.size()];
@@ -39,7 +39,7 @@ class PageAddresses {
     return all_found;
   }
   // Adds the next sequence by its view, which must live until the step's end.
-  void add(const KvView& view) noexcept { views_.push_back(view); }  // there is room
+  void add(const KvView& view) noexcept { views_.push_back(view); }  // allocates nothing: begin() has reserved the memory
 
   [[nodiscard]] std::span<const KvView> views() const noexcept { return views_; }
 
@@ -47,17 +47,17 @@ class PageAddresses {
   void add_view(const SequencePages& sequence, const KvLayout& layout) noexcept;
 
   std::vector<KvView> views_;
-  std::vector<std::byte*> pages_;          // of each number in StepPages::ids
-  std::vector<std::byte* const*> tables_;  // of each sequence: a table for each group
-  std::vector<KvStateTargets> targets_;    // of sequences that write states
-  std::size_t n_tables_ = 0, n_targets_ = 0;  // that are filled
+  std::vector<std::byte*> pages_;          // the address of the page for each number in StepPages::ids
+  std::vector<std::byte* const*> tables_;  // for each sequence: the page table of each group
+  std::vector<KvStateTargets> targets_;    // for each sequence that writes states
+  std::size_t n_tables_ = 0, n_targets_ = 0;  // how many elements of tables_ and targets_ are filled
 };
 
 // The memory of numbered pages.
 class PageMemory {
  public:
   virtual ~PageMemory() = default;
-  // Makes the copies, in their order.
+  // Copies the pages, in the order of the list.
   virtual Status copy(std::span<const PageCopy> copies) = 0;
   // Finds all pages, whose addresses then stay valid until the step has been executed. Error: internal, a number is unknown. May throw
   // bad_alloc.
@@ -68,7 +68,7 @@ class PageMemory {
 class CacheMemory final : public PageMemory {
  public:
   explicit CacheMemory(KvPools pools) noexcept : pools_(std::move(pools)) {}
-  Status copy(std::span<const PageCopy>) override { return {}; }  // the caches have made them
+  Status copy(std::span<const PageCopy>) override { return {}; }  // nothing to do: the caches copy their pages themselves
   Status find(const StepPages& pages, PageAddresses& out) override;
 
  private:

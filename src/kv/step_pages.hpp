@@ -1,5 +1,5 @@
-// The pages of a step's sequences in numbers, without addresses: a plain value, which another process could be sent. A KvView says the same
-// in addresses; PageAddresses (page_addresses.hpp) makes the one of the other.
+// The pages of a step's sequences in numbers, without addresses: a plain value, which could be sent to another process. A KvView has the
+// addresses of the same pages; PageAddresses (page_addresses.hpp) makes KvViews from the numbers.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace tessera::detail {
 
-// Where recurrent layers write their states in a step (KvStateTargets). The numbers of the slots are in StepPages::ids.
+// The slots to which recurrent layers write their states in a step (KvStateTargets). The numbers of the slots are in StepPages::ids.
 struct StateSlots {
-  std::uint64_t length = 0, first_page = 0, exact_from = 0;
-  std::size_t pages = 0, drafts = 0;  // number of slots
+  std::uint64_t length = 0, first_page = 0, exact_from = 0;  // as in KvStateTargets
+  std::size_t pages = 0, drafts = 0;  // sizes of the lists KvStateTargets::pages and drafts
 
   bool operator==(const StateSlots&) const noexcept = default;
 };
@@ -27,7 +27,7 @@ struct SequencePages {
   static constexpr std::uint32_t kPaged = ~std::uint32_t{0};
 
   std::uint32_t layout = 0;       // number of the KvLayout: layouts of an engine are numbered as they are first used
-  std::uint32_t cache = kPaged;   // number of a contiguous cache, which another cache gets when this one is gone; kPaged: pages of pools
+  std::uint32_t cache = kPaged;   // number of the contiguous cache (given to another cache after its end); kPaged: pages of pools
   std::uint32_t groups = 0;       // groups of the layout
   std::uint64_t pages = 0;        // pages of each group
   bool writes_states = false;     // the step writes states of recurrent layers, to `slots`
@@ -39,8 +39,8 @@ struct SequencePages {
 
 struct StepPages {
   std::vector<SequencePages> sequences;
-  // Of each sequence: the numbers of the pages [group][page], of slots.pages and of slots.drafts. kNoPage: there is no page. Page numbers
-  // count the pages of a pool, which has all pages of equal bytes; in a contiguous cache the pages of a group.
+  // For each sequence: the numbers of its pages [group][page], then those of the slots for pages, and of the slots for drafts. kNoPage:
+  // there is no page. Pages are numbered within their pool, which has all pages of equal bytes; in a contiguous cache within their group.
   std::vector<PageId> ids;
 
   [[nodiscard]] std::span<const PageId> ids_of(const SequencePages& sequence) const noexcept {
@@ -53,9 +53,9 @@ struct StepPages {
   bool operator==(const StepPages&) const noexcept = default;
 };
 
-// A page that was copied, because a sequence writes to it and others share it.
+// A page that was copied, because a sequence writes to it and others share it. `from` and `to` are numbers in the pool.
 struct PageCopy {
-  std::uint64_t page_bytes = 0;  // of the pool
+  std::uint64_t page_bytes = 0;  // bytes of each page of the pool
   PageId from = 0, to = 0;
 
   bool operator==(const PageCopy&) const noexcept = default;

@@ -20,7 +20,7 @@ inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
 struct KvTile {
   const std::byte* at;
   std::size_t stride;    // bytes from one row of the tile to the next
-  std::ptrdiff_t ahead;  // kernels prefetch the data this many bytes behind the row that they read; 0: they prefetch nothing
+  std::ptrdiff_t ahead;  // bytes from a row to the data that kernels prefetch while they read the row; 0: they prefetch nothing
 };
 
 struct AttendJob {

@@ -1,30 +1,32 @@
 // The layout of packed weights: panels of 16 outputs side by side (f16: 32), so that the lanes of a kernel are outputs
 // for vectors of any width. Constants only: kernels of every instruction set include this.
 //
-//   f32         [k][16] f32
-//   f16         [k][32 outputs] f16; k padded with zeros to a multiple of 32. A chain of sums over k for 16 outputs is as slow as memory,
-//               so a kernel needs two chains side by side. In one panel they read one stream, which is faster than two streams
-//   bf16        [k / 2][16 outputs][2 k] bf16, as products of pairs read them; k padded in the same way
+//   f32         [k][16 outputs] f32
+//   f16         [k][32 outputs] f16; k padded with zeros to a multiple of 32. A kernel sums over k for two vectors of 16 outputs at a
+//               time, because the additions of one vector wait for each other and would be slower than memory. With 32 outputs in a
+//               panel, both vectors' weights are one stream, which is read faster than two
+//   bf16        [k / 2][16 outputs][2 values of k] bf16, as products of pairs read them; k padded in the same way
 //   block32     tiles of 32 values of k, one after another, each
 //                 fifth bits (5 bits) [8] u64, one for each group g of four values of k: bit 4 n + j is the fifth bit
 //                            of q[4 g + j] of output n
-//                 low bits   4 or 5 bits: [4][16][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half
-//                            and q[16 + 4 v + j] in its high half. 8 bits: [8][16][4] bytes; byte (g, n, j) is q[4 g + j] of output n
+//                 low bits   4 or 5 bits: [4][16 outputs][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half and
+//                            q[16 + 4 v + j] in its high half. 8 bits: [8][16 outputs][4] bytes; byte (g, n, j) is q[4 g + j] of output n
 //                 d          [16] f16
 //                 m          [16] f16, with a minimum
 //   block256    tiles of 256 values of k, each
-//                 scales     4 and 5 bits: [3][16 outputs] u32, the format's 12 bytes of each output. 6 bits: [4][16 outputs] u32, each
-//                            four scales of a signed byte
+//                 scales     4 and 5 bits: [3][16 outputs] u32, the 12 bytes of scales that each output's block has in the file.
+//                            6 bits: [4][16 outputs] u32, each with four scales, a signed byte each
 //                 d          [16] f16
 //                 dmin       [16] f16, with minima
 //                 four quarters p, of 64 values of k each:
 //                 fifth bits (5 bits) [16] u64, one for each group of four values of k, as above
-//                 low bits   4 or 5 bits: [8][16][4] bytes; byte (v, n, j) holds the low four bits of q[64 p + 4 v + j] in
-//                            its low half and of q[64 p + 32 + 4 v + j] in its high half. 6 bits: in four pairs of v (0 and 1,
-//                            2 and 3, ...), each pair's high bits first, then its low bits:
-//                 high bits  [16][4] bytes for a pair v, v + 1; byte (n, j) holds the high two bits of integer j of four k groups of the
-//                            quarter: group v at bit 0, v + 8 at bit 2, v + 1 at bit 4, v + 9 at bit 6
-//   kept        tiles of a block's values of k, each with the file's blocks of 16 outputs, one after another (or see lane_tiles.hpp)
+//                 low bits   [8][16 outputs][4] bytes; byte (v, n, j) holds the low four bits of q[64 p + 4 v + j] of output n in its low
+//                            half, and those of q[64 p + 32 + 4 v + j] in its high half. 6 bits: the values of v come in pairs (0 and 1,
+//                            2 and 3, ...), and before the low bits of each pair come its high bits:
+//                 high bits  (6 bits) [16 outputs][4] bytes for the pair v, v + 1; byte (n, j) holds the high two bits of integer j of four
+//                            groups of four values of k: of group v at bit 0, v + 8 at bit 2, v + 1 at bit 4, v + 9 at bit 6
+//   kept        tiles, each with the file's blocks of 16 outputs for the same values of k. The blocks lie one after another or, in some
+//               forms, are cut into units (lane_tiles.hpp)
 // The bytes of a tile are in the order in which they are read, because the prefetchers of CPUs follow this order: with the bits above the
 // fourth behind all other bits, one row of Q6_K took 1.6 times as long from memory.
 // Outputs past the last are zeros. Apart from padding, a matrix has as many bytes as in the file.
@@ -51,15 +53,15 @@ struct FormLayout {
   bool has_min = false;
   bool kept = false;              // keeps the file's blocks; bits, offset and has_min describe the opened tile
   std::size_t scales_at = 0, d_at = 0, min_at = 0;  // bytes from the tile's start
-  std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks of the first quarter
-  std::size_t quarter_bytes = 0;                    // bytes from quarter to quarter
+  std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks those of the first quarter
+  std::size_t quarter_bytes = 0;                    // bytes from one quarter's start to the next
 
-  // Returns the offset in a tile of low bits: of their v-th 64 bytes in quarter p of a superblock, or in a block of 32 (p = 0).
+  // Returns the offset in a tile of the v-th 64 bytes of low bits: of quarter p of a superblock, or of a block of 32 (p = 0).
   [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p, std::size_t v) const noexcept {
     return low_at + p * quarter_bytes + v * 64 + (bits == 6 ? v / 2 * 64 : 0);
   }
-  // Returns the offset in a tile of the bits above the fourth, for k group g of quarter p: a u64; or with 6 bits (g below 8) the high bits
-  // of four groups.
+  // Returns the offset in a tile of the bits above the fourth, for group g of four values of k in quarter p. 5 bits: a u64. 6 bits: g is
+  // below 8, and the bytes there hold the high bits of four groups.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t more(std::size_t p, std::size_t g) const noexcept {
     return more_at + p * quarter_bytes + (bits == 6 ? g / 2 * 192 : g * 8);
   }

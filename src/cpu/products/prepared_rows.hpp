@@ -1,9 +1,9 @@
-// The layout of prepared rows. Each row of a step is turned into its family's form once, and all
-// products of the row read that form. A row's bytes follow below, in order; every part is padded to 64 bytes, the tail of q with
-// zeros. A row has an odd number of cache lines, so that the same k of consecutive rows lies in different sets of the caches.
+// The layout of prepared rows. Each row of a step is converted to its family's form once, and all products of the row read that form. The
+// table below shows the arrays of a row, in order. Each array is padded to 64 bytes; q is padded with zeros. A row has an odd number of
+// cache lines, so that the same element of consecutive rows lies in different sets of the caches.
 //
-// Tiles load the same line of many rows at a time. So for kernels of tiles rows lie in groups, the rows of a tile: line 0
-// of each row, line 1 of each row, and so on. The last group has room for all its rows, also if it is not full.
+// Kernels that use tile registers load the same cache line of many rows at a time. For these kernels the rows of a tile are a group, whose
+// lines alternate: line 0 of each row, line 1 of each row, and so on. The last group has room for all its rows, also if it is not full.
 //
 //   f32       the activations themselves
 //   int8x32   q [inputs] i8; scale [inputs / 32] f32; sum [inputs / 32] i32, the sum of each block's q
