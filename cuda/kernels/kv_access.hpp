@@ -18,8 +18,8 @@ TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& 
   return pages[kv_page_of(layer, position)];
 }
 
-// One token's key or value of one head. Its page must exist. Elements are stored one by one, not in pairs: a pair has values of two tokens,
-// and another warp may store the other token's at the same time.
+// One token's key or value of one head. Its page must exist. Elements are stored one by one, not in pairs: a pair of values belongs to two
+// tokens, and another warp may store the other token's at the same time.
 template <class Codec, kv::KeyOrValue part>
 class KvToken {
  public:
