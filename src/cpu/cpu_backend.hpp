@@ -140,8 +140,10 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
   [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
-  [[nodiscard]] bool as_tiles() const noexcept;  // true: 16-bit weights, keys and values are computed as tiles do
-  [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the number of rows of the step
+  // Returns whether products of 16-bit weights, keys and values are computed in the families that AMX's tile registers compute (bf16,
+  // bf16x3).
+  [[nodiscard]] bool as_tiles() const noexcept;
+  [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // the kernel for the number of rows of the step
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
@@ -225,7 +227,7 @@ class CpuBackend final : public backend::Backend {
 
   Buffer workspace_;
   Activation acts_[backend::kActs];
-  float* rope_ = nullptr;     // the factors of turns_, rope_floats_
+  float* rope_ = nullptr;     // rope_floats_ floats: memory for the factors of all turns_
   std::size_t rope_floats_ = 0;
   std::byte* prepared_ = nullptr;  // prepared rows, row_layout(form).bytes each, in groups; of prepared_act_, if prepared_kind_ is set
   Act prepared_act_ = Act::count;
@@ -264,7 +266,7 @@ class CpuBackend final : public backend::Backend {
     std::size_t stride = 0;  // floats from a head to the next
     std::size_t heads = 0;
     std::vector<backend::RowVotes> rows;  // the step's voters
-    std::vector<float*> at;               // [rows of the step]: place of the row's scores, or nullptr; empty: no row votes
+    std::vector<float*> at;               // [rows of the step]: address of the row's scores, or nullptr; empty: no row votes
   } voting_;
 
   // The present step.
@@ -274,7 +276,8 @@ class CpuBackend final : public backend::Backend {
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
-  // For the recurrent layer that is being computed: the runs of rows of one sequence, and the state behind each row.
+  // For the recurrent layer that is being computed: the runs of consecutive rows of one sequence, and for each row the address to which the
+  // state after the row is written.
   struct SequenceRows {
     std::size_t first, count;
     const float* before;  // the state before the first row; nullptr: zeros

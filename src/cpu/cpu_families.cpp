@@ -35,7 +35,7 @@ Family CpuBackend::attention_family_of(KvType type) const noexcept {
   const auto has = [&](Family family) { return kernels_.attend(family, type).run != nullptr; };
   const Family bf16 = has(Family::bf16_pairs) && !as_tiles() ? Family::bf16_pairs : Family::bf16;
   if (type != KvType::f16) return bf16;
-  // Rounding F16 keys to bf16 costs a tenth of the error of 8-bit products, but far more than f32 or bf16x3 products would.
+  // Rounding F16 keys to bf16 adds an error: a tenth of that of 8-bit products, but far more than that of f32 or bf16x3 products.
   if (numerics_ == Numerics::fastest && all_quantised_ && has(bf16)) return bf16;
   return as_tiles() ? Family::bf16x3 : Family::f32;
 }

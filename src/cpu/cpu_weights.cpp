@@ -152,14 +152,15 @@ std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) cons
   }
   bytes = std::max(bytes, of_kernels);
   if (shape.head_inputs != 0) bytes = std::max(bytes, head_rows_bytes(shape.head_inputs) + of_kernels);
-  return aligned(std::max<std::size_t>(bytes, widest_input(shape) * sizeof(float)));  // a row before it is written to prepared_
+  // A task also needs room for one row as floats, before it is prepared.
+  return aligned(std::max<std::size_t>(bytes, widest_input(shape) * sizeof(float)));
 }
 
 std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) const noexcept {
   const std::uint64_t columns = widest_input(shape);
   std::uint64_t bytes = 0;
   for (std::size_t form = 0; form < kInputForms; ++form) {
-    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // read as they are
+    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // kernels read f32 activations where they are
     bytes = std::max<std::uint64_t>(bytes, row_layout(static_cast<InputForm>(form), columns).bytes);
   }
   return numerics_ == Numerics::reference ? 0 : (shape.rows + most_tile_rows(kernels_) - 1) * bytes;  // rounded up to whole groups

@@ -51,8 +51,8 @@ class KvStorage {
   virtual void shrink(std::uint64_t n) noexcept = 0;
   // Gives back the group's first `n` pages. Their entries in the table become nullptr.
   virtual void drop_front(std::size_t group, std::uint64_t n) noexcept = 0;
-  // Takes new pages in the place of pages that drop_front() gave back. For each group: those of the pages [first[group], last) that it
-  // lacks. The content of the new pages is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
+  // Takes new pages in the place of pages that drop_front() gave back: in each group for those of the pages [first[group], last) that are
+  // missing. The content of the new pages is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
   virtual Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) = 0;
   // Adds front[group] empty entries (nullptr) to the page table of each group, as if the group had had these pages and had given them back.
   // Precondition: there are no pages. If it throws bad_alloc, nothing has changed.

@@ -33,7 +33,7 @@ struct AttendJob {
   std::size_t query_group = 0;  // query heads that share the KV head
 
   std::size_t rows = 0;
-  std::uint64_t position = 0;  // position of the first row; the other rows follow
+  std::uint64_t position = 0;  // position of the first row; the rows have consecutive positions
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
   std::uint64_t globals = 0;   // not 0: a row sees only the keys below `globals` that lie before its window
   // If not null, every row sees all keys of the job's chunks, and rows may belong to several sequences. Row i of the job is row

@@ -83,7 +83,7 @@ struct RunLists {
     clear_list(rows);
     clear_list(parts);
     draws.clear();
-    clear_step();  // never more than a step's rows
+    clear_step();  // keeps the lists' memory, since they never have more than a step's rows
     clear_list(description.pages.ids, kKeptIds);
   }
 };
