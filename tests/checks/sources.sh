@@ -16,8 +16,8 @@ complain() {
 mapfile -t code < <(find include src cuda capi examples tools bench tests -type f \
   \( -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort)
 mapfile -t all < <(find CMakeLists.txt CMakePresets.json README.md docs cmake scripts include src cuda capi examples tools \
-  bench tests -type f \( -name '*.hpp' -o -name '*.h' -o -name '*.c*' -o -name '*.py' -o -name '*.sh' -o -name '*.txt' \
-  -o -name '*.md' -o -name '*.json' -o -path 'scripts/*' \) 2>/dev/null | sort)
+  bench bindings tests -type f \( -name '*.hpp' -o -name '*.h' -o -name '*.c*' -o -name '*.py' -o -name '*.sh' -o -name '*.txt' \
+  -o -name '*.rs' -o -name '*.js' -o -name '*.java' -o -name '*.go' -o -name '*.md' -o -name '*.json' -o -path 'scripts/*' \) 2>/dev/null | sort)
 ((${#code[@]})) || { echo "no sources under $PWD"; exit 1; }
 
 complain "headers without #pragma once" < <(
@@ -40,7 +40,7 @@ complain "headers that tessera.hpp should include and does not, or includes and 
   done)
 # shellcheck disable=SC2016  # Markdown's quotes
 complain "files that the documents name and that are not there" < <(
-  grep -HnoE '`(include|src|cuda|capi|examples|tools|bench|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md docs/*/*.md bench/results/*.md 2>/dev/null |
+  grep -HnoE '`(include|src|cuda|capi|examples|tools|bench|bindings|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md docs/*/*.md bench/results/*.md bindings/*.md 2>/dev/null |
     while IFS= read -r hit; do
       file=${hit##*:}
       file=${file//\`/}
@@ -53,7 +53,7 @@ complain "links of the documents that lead nowhere" < <(
       link=${link%%[)#]*}
       [[ -e $(dirname "$page")/$link ]] || echo "$page:${hit%%:*}: $link"
     done
-  done < <(find README.md docs examples bench tools -name '*.md' 2>/dev/null))
+  done < <(find README.md docs examples bench bindings tools -name '*.md' 2>/dev/null))
 complain "pages that mkdocs.yml does not list" < <(
   [[ -e mkdocs.yml ]] || exit 0
   find docs bench/results -name '*.md' 2>/dev/null | sort | while IFS= read -r page; do
