@@ -67,7 +67,11 @@ final class Test {
     error = errorOf(() -> scheduler.submit("x", "{\"max_token\": 1}"));
     require(error.code() == TesseraException.INVALID_ARGUMENT && error.getMessage().contains("max_tokens"), error.toString());
 
-    ExecutorService threads = Executors.newFixedThreadPool(3);
+    ExecutorService threads = Executors.newFixedThreadPool(3, task -> {
+      Thread thread = new Thread(task);
+      thread.setDaemon(true);  // so that an error ends the program
+      return thread;
+    });
     Tessera.Request[] requests = {scheduler.submit("Once upon a time", STORY), scheduler.submit("The dog", ENDLESS),
         scheduler.submit("The dog is", SCHEMA)};
     scheduler.start();  // behind the submits, so that all three begin in the first step

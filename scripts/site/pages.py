@@ -18,10 +18,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Link
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ['docs', 'bench', 'examples', 'models', 'tests', 'tools']
+FOLDERS = ['docs', 'bench', 'bindings', 'examples', 'models', 'tests', 'tools']
 PICTURES = {'.png', '.svg'}
 API = ROOT / 'build/docs/api/docs'
-LANGUAGES = {'.cpp': 'cpp', '.hpp': 'cpp', '.cu': 'cpp', '.cuh': 'cpp', '.py': 'python', '.sh': 'bash', '.js': 'js', '.css': 'css', '.html': 'html', '.json': 'json', '.txt': 'text'}
+LANGUAGES = {'.c': 'c', '.cpp': 'cpp', '.hpp': 'cpp', '.cu': 'cpp', '.cuh': 'cpp', '.py': 'python', '.sh': 'bash', '.js': 'js', '.rs': 'rust', '.cs': 'csharp', '.java': 'java', '.go': 'go', '.css': 'css', '.html': 'html', '.json': 'json', '.txt': 'text'}
 
 LINK = re.compile(r'(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))')
 CODE = re.compile(r'(`+)(?!`).*?(?<!`)\1(?!`)')
