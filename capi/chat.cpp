@@ -37,7 +37,7 @@ Json describe(const Compaction& compaction) {
 }
 
 Message read_message(const char* json, std::size_t size) {
-  return must(Message::from_json(parse_json(json, size, "message")));
+  return must(Message::from_json(parse_json(json, size, "message", HalfPairs::replace)));
 }
 
 }  // namespace

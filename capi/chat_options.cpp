@@ -66,7 +66,8 @@ constexpr Key<ConversationAsked> kConversationKeys[] = {
        to.options.chat_template = must(ChatTemplate::parse(v.string(), special_texts(*to.engine)));
      }},
     {"output_format", "text",
-     "how the model writes reasoning and calls: \"hermes\", \"harmony\", ...; default: chosen by the template",
+     "how the model writes reasoning and calls: \"hermes\", \"harmony\", ...; default: chosen by the template, and a "
+     "template that prints no tools has them told in words, which this key prevents",
      [](ConversationAsked& to, const Value& v) { to.options.output_format = must(find_output_format(v.string())); }},
     {"now", "text",
      "local time for templates that print it: \"2026-11-27 16:00:00\"; default: such a template is an error",
@@ -104,8 +105,9 @@ constexpr std::string_view kAnswerLate[] = {"run", "refuse"};
 constexpr Key<AnswerKeys> kAnswerKeys[] = {
     {"max_tokens", "integer", "tokens at most; default 0: until the model ends, or the context is full",
      [](AnswerKeys& to, const Value& v) { to.max_tokens = v.integer<std::size_t>(); }},
-    {"stop", "text, list of texts", "the answer ends before the first of these texts; in its reasoning they have no effect",
-     [](AnswerKeys& to, const Value& v) { to.stop = v.strings(); }},
+    {"stop", "text, list of texts",
+     "the answer ends before the first of these texts; in its reasoning they have no effect",
+     [](AnswerKeys& to, const Value& v) { to.stop = v.stop_texts(); }},
     {"sampler", "object", "how tokens are drawn: see Sampler; default greedy",
      [](AnswerKeys& to, const Value& v) { to.sampler = &v.json(), to.sampler_path = v.path(); }},
     {"grammar", "object", "the texts that are allowed: see Grammar",
@@ -121,15 +123,15 @@ constexpr Key<AnswerKeys> kAnswerKeys[] = {
        else
          read_keys<ToolGrammarOptions>(v, kChoiceKeys, choice);
      }},
-    {"reasoning_tokens", "integer", "tokens of reasoning at most; default: no limit",
+    {"reasoning_tokens", "integer", "tokens of reasoning at most; 0: reasoning ends where it begins; default: no limit",
      [](AnswerKeys& to, const Value& v) { to.reasoning = v.integer<std::size_t>(); }},
     {"speculate", "object", "see Speculation", [](AnswerKeys& to, const Value& v) { read_speculate(v, to.speculate); }},
     {"tenant", "text", "with a scheduler: the user to whom the answer belongs",
      [](AnswerKeys& to, const Value& v) { to.request.tenant = v.string(), to.is_request = true; }},
     {"priority", "integer", "with a scheduler: lower is served first; default 0",
      [](AnswerKeys& to, const Value& v) { to.request.priority = v.integer<std::int32_t>(), to.is_request = true; }},
-    {"deadline", "number", "with a scheduler: seconds from now to the last token; default none",
-     [](AnswerKeys& to, const Value& v) { to.request.deadline = v.number(), to.is_request = true; }},
+    {"deadline", "number", "with a scheduler: seconds from now to the last token, above 0; default none",
+     [](AnswerKeys& to, const Value& v) { to.request.deadline = v.positive(), to.is_request = true; }},
     {"if_late", "\"run\", \"refuse\"", "with a scheduler: as in a request; default \"run\"",
      [](AnswerKeys& to, const Value& v) { to.request.if_late = v.one_of<IfLate>(kAnswerLate), to.is_request = true; }},
 };
@@ -146,13 +148,13 @@ struct Shorten {
   bool has_sampler = false;
 };
 constexpr Key<Shorten> kShortenKeys[] = {
-    {"keep_turns", "integer", "last turns that stay; default 2",
+    {"keep_turns", "integer", "last turns that stay; 0: none; default 2",
      [](Shorten& to, const Value& v) { to.asked.options.keep_turns = v.integer<std::size_t>(); }},
     {"summarise", "boolean", "true: the model writes a summary of the turns that are taken out; default false",
      [](Shorten& to, const Value& v) { to.asked.summarise = v.boolean(); }},
     {"question", "text", "what the model is asked for the summary",
      [](Shorten& to, const Value& v) { to.asked.options.question = v.string(); }},
-    {"max_tokens", "integer", "tokens of the summary at most; default 256",
+    {"max_tokens", "integer", "tokens of the summary at most; 0: until the model ends; default 256",
      [](Shorten& to, const Value& v) { to.asked.options.max_tokens = v.integer<std::size_t>(); }},
     {"sampler", "object", "how the summary is drawn: see Sampler; default greedy",
      [](Shorten& to, const Value& v) { to.asked.sampler = read_sampler(*to.engine, v), to.has_sampler = true; }},
@@ -161,7 +163,7 @@ constexpr Key<Shorten> kShortenKeys[] = {
 }  // namespace
 
 ChatRequest read_chat(const char* json, std::size_t size, std::string_view what) {
-  const Json parsed = parse_json(json, size, what);
+  const Json parsed = parse_json(json, size, what, HalfPairs::replace);
   if (parsed.members() != nullptr && parsed.members()->empty()) return {};
   return must(ChatRequest::from_json(parsed));
 }

@@ -31,6 +31,20 @@ CompiledGrammar EngineState::compile(const Grammar& grammar) {
   return must(CompiledGrammar::create(grammar, vocabulary_));
 }
 
+void EngineState::check_token(Token token, std::string_view place) const {
+  const std::size_t vocabulary = engine.spec().vocab_size;
+  if (token >= 0 && static_cast<std::size_t>(token) < vocabulary) return;
+  fail(ErrorCode::invalid_argument,
+       "token " + std::to_string(token) + " is not in the vocabulary of " + std::to_string(vocabulary), place);
+}
+
+void EngineState::check_tokens(std::span<const Token> tokens, std::string_view place) const {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || static_cast<std::size_t>(tokens[i]) >= engine.spec().vocab_size)
+      check_token(tokens[i], std::string(place) + "[" + std::to_string(i) + "]");
+  }
+}
+
 namespace {
 
 // The caller's options as the library takes them. They refer to nothing of the caller's but the callbacks.

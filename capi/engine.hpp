@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string_view>
 
 #include <tessera/engine.hpp>
 #include <tessera/grammar/cache.hpp>
@@ -20,6 +22,10 @@ class EngineState {
   // Returns the compiled grammar of a source: from the engine's cache, or new. Any thread.
   [[nodiscard]] CompiledGrammar grammar(const GrammarSource& source);
   [[nodiscard]] CompiledGrammar compile(const Grammar& grammar);
+
+  // Errors: invalid_argument, a token is not in the vocabulary; the place is the parameter, or the key and the index.
+  void check_token(Token token, std::string_view place) const;
+  void check_tokens(std::span<const Token> tokens, std::string_view place) const;
 
  private:
   GrammarCache& cache();

@@ -62,19 +62,21 @@ constexpr auto kv_keys() {
        "KV type: \"auto\", \"f32\", \"f16\", \"bf16\", \"int8\", \"fp8\", \"int4\", \"k8v4\"; default \"auto\"",
        [](T& to, const Value& v) { to.kv.dtype = kv_dtype(v); }},
       {"kv_kind", "\"paged\", \"contiguous\", \"auto\"",
-       "\"paged\": in pages that sessions can share; \"contiguous\": at consecutive addresses, not shared; default \"paged\"",
+       "\"paged\": in pages that sessions can share; \"contiguous\": at consecutive addresses, not shared; default "
+       "\"paged\"",
        [](T& to, const Value& v) { to.kv.kind = v.one_of<KvKind>(kKvKinds); }},
       {"page_tokens", "16, 32, 64", "tokens of a page; default 32",
        [](T& to, const Value& v) { to.kv.page_tokens = v.integer<std::uint32_t>(); }},
-      {"prefix_reuse", "boolean", "true: sequences that begin alike share the pages of the beginning; default true for paged sessions",
+      {"prefix_reuse", "boolean",
+       "true: sequences that begin alike share the pages of the beginning; default true for paged sessions",
        [](T& to, const Value& v) { to.kv.prefix = v.boolean() ? PrefixReuse::on : PrefixReuse::off; }},
       {"salt", "text", "pages are shared only between sessions of the same salt",
        [](T& to, const Value& v) { to.kv.salt = v.string(); }},
-      {"checkpoints", "integer, \"all\"", "states of recurrent layers that are kept to go back to; default 2",
+      {"checkpoints", "integer, \"all\"", "states of recurrent layers that are kept to go back to; default 0: 2",
        [](T& to, const Value& v) {
-         constexpr std::string_view kAll[] = {"all"};
-         to.kv.checkpoints = v.json().string() != nullptr ? (static_cast<void>(v.choice(kAll)), kAllCheckpoints)
-                                                          : v.integer<std::uint32_t>();
+         if (const std::string* text = v.json().string(); text != nullptr && *text != "all")
+           v.refuse("must be an integer from 0 upwards, or \"all\"");
+         to.kv.checkpoints = v.json().string() != nullptr ? kAllCheckpoints : v.integer<std::uint32_t>();
        }},
       {"token_budget", "object",
        "`tokens`, `choice`, `sinks`, `recent`: drops keys and values of all but `tokens` tokens; default none",
@@ -105,7 +107,7 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      [](EngineOptions& to, const Value& v) { to.context = v.integer<std::uint32_t>(); }},
     {"threads", "integer", "threads of the engine; default 0: the processors that the process may use",
      [](EngineOptions& to, const Value& v) { to.threads = v.integer<std::uint32_t>(); }},
-    {"step_rows", "integer", "tokens computed at once in a prefill; default 512",
+    {"step_rows", "integer", "tokens computed at once in a prefill, 1 to 8192; default 512",
      [](EngineOptions& to, const Value& v) { to.step_rows = v.integer<std::uint32_t>(); }},
     {"memory_budget", "integer", "bytes that the plan's peak may reach; default 0: no limit",
      [](EngineOptions& to, const Value& v) { to.memory_budget = v.integer<std::uint64_t>(); }},
@@ -113,7 +115,7 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      [](EngineOptions& to, const Value& v) { to.kv_budget = v.integer<std::uint64_t>(); }},
     {"kv_file", "text", "path of a new file for pages that are not in memory; default none",
      [](EngineOptions& to, const Value& v) { to.kv_file = std::u8string(v.string().begin(), v.string().end()); }},
-    {"kv_file_bytes", "integer", "size of that file",
+    {"kv_file_bytes", "integer", "size of that file; needed with `kv_file`",
      [](EngineOptions& to, const Value& v) { to.kv_file_bytes = v.integer<std::uint64_t>(); }},
     {"numerics", "text", "\"auto\", \"bf16\", \"fastest\", \"reference\", \"invariant\"; default \"auto\"",
      [](EngineOptions& to, const Value& v) {
@@ -129,11 +131,13 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      }},
     {"fallback", "\"allow\", \"refuse\"", "refuse: an operation without its best kernel is an error; default \"allow\"",
      [](EngineOptions& to, const Value& v) { to.fallback = v.one_of<Fallback>(kFallbacks); }},
-    {"tokenizer", "\"from_model\", \"none\"", "none: no tokenizer is made, because the program has its own; default \"from_model\"",
+    {"tokenizer", "\"from_model\", \"none\"",
+     "none: no tokenizer is made, because the program has its own; default \"from_model\"",
      [](EngineOptions& to, const Value& v) { to.tokenizer = v.one_of<TokenizerUse>(kTokenizers); }},
     {"sliding_window", "integer", "window of the layers with a window; 0: no window; default: the file's",
      [](EngineOptions& to, const Value& v) { to.sliding_window = v.integer<std::uint32_t>(); }},
-    {"mtp", "boolean", "loads the model's MTP heads, which guess further tokens for the drafter \"head\"; default false",
+    {"mtp", "boolean",
+     "loads the model's MTP heads, which guess further tokens for the drafter \"head\"; default false",
      [](EngineOptions& to, const Value& v) { to.mtp = v.boolean() ? MtpHeads::load : MtpHeads::leave_out; }},
     {"backend", "\"cpu\", \"cuda\"", "what computes; default \"cpu\"",
      [](EngineOptions& to, const Value& v) { to.backend = v.one_of<BackendKind>(kBackends); }},
@@ -158,7 +162,7 @@ constexpr Key<SessionOptions> kSessionKeys[] = {
      "a sequence without end: the last tokens that stay when the context is full; default 0: a full context is an "
      "error",
      [](SessionOptions& to, const Value& v) { to.stream.window = v.integer<std::uint32_t>(); }},
-    {"sinks", "integer", "with `window`: the first tokens that stay; default 4",
+    {"sinks", "integer", "with `window`: the first tokens that stay; 0: none; default 4",
      [](SessionOptions& to, const Value& v) { to.stream.sinks = v.integer<std::uint32_t>(); }},
 };
 

@@ -9,6 +9,7 @@
 #include <tessera/core/result.hpp>
 
 #include "call.hpp"
+#include "words.hpp"
 
 // One block: the struct, then the three texts. Trivial, so that the errors for want of memory need no constructor.
 struct tessera_error {
@@ -59,15 +60,31 @@ bool is_constant(const tessera_error* error) noexcept {
   return error >= errors_without_texts.data() && error < errors_without_texts.data() + kCodes;
 }
 
-tessera_error* new_error(const Error& error) noexcept {
-  const std::string& message = error.message();
-  const std::string& place = error.place();
+// A path, a key or a text of a caller may be of any length. An error shows the ends of a long one: the middle of a path
+// says least.
+constexpr std::size_t kLongestPlace = 512, kLongestMessage = 4096;
+void cut_middle(std::string& text, std::size_t most) {
+  if (text.size() <= most) return;
+  const auto is_inside = [&](std::size_t at) { return at < text.size() && (text[at] & 0xC0) == 0x80; };  // a character
+  std::size_t head = most / 2, tail = text.size() - most / 2;
+  while (head > 0 && is_inside(head)) --head;
+  while (is_inside(tail)) ++tail;
+  text.replace(head, tail - head, "...");
+}
+
+tessera_error* without_texts(ErrorCode code) noexcept {
+  const auto i = static_cast<std::size_t>(code);
+  return &errors_without_texts[i < kCodes ? i : static_cast<std::size_t>(TESSERA_INTERNAL)];
+}
+
+tessera_error* new_error(const Error& error) noexcept try {
+  std::string message = in_words_of_c(error.message());
+  std::string place = in_words_of_c(error.place());
+  cut_middle(message, kLongestMessage);
+  cut_middle(place, kLongestPlace);
   const std::size_t text = place.empty() ? 0 : place.size() + 2 + message.size() + 1;
   void* block = ::operator new(sizeof(tessera_error) + text + message.size() + 1 + place.size() + 1, std::nothrow);
-  if (block == nullptr) {
-    const auto code = static_cast<std::size_t>(error.code());
-    return &errors_without_texts[code < kCodes ? code : static_cast<std::size_t>(TESSERA_INTERNAL)];
-  }
+  if (block == nullptr) return without_texts(error.code());
   char* at = static_cast<char*>(block) + sizeof(tessera_error);
   const auto put = [&at](const std::string& piece) {
     std::memcpy(at, piece.c_str(), piece.size() + 1);
@@ -85,6 +102,8 @@ tessera_error* new_error(const Error& error) noexcept {
   }
   return ::new (block)
       tessera_error{Kind::error, static_cast<std::int32_t>(error.code()), text_at, message_at, place_at};
+} catch (...) {  // no memory
+  return without_texts(error.code());
 }
 
 Error error_of_current_exception() noexcept {

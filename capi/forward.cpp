@@ -101,7 +101,9 @@ int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* se
     for (std::size_t i = 0; i < all.size(); ++i) {
       SessionState& state = *need(all[i], "sessions[" + std::to_string(i) + "]").state;
       const float* embeddings = given.embeddings != nullptr ? given.embeddings + at * width : nullptr;
-      add_rows(batch, state.change(), ids.empty() ? ids : ids.subspan(at, n[i]), embeddings, n[i], width, wanted,
+      static_cast<void>(state.read());
+      state.forget_rows();
+      add_rows(batch, state.session, ids.empty() ? ids : ids.subspan(at, n[i]), embeddings, n[i], width, wanted,
                given.every_row == 1);
       at += n[i];
     }

@@ -20,11 +20,27 @@ struct tessera_generation : tessera::c::Tagged<tessera::c::Kind::generation> {
       : session(std::move(of)), sampler(std::move(with)) {
     ++session->generations;
   }
-  ~tessera_generation() { --session->generations; }
+  ~tessera_generation() {
+    end();
+    --session->generations;
+  }
+  // Takes session and sampler for this generation alone. Error: invalid_state, another one has the sampler.
+  void begin() {
+    for (const void* nobody = nullptr; !sampler->generation.compare_exchange_strong(nobody, this); nobody = nullptr)
+      static_cast<void>(sampler->change());
+    session->generation = this;
+  }
+  void end() noexcept {
+    const void* me = this;
+    sampler->generation.compare_exchange_strong(me, nullptr);
+    me = this;
+    session->generation.compare_exchange_strong(me, nullptr);
+  }
   tessera::c::SessionStatePtr session;
   tessera::c::SamplerStatePtr sampler;
   tessera::Generation generation;  // before its session and sampler
   tessera_piece piece;
+  tessera::Error error;  // why it has ended; empty: it goes on, or has ended well
 };
 
 namespace tessera::c {
@@ -55,13 +71,15 @@ constexpr Key<Speculation> kSpeculateKeys[] = {
      [](Speculation& to, const Value& v) { to.options.length = v.one_of<DraftLength>(kLengths); }},
     {"branches", "integer", "chains of drafts in a step at most, 1 to 16; default 1",
      [](Speculation& to, const Value& v) { to.options.branches = v.integer<std::uint32_t>(); }},
-    {"shortest", "integer", "ngram, suffix: how many of the last tokens must have occurred before, at least",
+    {"shortest", "integer",
+     "ngram, suffix: how many of the last tokens must have occurred before, at least; 1 or more; default 2 (ngram), 1 "
+     "(suffix)",
      [](Speculation& to, const Value& v) { to.ngram.shortest = to.suffix.shortest = v.integer<std::size_t>(); }},
-    {"longest", "integer", "ngram: how many of the last tokens are looked for, at most; default 8",
+    {"longest", "integer", "ngram: how many of the last tokens are looked for, at most; shortest to 64; default 8",
      [](Speculation& to, const Value& v) { to.ngram.longest = v.integer<std::size_t>(); }},
-    {"least", "number", "suffix: drafts end where their probability falls below; default 0.1",
+    {"least", "number", "suffix: drafts end where their probability falls below, 0 to 1; default 0.1",
      [](Speculation& to, const Value& v) { to.suffix.least = v.real(); }},
-    {"ngram", "integer", "lookahead: tokens of an n-gram; default 4",
+    {"ngram", "integer", "lookahead: tokens of an n-gram, 2 to 16; default 4",
      [](Speculation& to, const Value& v) { to.lookahead.ngram = v.integer<std::size_t>(); }},
     {"layers", "integer", "early_exit: how many of the first layers make the drafts",
      [](Speculation& to, const Value& v) { to.layers = v.integer<std::uint32_t>(); }},
@@ -71,7 +89,7 @@ constexpr Key<GenerateOptions> kGenerateKeys[] = {
     {"max_tokens", "integer", "tokens at most; default 0: no limit, and a full context is an error",
      [](GenerateOptions& to, const Value& v) { to.max_tokens = v.integer<std::size_t>(); }},
     {"stop", "text, list of texts", "the text ends before the first of these texts",
-     [](GenerateOptions& to, const Value& v) { to.stop_strings = v.strings(); }},
+     [](GenerateOptions& to, const Value& v) { to.stop_strings = v.stop_texts(); }},
     {"stop_tokens", "list of tokens", "tokens that end the text",
      [](GenerateOptions& to, const Value& v) { to.stop_tokens = v.tokens(); }},
     {"end_of_generation", "\"stop\", \"ignore\"", "what the model's own end tokens do; default \"stop\"",
@@ -132,8 +150,19 @@ int32_t tessera_session_generate(tessera_session* session, tessera_sampler* samp
     tessera::GenerateOptions how;
     read_options<tessera::GenerateOptions>(given.json, given.json_size, "options.json", generate_keys(), how);
     how.stop = token_of(given.stop);
+    state->engine->check_tokens(how.stop_tokens, "stop_tokens");
+    tessera::Session& of = state->change();
+    if (of.tokens().empty()) {
+      fail(tessera::ErrorCode::invalid_state,
+           "it is empty: append the tokens that the generation is to follow, by tessera_session_append()", "session");
+    }
     auto handle = std::make_unique<tessera_generation>(state, with);
-    handle->generation = state->change().generate(with->sampler, how);
+    handle->begin();
+    handle->generation = of.generate(with->sampler, how);
+    // A generation that could not begin has its error as its only result: the caller gets the error here.
+    if (handle->generation.finish_reason() == tessera::FinishReason::error) {
+      if (auto refused = handle->generation.next()) must(*std::move(refused));
+    }
     made = handle.release();
   });
 }
@@ -142,9 +171,12 @@ int32_t tessera_generation_next(tessera_generation* generation, const tessera_pi
   return call(error, [&] {
     const tessera_piece*& next = out(piece, "piece");
     tessera_generation& of = need(generation, "generation");
-    static_cast<void>(of.session->change());
+    if (!of.error.empty()) fail(of.error);
+    of.session->forget_rows();
     auto result = of.generation.next();
+    if (!result || !*result || (*result)->finish != tessera::FinishReason::none) of.end();
     if (!result) return;
+    if (!*result) of.error = result->error();
     next = of.piece.set(must(*std::move(result)));
   });
 }

@@ -21,9 +21,9 @@ class HostSource final : public ByteSource {
       return Error(ErrorCode::io, "bytes beyond the end of the source", name_);
     try {
       if (read_(user_, offset, to.data(), to.size()) == 0) return {};
-      return Error(ErrorCode::io, "the host's read() failed", name_);
+      return Error(ErrorCode::io, "the function `read` of the host failed", name_);
     } catch (...) {
-      return Error(ErrorCode::callback_failed, "the host's read() threw", name_);
+      return Error(ErrorCode::callback_failed, "the function `read` of the host threw", name_);
     }
   }
   std::string name() const override { return name_; }

@@ -37,6 +37,10 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   return best;
 }
 
+std::string number_text(double value) {
+  return value == std::trunc(value) ? Json(static_cast<std::int64_t>(value)).dump() : Json(value).dump();
+}
+
 std::string quoted_list(std::span<const std::string_view> names) {
   std::string text;
   for (const std::string_view name : names) {
@@ -63,6 +67,18 @@ double Value::number() const {
   if (const std::int64_t* value = json_->integer()) return static_cast<double>(*value);
   if (const double* value = json_->number(); value != nullptr && std::isfinite(*value)) return *value;
   refuse("must be a number");
+}
+
+double Value::number(double least, double most) const {
+  const double value = number();
+  if (value >= least && value <= most) return value;
+  refuse("must be a number from " + number_text(least) + (std::isinf(most) ? " upwards" : " to " + number_text(most)));
+}
+
+double Value::positive(double most) const {
+  const double value = number();
+  if (value > 0 && value <= most) return value;
+  refuse("must be a number above 0" + (std::isinf(most) ? std::string() : " and at most " + number_text(most)));
 }
 
 std::int64_t Value::integer(std::int64_t least, std::int64_t most) const {
@@ -104,6 +120,12 @@ std::vector<std::string> Value::strings() const {
   return texts;
 }
 
+std::vector<std::string> Value::stop_texts() const {
+  std::vector<std::string> texts = strings();
+  if (std::ranges::find(texts, std::string()) == texts.end()) return texts;
+  refuse("an empty text would end every text in front of its first letter; leave it out");
+}
+
 std::vector<std::int32_t> Value::tokens() const {
   std::vector<std::int32_t> ids;
   for (const Value& element : elements()) ids.push_back(element.integer<std::int32_t>(0));
@@ -128,13 +150,16 @@ void fail_unknown_key(const Value& object, std::string_view key, std::span<const
   object.refuse(message);
 }
 
-Json parse_json(const char* json, std::size_t size, std::string_view what) {
+Json parse_json(const char* json, std::size_t size, std::string_view what, HalfPairs half_pairs) {
   const std::string_view given = text(json, size, what);
   if (given.find_first_not_of(" \t\r\n") == std::string_view::npos) return Json::object();
-  Result<Json> parsed = Json::parse(given, {.refuse_repeated_keys = true});
+  Result<Json> parsed =
+      Json::parse(given, {.refuse_repeated_keys = true, .refuse_half_pairs = half_pairs == HalfPairs::refuse});
   if (!parsed) {
+    std::string_view place = parsed.error().place();
+    if (constexpr std::string_view kParser = "JSON, "; place.starts_with(kParser)) place.remove_prefix(kParser.size());
     fail(parsed.error().code(), parsed.error().message(),
-         std::string(what) + (parsed.error().place().empty() ? "" : ", " + parsed.error().place()));
+         std::string(what) + (place.empty() ? "" : ", ") + std::string(place));
   }
   return *std::move(parsed);
 }

@@ -28,6 +28,8 @@ class Value {
 
   [[nodiscard]] bool boolean() const;
   [[nodiscard]] double number() const;  // finite
+  [[nodiscard]] double number(double least, double most = std::numeric_limits<double>::infinity()) const;
+  [[nodiscard]] double positive(double most = std::numeric_limits<double>::infinity()) const;  // above 0
   [[nodiscard]] float real() const { return static_cast<float>(number()); }
   [[nodiscard]] const std::string& string() const;
   [[nodiscard]] std::int64_t integer(std::int64_t least, std::int64_t most) const;
@@ -43,8 +45,9 @@ class Value {
   }
   // Returns the elements of a list.
   [[nodiscard]] std::vector<Value> elements() const;
-  [[nodiscard]] std::vector<std::string> strings() const;  // of a text, or of a list of texts
-  [[nodiscard]] std::vector<std::int32_t> tokens() const;  // of a list of token ids
+  [[nodiscard]] std::vector<std::string> strings() const;     // of a text, or of a list of texts
+  [[nodiscard]] std::vector<std::string> stop_texts() const;  // the same, and none is empty
+  [[nodiscard]] std::vector<std::int32_t> tokens() const;     // of a list of token ids, of whatever vocabulary
   // Returns the index of the text among `names`.
   [[nodiscard]] std::size_t choice(std::span<const std::string_view> names) const;
   // Returns an enumerator: names[i] stands for the enumerator of number i.
@@ -105,8 +108,12 @@ void read_keys(const Value& object, std::span<const Key<Options>> keys, Options&
   read_keys<Options, Nothing>(object, keys, to, {}, nothing);
 }
 
+// What becomes of half a surrogate pair ("\\ud83d"), which is no text: an error, or U+FFFD. In options two salts or
+// tenants would become the same text.
+enum class HalfPairs { refuse, replace };
 // Parses a caller's text; an empty one gives an empty object. `what` names the parameter for errors.
-[[nodiscard]] Json parse_json(const char* json, std::size_t size, std::string_view what);
+[[nodiscard]] Json parse_json(const char* json, std::size_t size, std::string_view what,
+                              HalfPairs half_pairs = HalfPairs::refuse);
 
 // Reads a caller's text by the table.
 template <class Options>

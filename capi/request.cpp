@@ -1,6 +1,5 @@
 // tessera_request: submitting a request and reading its answer.
 #include <chrono>
-#include <limits>
 #include <string>
 
 #include "describe.hpp"
@@ -11,8 +10,9 @@
 #include "values.hpp"
 
 struct tessera_request : tessera::c::Tagged<tessera::c::Kind::request> {
-  explicit tessera_request(tessera::c::EngineStatePtr of) noexcept : engine(std::move(of)) {}
+  tessera_request(tessera::c::EngineStatePtr of, std::size_t n) noexcept : engine(std::move(of)), samples(n) {}
   tessera::c::EngineStatePtr engine;
+  std::size_t samples;
   tessera::RequestHandle handle;
   tessera_piece piece;
 };
@@ -26,11 +26,6 @@ const tessera_piece* read(tessera_request& request, std::optional<RequestPiece> 
   if (piece) return request.piece.set(std::move(piece->piece), piece->sample);
   if (request.handle.state() == RequestState::ended) must(request.handle.status());
   return nullptr;
-}
-
-std::uint32_t sample_number(std::size_t sample) {
-  if (sample <= std::numeric_limits<std::uint32_t>::max()) return static_cast<std::uint32_t>(sample);
-  fail(ErrorCode::invalid_argument, "there is no sample " + std::to_string(sample), "sample");
 }
 
 }  // namespace
@@ -64,19 +59,26 @@ int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* to
     asked.generate.stop = token_of(given.stop);
     if (asked.beams) asked.beams->stop = std::exchange(asked.generate.stop, {});
     if (given.on_ready != nullptr)
-      asked.on_ready = [on_ready = given.on_ready, user = given.user, drop] { on_ready(user); };
+      asked.on_ready = [on_ready = given.on_ready, user = given.user, drop] {
+        const InCallback scope;
+        on_ready(user);
+      };
     // The scheduler keeps a session that it refuses: so it gets a fork, and the session is emptied when the request is
     // there.
     if (from != nullptr) {
       if (json.find("session") != nullptr)
         fail(ErrorCode::invalid_argument, "is for a new session, and a session was passed", "session");
+      const tessera::Session& taken = from->state->read();
       if (from->state->generations != 0)
         fail(ErrorCode::invalid_state, "a generation of it is not freed: tessera_generation_free()", "session");
-      asked.session = must(from->state->session.fork());
+      asked.session = must(taken.fork());
     }
-    auto handle = std::make_unique<tessera_request>(of.engine);
+    auto handle = std::make_unique<tessera_request>(of.engine, asked.samples);
     handle->handle = must(of.scheduler.submit(std::move(asked)));
-    if (from != nullptr) from->state->change() = tessera::Session();
+    if (from != nullptr) {
+      from->state->change() = tessera::Session();
+      from->state->is_given = true;
+    }
     made = handle.release();
   });
 }
@@ -115,7 +117,7 @@ int32_t tessera_request_state(const tessera_request* request) {
   return is_a(request) != nullptr ? static_cast<int32_t>(request->handle.state()) : 0;
 }
 int32_t tessera_request_finish_reason(const tessera_request* request, size_t sample) {
-  if (is_a(request) == nullptr || sample > std::numeric_limits<std::uint32_t>::max()) return 0;
+  if (is_a(request) == nullptr || sample >= request->samples) return 0;
   return static_cast<int32_t>(request->handle.finish_reason(static_cast<std::uint32_t>(sample)));
 }
 
@@ -133,9 +135,15 @@ int32_t tessera_request_take_session(tessera_request* request, size_t sample, te
     tessera_request& of = need(request, "request");
     if (of.handle.state() != tessera::RequestState::ended)
       fail(ErrorCode::invalid_state, "the request has not ended: read it to its end", "request");
+    if (sample >= of.samples) {
+      fail(ErrorCode::not_found,
+           "there is no sample " + std::to_string(sample) + "; the request has " + std::to_string(of.samples) +
+               ", counted from 0",
+           "sample");
+    }
     auto state = std::make_shared<SessionState>(of.engine, tessera::Session());  // first what may fail
     auto handle = std::make_unique<tessera_session>(state);
-    auto taken = of.handle.take_session(sample_number(sample));
+    auto taken = of.handle.take_session(static_cast<std::uint32_t>(sample));
     if (!taken) {
       fail(
           ErrorCode::not_found,

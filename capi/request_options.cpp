@@ -48,20 +48,21 @@ constexpr Key<RequestAsked> kRequestKeys[] = {
      [](RequestAsked& to, const Value& v) { to.sampler = &v.json(), to.sampler_path = v.path(); }},
     {"grammar", "object", "the texts that are allowed: see Grammar",
      [](RequestAsked& to, const Value& v) { to.grammar = read_grammar(*to.engine, v); }},
-    {"samples", "integer", "answers to the prompt, which is computed once; default 1",
-     [](RequestAsked& to, const Value& v) { to.request.samples = v.integer<std::uint32_t>(); }},
+    {"samples", "integer", "answers to the prompt, which is computed once, 1 to 1024; default 1",
+     [](RequestAsked& to, const Value& v) { to.request.samples = v.integer<std::uint32_t>(1, 1024); }},
     {"beams", "object", "a beam search instead of draws: see Beams",
      [](RequestAsked& to, const Value& v) { read_keys<BeamOptions>(v, kBeamKeys, to.request.beams.emplace()); }},
     {"priority", "integer", "lower is served first (policy \"by_priority\"); default 0",
      [](RequestAsked& to, const Value& v) { to.request.priority = v.integer<std::int32_t>(); }},
-    {"deadline", "number", "seconds from now to the last token; default none",
-     [](RequestAsked& to, const Value& v) { to.request.deadline = v.number(); }},
+    {"deadline", "number", "seconds from now to the last token, above 0; default none",
+     [](RequestAsked& to, const Value& v) { to.request.deadline = v.positive(); }},
     {"if_late", "\"run\", \"refuse\"",
      "refuse: a request that is not expected to end in time is too_late; default \"run\"",
      [](RequestAsked& to, const Value& v) { to.request.if_late = v.one_of<IfLate>(kIfLate); }},
     {"tenant", "text", "the user to whom the request belongs",
      [](RequestAsked& to, const Value& v) { to.request.tenant = v.string(); }},
-    {"keep_session", "boolean", "true: the sessions are kept at the end, for tessera_request_take_session(); default false",
+    {"keep_session", "boolean",
+     "true: the sessions are kept at the end, for tessera_request_take_session(); default false",
      [](RequestAsked& to, const Value& v) {
        to.request.session_at_end = v.boolean() ? SessionAtEnd::keep : SessionAtEnd::drop;
      }},
@@ -77,6 +78,9 @@ Request read_request(EngineState& engine, const Value& value) {
   RequestAsked asked;
   asked.engine = &engine;
   read_keys<RequestAsked, GenerateOptions>(value, kRequestKeys, asked, generate_keys(), asked.request.generate);
+  const std::string in = value.path().empty() ? "" : value.path() + ".";
+  engine.check_tokens(asked.request.generate.stop_tokens, in + "stop_tokens");
+  if (asked.request.beams) engine.check_tokens(asked.request.beams->stop_tokens, in + "beams.stop_tokens");
   if (asked.grammar && asked.sampler != nullptr && asked.sampler->find("grammar") != nullptr) {
     value.refuse("has \"grammar\" and \"sampler.grammar\": use one of the two");
   }

@@ -69,8 +69,14 @@ int32_t tessera_sampler_clone(const tessera_sampler* sampler, tessera_sampler** 
 int32_t tessera_sampler_begin(tessera_sampler* sampler, const int32_t* tokens, size_t count, uint64_t position,
                               tessera_error** error) {
   return call(error, [&] {
-    tessera::Sampler& of = need(sampler, "sampler").state->sampler;
-    must(of.begin_text(list(tokens, count, "tokens")));
+    SamplerState& state = *need(sampler, "sampler").state;
+    const auto follows = list(tokens, count, "tokens");
+    tessera::Sampler& of = state.change();
+    for (std::size_t i = 0; i < follows.size(); ++i) {
+      if (follows[i] != -1)
+        state.engine->check_token(follows[i], "tokens[" + std::to_string(i) + "]");  // -1: an embedding
+    }
+    must(of.begin_text(follows));
     of.begin_answer(position);
   });
 }
@@ -87,15 +93,19 @@ int32_t tessera_sampler_sample(tessera_sampler* sampler, const float* logits, si
                std::to_string(count),
            "logits");
     }
-    drawn = must(of.sampler.sample(list(logits, count, "logits"), list(history, history_count, "history"), position,
-                                   of.engine->engine.tokenizer().suppressed()));
+    drawn = must(of.change().sample(list(logits, count, "logits"), list(history, history_count, "history"), position,
+                                    of.engine->engine.tokenizer().suppressed()));
   });
 }
 
 int32_t tessera_sampler_accept(tessera_sampler* sampler, int32_t token, tessera_error** error) {
-  return call(error, [&] { must(need(sampler, "sampler").state->sampler.accept(token)); });
+  return call(error, [&] {
+    SamplerState& of = *need(sampler, "sampler").state;
+    of.engine->check_token(token, "token");
+    must(of.change().accept(token));
+  });
 }
 int32_t tessera_sampler_rollback(tessera_sampler* sampler, size_t count, tessera_error** error) {
-  return call(error, [&] { must(need(sampler, "sampler").state->sampler.rollback(count)); });
+  return call(error, [&] { must(need(sampler, "sampler").state->change().rollback(count)); });
 }
 void tessera_sampler_free(tessera_sampler* sampler) { free_handle(sampler); }

@@ -1,6 +1,7 @@
 // Samplers as JSON, and the sampler's handle.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +19,16 @@ struct SamplerState {
   SamplerState(EngineStatePtr of, Sampler with) noexcept : engine(std::move(of)), sampler(std::move(with)) {}
   EngineStatePtr engine;
   Sampler sampler;
+  // The generation that draws with the sampler and has not ended: its stages remember that generation's tokens alone.
+  std::atomic<const void*> generation = nullptr;
+
+  // Returns the sampler for a call that changes it. Error: invalid_state, a generation with it has not ended.
+  [[nodiscard]] Sampler& change() {
+    if (generation == nullptr) return sampler;
+    fail(ErrorCode::invalid_state,
+         "a generation with this sampler has not ended: read it to its end or free it, or use tessera_sampler_clone()",
+         "sampler");
+  }
 };
 using SamplerStatePtr = std::shared_ptr<SamplerState>;
 

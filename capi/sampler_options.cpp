@@ -40,13 +40,13 @@ struct Spec {
 constexpr std::string_view kCounted[] = {"answer", "sequence"};
 
 constexpr Key<sampling::PenaltyOptions> kPenaltyKeys[] = {
-    {"repetition", "number", "above 1 makes repeats rarer; default 1",
+    {"repetition", "number", "above 1 makes repeats rarer; above 0; default 1",
      [](sampling::PenaltyOptions& to, const Value& v) { to.repetition = v.real(); }},
     {"frequency", "number", "subtracted once for each time that the token occurs; default 0",
      [](sampling::PenaltyOptions& to, const Value& v) { to.frequency = v.real(); }},
     {"presence", "number", "subtracted once if the token occurs; default 0",
      [](sampling::PenaltyOptions& to, const Value& v) { to.presence = v.real(); }},
-    {"last_n", "integer", "only the last n counted tokens matter; default all",
+    {"last_n", "integer", "only the last n counted tokens matter; 0: none does; default all",
      [](sampling::PenaltyOptions& to, const Value& v) { to.last_n = v.integer<std::size_t>(); }},
     {"counted", "\"answer\", \"sequence\"", "tokens that count: the answer's, or the prompt's too; default \"answer\"",
      [](sampling::PenaltyOptions& to, const Value& v) { to.counted = v.one_of<Counted>(kCounted); }},
@@ -76,7 +76,7 @@ struct Dry {
 constexpr Key<Dry> kDryKeys[] = {
     {"multiplier", "number", "default 0.8", [](Dry& to, const Value& v) { to.options.multiplier = v.real(); }},
     {"base", "number", "default 1.75", [](Dry& to, const Value& v) { to.options.base = v.real(); }},
-    {"allowed_length", "integer", "default 2",
+    {"allowed_length", "integer", "tokens of a repeat that costs nothing; default 2",
      [](Dry& to, const Value& v) { to.options.allowed_length = v.integer<std::size_t>(); }},
     {"last_n", "integer", "default all", [](Dry& to, const Value& v) { to.options.last_n = v.integer<std::size_t>(); }},
     {"breakers", "list of tokens", "default none", [](Dry& to, const Value& v) { to.breakers = v.tokens(); }},
@@ -89,7 +89,13 @@ constexpr Key<sampling::MirostatOptions> kMirostatKeys[] = {
     {"eta", "number", "default 0.1", [](sampling::MirostatOptions& to, const Value& v) { to.eta = v.real(); }},
 };
 
-std::vector<sampling::TokenBias> biases_of(const Value& value) {
+std::vector<Token> tokens_of(const EngineState& engine, const Value& value) {
+  std::vector<Token> tokens = value.tokens();
+  engine.check_tokens(tokens, value.path());
+  return tokens;
+}
+
+std::vector<sampling::TokenBias> biases_of(const EngineState& engine, const Value& value) {
   const Json::Object* members = value.json().members();
   if (members == nullptr) value.refuse("must be an object of biases by token: {\"42\": -1.5}");
   std::vector<sampling::TokenBias> biases;
@@ -99,6 +105,7 @@ std::vector<sampling::TokenBias> biases_of(const Value& value) {
     const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), token);
     if (failed != std::errc() || end != name.data() + name.size() || token < 0)
       number.refuse("the key must be a token, an integer from 0 on");
+    engine.check_token(token, number.path());
     biases.push_back({token, number.real()});
   }
   return biases;
@@ -107,11 +114,11 @@ std::vector<sampling::TokenBias> biases_of(const Value& value) {
 // The stages, in the order in which they run if "stages" does not give one.
 constexpr Key<Spec> kStageKeys[] = {
     {"logit_bias", "object", "numbers that are added to logits, by token: `{\"42\": -1.5}`",
-     [](Spec& to, const Value& v) { to.add([biases = biases_of(v)](Chain& c) { c.logit_bias(biases); }); }},
+     [](Spec& to, const Value& v) { to.add([biases = biases_of(*to.engine, v)](Chain& c) { c.logit_bias(biases); }); }},
     {"allow", "list of tokens", "removes all other tokens",
-     [](Spec& to, const Value& v) { to.add([ids = v.tokens()](Chain& c) { c.allow(ids); }); }},
+     [](Spec& to, const Value& v) { to.add([ids = tokens_of(*to.engine, v)](Chain& c) { c.allow(ids); }); }},
     {"deny", "list of tokens", "removes these tokens",
-     [](Spec& to, const Value& v) { to.add([ids = v.tokens()](Chain& c) { c.deny(ids); }); }},
+     [](Spec& to, const Value& v) { to.add([ids = tokens_of(*to.engine, v)](Chain& c) { c.deny(ids); }); }},
     {"penalties", "object", "`repetition`, `frequency`, `presence`, `last_n`, `counted`: makes repeats rarer",
      [](Spec& to, const Value& v) {
        sampling::PenaltyOptions options;
@@ -123,6 +130,7 @@ constexpr Key<Spec> kStageKeys[] = {
      [](Spec& to, const Value& v) {
        Dry dry;
        read_keys<Dry>(v, kDryKeys, dry);
+       to.engine->check_tokens(dry.breakers, v.path() + ".breakers");
        to.add([dry](Chain& c) {
          sampling::DryOptions options = dry.options;
          options.breakers = dry.breakers;
@@ -141,7 +149,8 @@ constexpr Key<Spec> kStageKeys[] = {
      }},
     {"top_k", "integer", "keeps the k best; 0 keeps all",
      [](Spec& to, const Value& v) { to.add([k = v.integer<std::size_t>()](Chain& c) { c.top_k(k); }); }},
-    {"typical_p", "number", "keeps the tokens whose surprise is nearest to the entropy, until their probabilities reach this sum",
+    {"typical_p", "number",
+     "keeps the tokens whose surprise is nearest to the entropy, until their probabilities reach this sum",
      [](Spec& to, const Value& v) { to.add([p = v.real()](Chain& c) { c.typical_p(p); }); }},
     {"top_p", "number", "keeps the fewest best tokens that reach this probability",
      [](Spec& to, const Value& v) { to.add([p = v.real()](Chain& c) { c.top_p(p); }); }},

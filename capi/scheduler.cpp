@@ -29,37 +29,39 @@ constexpr Key<SchedulerAsked> kSchedulerKeys[] = {
      "\"first_come\"",
      [](SchedulerAsked& to, const Value& v) { to.policy = v.choice(kPolicies); }},
     {"aging", "number",
-     "of \"shortest_first\" (default 20) and \"prefix_first\" (default 0.1): what a second of waiting counts",
-     [](SchedulerAsked& to, const Value& v) { to.aging = v.number(); }},
-    {"max_running", "integer", "requests at once; default 64",
-     [](SchedulerAsked& to, const Value& v) { to.options.limits.max_running = v.integer<std::uint32_t>(); }},
-    {"max_waiting", "integer", "requests that may wait; more are refused (busy); default 1024",
+     "of \"shortest_first\" (default 20) and \"prefix_first\" (default 0.1): what a second of waiting counts; "
+     "0: nothing",
+     [](SchedulerAsked& to, const Value& v) { to.aging = v.number(0); }},
+    {"max_running", "integer", "requests at once, 1 or more; default 64",
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.max_running = v.integer<std::uint32_t>(1); }},
+    {"max_waiting", "integer", "requests that may wait; more are refused (busy); 0: none waits; default 1024",
      [](SchedulerAsked& to, const Value& v) { to.options.max_waiting = v.integer<std::size_t>(); }},
-    {"max_unread", "integer", "a request with this many unread pieces is not computed further; default 256",
-     [](SchedulerAsked& to, const Value& v) { to.options.max_unread = v.integer<std::size_t>(); }},
-    {"step_seconds", "number", "seconds that a step may take while requests decode; default 0.05",
-     [](SchedulerAsked& to, const Value& v) { to.options.limits.seconds = v.number(); }},
-    {"step_rows", "integer", "tokens of a step at most; default 512",
-     [](SchedulerAsked& to, const Value& v) { to.options.limits.rows = v.integer<std::uint32_t>(); }},
+    {"max_unread", "integer", "a request with this many unread pieces is not computed further; 1 or more; default 256",
+     [](SchedulerAsked& to, const Value& v) { to.options.max_unread = v.integer<std::size_t>(1); }},
+    {"step_seconds", "number", "seconds that a step may take while requests decode, above 0; default 0.05",
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.seconds = v.positive(); }},
+    {"step_rows", "integer", "tokens of a step at most, 1 or more; default 512",
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.rows = v.integer<std::uint32_t>(1); }},
     {"batching", "\"continuous\", \"dynamic\", \"fixed\"", "when requests join a batch; default \"continuous\"",
      [](SchedulerAsked& to, const Value& v) { to.options.limits.batching = v.one_of<Batching>(kBatchings); }},
     {"max_wait", "number", "dynamic batching: seconds that a request waits for others; default 0.1",
-     [](SchedulerAsked& to, const Value& v) { to.options.limits.max_wait = v.number(); }},
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.max_wait = v.number(0); }},
     {"headroom", "number", "share of the tokens still to be drawn for which room is kept, 0 to 1; default 0.25",
-     [](SchedulerAsked& to, const Value& v) { to.options.limits.headroom = v.number(); }},
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.headroom = v.number(0, 1); }},
     {"first_share", "number",
-     "share of a step's prompt rows that the first prompt gets even if shorter prompts go before it, 0 to 1; default 0.25",
-     [](SchedulerAsked& to, const Value& v) { to.options.limits.first_share = v.number(); }},
-    {"prompt_price", "number", "fair_by_tenant: price of a token of a prompt; default 1",
-     [](SchedulerAsked& to, const Value& v) { to.options.prices.prompt = v.number(); }},
-    {"output_price", "number", "fair_by_tenant: price of a drawn token; default 2",
-     [](SchedulerAsked& to, const Value& v) { to.options.prices.output = v.number(); }},
-    {"weights", "object", "weights of tenants, by name; default 1 each",
+     "share of a step's prompt rows that the first prompt gets even if shorter prompts go before it, above 0 to 1; "
+     "default 0.25",
+     [](SchedulerAsked& to, const Value& v) { to.options.limits.first_share = v.positive(1); }},
+    {"prompt_price", "number", "fair_by_tenant: price of a token of a prompt; 0: free; default 1",
+     [](SchedulerAsked& to, const Value& v) { to.options.prices.prompt = v.number(0); }},
+    {"output_price", "number", "fair_by_tenant: price of a drawn token; 0: free; default 2",
+     [](SchedulerAsked& to, const Value& v) { to.options.prices.output = v.number(0); }},
+    {"weights", "object", "weights of tenants, by name, above 0; default 1 each",
      [](SchedulerAsked& to, const Value& v) {
        const Json::Object* members = v.json().members();
        if (members == nullptr) v.refuse("must be an object of weights by tenant: {\"acme\": 2}");
        for (const auto& [name, weight] : *members)
-         to.options.weights[name] = Value(weight, v.path() + "." + name).number();
+         to.options.weights[name] = Value(weight, v.path() + "." + name).positive();
      }},
 };
 
@@ -91,6 +93,7 @@ SchedulerOptions options_of(const tessera_scheduler_options& given, const Shared
     asked.options.clock = [clock = given.clock, user = given.user, drop] { return clock(user); };
   if (given.on_event != nullptr) {
     asked.options.on_event = [on_event = given.on_event, user = given.user, drop](const RequestEvent& event) {
+      const InCallback scope;
       on_event(user, static_cast<std::int32_t>(event.kind), event.request, event.time);
     };
   }
@@ -98,6 +101,15 @@ SchedulerOptions options_of(const tessera_scheduler_options& given, const Shared
 }
 
 }  // namespace
+
+thread_local int InCallback::depth_ = 0;
+
+void InCallback::refuse(std::string_view function) {
+  if (depth_ == 0) return;
+  fail(ErrorCode::invalid_state,
+       "was called from on_event or on_ready, which may not call the scheduler: wake another thread, and call it there",
+       function);
+}
 
 std::vector<Table> scheduler_tables() {
   std::vector<Table> tables{table_of<SchedulerAsked>("Scheduler", kSchedulerKeys)};
@@ -143,6 +155,7 @@ void tessera_scheduler_drain(tessera_scheduler* scheduler) {
 int32_t tessera_scheduler_start(tessera_scheduler* scheduler, tessera_error** error) {
   return call(error, [&] {
     tessera_scheduler& of = need(scheduler, "scheduler");
+    InCallback::refuse("tessera_scheduler_start()");
     if (of.driver) fail(tessera::ErrorCode::invalid_state, "it was started already", "scheduler");
     of.driver = must(tessera::Driver::start(of.scheduler));
   });
@@ -151,6 +164,7 @@ int32_t tessera_scheduler_start(tessera_scheduler* scheduler, tessera_error** er
 int32_t tessera_scheduler_stop(tessera_scheduler* scheduler, tessera_error** error) {
   return call(error, [&] {
     tessera_scheduler& of = need(scheduler, "scheduler");
+    InCallback::refuse("tessera_scheduler_stop()");
     if (!of.driver)
       fail(tessera::ErrorCode::invalid_state, "it was not started: tessera_scheduler_start()", "scheduler");
     of.driver.reset();
@@ -160,6 +174,7 @@ int32_t tessera_scheduler_stop(tessera_scheduler* scheduler, tessera_error** err
 int32_t tessera_scheduler_wait_until_idle(tessera_scheduler* scheduler, tessera_error** error) {
   return call(error, [&] {
     tessera_scheduler& of = need(scheduler, "scheduler");
+    InCallback::refuse("tessera_scheduler_wait_until_idle()");
     if (!of.driver)
       fail(tessera::ErrorCode::invalid_state, "it was not started: tessera_scheduler_start()", "scheduler");
     must(of.driver->wait_until_idle());
@@ -169,7 +184,9 @@ int32_t tessera_scheduler_wait_until_idle(tessera_scheduler* scheduler, tessera_
 int32_t tessera_scheduler_step(tessera_scheduler* scheduler, int32_t* worked, tessera_error** error) {
   return call(error, [&] {
     int32_t& result = out(worked, "worked");
-    result = must(need(scheduler, "scheduler").scheduler.step()) ? 1 : 0;
+    tessera_scheduler& of = need(scheduler, "scheduler");
+    InCallback::refuse("tessera_scheduler_step()");
+    result = must(of.scheduler.step()) ? 1 : 0;
   });
 }
 

@@ -22,6 +22,20 @@ struct tessera_scheduler : tessera::c::Tagged<tessera::c::Kind::scheduler> {
 
 namespace tessera::c {
 
+// The scope in which a scheduler's callback of the host runs on this thread.
+class InCallback {
+ public:
+  InCallback() noexcept { ++depth_; }
+  ~InCallback() { --depth_; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+  // Refuses a function that would wait for the step whose callback this is. Error: invalid_state.
+  static void refuse(std::string_view function);
+
+ private:
+  static thread_local int depth_;
+};
+
 // Reads a request of {"max_tokens": ..., "sampler": {...}, ...}.
 [[nodiscard]] Request read_request(EngineState& engine, const Value& value);
 

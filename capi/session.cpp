@@ -31,6 +31,16 @@ AppendOptions options_of(const tessera_append_options& given) {
   return options;
 }
 
+// Refuses more tokens than any context of the session has room for, before one is read: such a count is often a
+// mistake, and the tokens are not there.
+void check_room(const Session& session, std::size_t count) {
+  if (count <= session.context()) return;
+  fail(ErrorCode::cache_full,
+       std::to_string(count) + " tokens are more than the session's context of " + std::to_string(session.context()) +
+           "; make the session with a larger context, or pass fewer",
+       "count");
+}
+
 // Runs a function of the session that returns a Status.
 template <class Change>
 std::int32_t change(tessera_session* session, tessera_error** error, Change&& make) noexcept {
@@ -59,7 +69,9 @@ int32_t tessera_session_append(tessera_session* session, const int32_t* tokens, 
     const auto appended = list(tokens, count, "tokens");
     const tessera::AppendOptions given = options_of(read_struct(options, "options"));
     SessionState& state = *need(session, "session").state;
-    state.rows = must(state.change().append(appended, given));
+    Session& of = state.change();
+    check_room(of, count);
+    state.rows = must(of.append(appended, given));
     state.has_rows = true;
   });
 }
@@ -71,8 +83,9 @@ int32_t tessera_session_logits(const tessera_session* session, const float** val
     const float*& at = out(values, "values");
     size_t& n = out(rows, "rows");
     const SessionState& state = *need(session, "session").state;
-    const std::size_t vocab = state.session.engine().spec().vocab_size;
-    const std::span<const float> logits = state.has_rows ? state.rows.values : state.session.logits();
+    const Session& of = state.read();
+    const std::size_t vocab = of.engine().spec().vocab_size;
+    const std::span<const float> logits = state.has_rows ? state.rows.values : of.logits();
     if (vocabulary != nullptr) *vocabulary = vocab;
     if (logits.empty()) return;
     at = logits.data();
@@ -86,7 +99,7 @@ int32_t tessera_session_tokens(const tessera_session* session, const int32_t** t
     clear(count);
     const int32_t*& at = out(tokens, "tokens");
     size_t& n = out(count, "count");
-    const std::span<const tessera::Token> all = need(session, "session").state->session.tokens();
+    const std::span<const tessera::Token> all = need(session, "session").state->read().tokens();
     at = all.data();
     n = all.size();
   });
@@ -102,7 +115,7 @@ uint64_t tessera_session_next_position(const tessera_session* session) {
 int32_t tessera_session_info(const tessera_session* session, tessera_text** json, tessera_error** error) {
   return call(error, [&] {
     tessera_text*& made = out(json, "json");
-    made = new_text(describe(need(session, "session").state->session).dump());
+    made = new_text(describe(need(session, "session").state->read()).dump());
   });
 }
 
@@ -113,7 +126,9 @@ int32_t tessera_session_score(tessera_session* session, const int32_t* tokens, s
     if (scores == nullptr)
       fail(tessera::ErrorCode::invalid_argument, "a place for the scores is needed, and NULL was passed", "scores");
     const tessera::AppendOptions given = options_of(read_struct(options, "options"));
-    const std::vector<float> values = must(need(session, "session").state->change().score(scored, given));
+    Session& of = need(session, "session").state->change();
+    check_room(of, count);
+    const std::vector<float> values = must(of.score(scored, given));
     std::ranges::copy(values, scores);
   });
 }

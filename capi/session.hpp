@@ -1,6 +1,7 @@
 // The session's handle. Its state is shared with what uses the session, so that handles may be freed in any order.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -17,13 +18,31 @@ struct SessionState {
   // Logits of the last append, a view into `session`, if no other call has changed the session since.
   Logits rows = {};
   bool has_rows = false;
-  std::size_t generations = 0;  // handles of generations, which refer to `session`
+  std::size_t generations = 0;                    // handles of generations, which refer to `session`
+  std::atomic<const void*> generation = nullptr;  // the one that has not ended
+  bool is_given = false;                          // to a scheduler: `session` is an empty handle
 
-  // Returns the session for a call that changes it.
-  [[nodiscard]] Session& change() noexcept {
+  // Returns the session for a call that reads it. Error: invalid_state, a scheduler has what it had.
+  [[nodiscard]] const Session& read() const {
+    if (!is_given) return session;
+    fail(ErrorCode::invalid_state,
+         "its tokens were given to a scheduler: tessera_request_take_session() returns a session that has them, if the "
+         "request was submitted with \"keep_session\": true",
+         "session");
+  }
+  // Returns the session for a call that changes it. Errors: as read(); invalid_state, a generation has not ended.
+  [[nodiscard]] Session& change() {
+    static_cast<void>(read());
+    if (generation != nullptr) {
+      fail(ErrorCode::invalid_state, "a generation of this session has not ended: read it to its end or free it",
+           "session");
+    }
+    forget_rows();
+    return session;
+  }
+  void forget_rows() noexcept {
     rows = {};
     has_rows = false;
-    return session;
   }
 };
 using SessionStatePtr = std::shared_ptr<SessionState>;

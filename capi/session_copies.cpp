@@ -19,7 +19,7 @@ std::int32_t copy(const tessera_session* session, tessera_session** to, std::str
   return call(error, [&] {
     tessera_session*& made = out(to, name);
     const SessionState& state = *need(session, "session").state;
-    made = new_session(state.engine, must(make(state.session)));
+    made = new_session(state.engine, must(make(state.read())));
   });
 }
 
@@ -48,13 +48,13 @@ int32_t tessera_session_verify(const tessera_session* session, const tessera_sto
     tessera_text*& made = out(json, "json");
     tessera::VerifyOptions options;
     options.stop = token_of(stop);
-    made = new_text(describe(must(need(session, "session").state->session.verify(options))).dump());
+    made = new_text(describe(must(need(session, "session").state->read().verify(options))).dump());
   });
 }
 
 int32_t tessera_session_save(const tessera_session* session, const char* path, size_t path_size,
                              tessera_error** error) {
-  return call(error, [&] { must(need(session, "session").state->session.save(path_of(path, path_size, "path"))); });
+  return call(error, [&] { must(need(session, "session").state->read().save(path_of(path, path_size, "path"))); });
 }
 
 int32_t tessera_session_save_to(const tessera_session* session,
@@ -68,7 +68,7 @@ int32_t tessera_session_save_to(const tessera_session* session,
       if (sink(user, bytes.data(), bytes.size()) == 0) return {};
       return tessera::Error(tessera::ErrorCode::io, "the host's sink failed; the saved bytes are not whole", "sink");
     };
-    must(need(session, "session").state->session.save(to));
+    must(need(session, "session").state->read().save(to));
   });
 }
 

@@ -199,7 +199,10 @@ TESSERA_API int32_t tessera_detokenizer_push(tessera_detokenizer* stream, int32_
 TESSERA_API int32_t tessera_detokenizer_finish(tessera_detokenizer* stream, const char** text, size_t* size, tessera_error** error);
 TESSERA_API void tessera_detokenizer_free(tessera_detokenizer* stream);
 
-/* ---- Session ---- A second call meanwhile, also from a callback or while a generation has not ended, is invalid_state. */
+/* ---- Session ---- A second call meanwhile, also from a callback, is invalid_state; so is a call that changes the session while a generation
+ * of it has not ended. A session that a scheduler has taken is empty: its functions return invalid_state, and its positions are 0. The calls
+ * that change a session, and so end the life of its views: append, score, add_pending, truncate, remove, keep_window, suspend, resume,
+ * tessera_forward() with it, and tessera_generation_next() of its generation. */
 enum { TESSERA_LOGITS_LAST = 0, TESSERA_LOGITS_ALL = 1, TESSERA_LOGITS_NONE = 2 };
 
 typedef struct tessera_append_options {
@@ -218,14 +221,15 @@ typedef struct tessera_append_options {
 TESSERA_API int32_t tessera_session_create(const tessera_engine* engine, const char* json, size_t json_size, tessera_session** session,
                                            tessera_error** error);
 /* Appends tokens and computes them, pending tokens first; without tokens, computes the pending ones. Errors: invalid_argument, a token that is
- * not in the vocabulary; cache_full; cancelled. After an error the session is as it was. */
+ * not in the vocabulary; cache_full, if `count` is above the context also before a token is read; cancelled. After an error the session is
+ * as it was. */
 TESSERA_API int32_t tessera_session_append(tessera_session* session, const int32_t* tokens, size_t count,
                                            const tessera_append_options* options, tessera_error** error);
 /* Returns the logits [rows][vocabulary] that the last append asked for, or those after the last token if the last call was another one. 0
- * rows: they are not known. A view into the session, valid until its next call that is not const here. */
+ * rows: they are not known. A view into the session, valid until the next call that changes it. */
 TESSERA_API int32_t tessera_session_logits(const tessera_session* session, const float** values, size_t* rows, size_t* vocabulary,
                                            tessera_error** error);
-/* Returns all tokens, pending ones included; -1 for an embedding. Valid until the session's next call that is not const here. */
+/* Returns all tokens, pending ones included; -1 for an embedding. Valid until the next call that changes the session. */
 TESSERA_API int32_t tessera_session_tokens(const tessera_session* session, const int32_t** tokens, size_t* count, tessera_error** error);
 TESSERA_API size_t tessera_session_position(const tessera_session* session);        /* tokens whose keys and values are computed */
 TESSERA_API uint64_t tessera_session_next_position(const tessera_session* session); /* for tessera_sampler_sample() */
@@ -314,7 +318,8 @@ typedef struct tessera_sampler_options {
   int32_t (*stage)(void* user, const int32_t* tokens, float* logits, size_t count);
 } tessera_sampler_options;
 
-/* Makes a sampler. NULL options: draws from the plain softmax with seed 0. */
+/* Makes a sampler. NULL options, or options without a stage: draws from the plain softmax with seed 0. (A request or an answer that is given
+ * no sampler takes the likeliest token instead.) */
 TESSERA_API int32_t tessera_sampler_create(const tessera_engine* engine, const tessera_sampler_options* options, tessera_sampler** sampler,
                                            tessera_error** error);
 TESSERA_API int32_t tessera_sampler_clone(const tessera_sampler* sampler, tessera_sampler** clone, tessera_error** error);
@@ -322,7 +327,8 @@ TESSERA_API int32_t tessera_sampler_clone(const tessera_sampler* sampler, tesser
  * its text goes on. Generations and schedulers call it themselves; a host that uses tessera_sampler_sample() calls it. */
 TESSERA_API int32_t tessera_sampler_begin(tessera_sampler* sampler, const int32_t* tokens, size_t count, uint64_t position,
                                           tessera_error** error);
-/* Draws the token at `position` from logits [count], after `history`. Call tessera_sampler_accept() with the token that was taken. */
+/* Draws the token at `position` from logits [count], after `history`. Call tessera_sampler_accept() with the token that was taken. These
+ * three, and tessera_sampler_begin(), are invalid_state while a generation with the sampler has not ended. */
 TESSERA_API int32_t tessera_sampler_sample(tessera_sampler* sampler, const float* logits, size_t count, const int32_t* history,
                                            size_t history_count, uint64_t position, int32_t* token, tessera_error** error);
 TESSERA_API int32_t tessera_sampler_accept(tessera_sampler* sampler, int32_t token, tessera_error** error);
@@ -337,10 +343,14 @@ typedef struct tessera_generate_options {
   const tessera_stop* stop;
 } tessera_generate_options;
 
-/* Begins a text. The generation has session and sampler to itself until its end or tessera_generation_free(). */
+/* Begins a text. The generation has session and sampler to itself until its last piece, its error or tessera_generation_free(): calls that
+ * change one of them meanwhile are invalid_state. Other generations need a sampler of their own: tessera_sampler_clone(). Errors here:
+ * invalid_state, session or sampler are in use, or the session is empty or was given to a scheduler; invalid_argument, an option. What the
+ * computing meets, such as cache_full or cancelled, tessera_generation_next() returns. */
 TESSERA_API int32_t tessera_session_generate(tessera_session* session, tessera_sampler* sampler, const tessera_generate_options* options,
                                              tessera_generation** generation, tessera_error** error);
-/* Computes the next piece. *piece is NULL after the last one. Valid until the next call of the generation. */
+/* Computes the next piece. *piece is NULL after the last one. Valid until the next call of the generation. An error ends the generation,
+ * and is returned again by every further call. */
 TESSERA_API int32_t tessera_generation_next(tessera_generation* generation, const tessera_piece** piece, tessera_error** error);
 TESSERA_API int32_t tessera_generation_finish_reason(const tessera_generation* generation); /* TESSERA_FINISH_... */
 TESSERA_API int32_t tessera_generation_figures(const tessera_generation* generation, tessera_text** json, tessera_error** error);
@@ -354,31 +364,37 @@ TESSERA_API int32_t tessera_piece_kind(const tessera_piece* piece);
 /* Returns the text that became certain; of a call, more of its arguments (JSON). Lives as long as the piece. size may be NULL. */
 TESSERA_API const char* tessera_piece_text(const tessera_piece* piece, size_t* size);
 TESSERA_API int32_t tessera_piece_token(const tessera_piece* piece);         /* -1 in an answer */
-TESSERA_API int32_t tessera_piece_finish_reason(const tessera_piece* piece); /* of the last piece; TESSERA_FINISH_NONE of the others */
+/* Returns TESSERA_FINISH_NONE for pieces in front of the last one, and for all pieces of an answer: tessera_answer_finish_reason(). */
+TESSERA_API int32_t tessera_piece_finish_reason(const tessera_piece* piece);
 TESSERA_API int32_t tessera_piece_stop_string(const tessera_piece* piece);   /* which stop string ended the text; -1: none */
 TESSERA_API size_t tessera_piece_sample(const tessera_piece* piece);         /* which sample of a request, from 0 */
 TESSERA_API float tessera_piece_logprob(const tessera_piece* piece);         /* ln p of the token, if logprobs were asked for */
 TESSERA_API size_t tessera_piece_top_count(const tessera_piece* piece);      /* likeliest tokens, if asked for */
 TESSERA_API int32_t tessera_piece_top(const tessera_piece* piece, size_t index, int32_t* token, float* logprob, tessera_error** error);
-/* Return a call's number, from 0; name and id, where it begins; whether it could not be read whole (CALL_END): then do not run it. */
+/* Return a call's number, from 0; name and id, where it begins; whether it could not be read whole (CALL_END): then do not run it. Each call
+ * that begins has a CALL_END, unless the answer ends with an error. If the answer ends within a call (max_tokens, a stop), the call is broken. */
 TESSERA_API size_t tessera_piece_call(const tessera_piece* piece);
 TESSERA_API const char* tessera_piece_call_name(const tessera_piece* piece);
 TESSERA_API const char* tessera_piece_call_id(const tessera_piece* piece);
 TESSERA_API int32_t tessera_piece_call_is_broken(const tessera_piece* piece);
 
-/* ---- Chat ---- */
+/* ---- Chat ---- Keys of a chat: messages, tools, add_generation_prompt. Keys of a message: role, content, reasoning_content, tool_calls,
+ * tool_call_id, name. Other keys, also misspelt ones, are for the template, and no error. */
 /* Renders {"messages": [...], "tools": [...], ...} by the model's template: as tokens, as text, or both; either may be NULL. options: JSON, the
- * keys of a conversation. */
+ * keys of a conversation. Tools are left out if the template does not print them. */
 TESSERA_API int32_t tessera_render_chat(const tessera_engine* engine, const char* json, size_t json_size, const char* options,
                                         size_t options_size, tessera_tokens** tokens, tessera_text** text, tessera_error** error);
-/* Makes a conversation. json: as tessera_render_chat(), and may be empty. options: docs/reference/c-options.md#conversation */
+/* Makes a conversation. json: as tessera_render_chat(), and may be empty. options: docs/reference/c-options.md#conversation. If the template
+ * does not print tools, the model is told of them in words and its calls are read as "hermes"; with the option output_format neither. */
 TESSERA_API int32_t tessera_conversation_create(const tessera_engine* engine, const char* json, size_t json_size, const char* options,
                                                 size_t options_size, tessera_conversation** conversation, tessera_error** error);
-/* Appends a message {"role": ..., "content": ...}; replaces messages, tools and arguments; returns them. Not during an answer. */
+/* Appends a message {"role": ..., "content": ...}; replaces messages, tools and arguments; returns them. The first two during an answer:
+ * invalid_state. */
 TESSERA_API int32_t tessera_conversation_add(tessera_conversation* conversation, const char* message, size_t message_size,
                                              tessera_error** error);
 TESSERA_API int32_t tessera_conversation_set(tessera_conversation* conversation, const char* json, size_t json_size, tessera_error** error);
 TESSERA_API int32_t tessera_conversation_get(const tessera_conversation* conversation, tessera_text** json, tessera_error** error);
+/* Returns the tokens that the model is to read: what tessera_render_chat() makes of the messages, and the tools told in words. */
 TESSERA_API int32_t tessera_conversation_prompt(const tessera_conversation* conversation, tessera_tokens** tokens, tessera_error** error);
 /* Takes out old turns. json: {"keep_turns": 2, "summarise": false, ...}. report: what was taken out. */
 TESSERA_API int32_t tessera_conversation_shorten(tessera_conversation* conversation, const char* json, size_t json_size,
@@ -391,7 +407,7 @@ TESSERA_API void tessera_conversation_free(tessera_conversation* conversation);
 
 /* Computes, or waits for, the next piece: text, reasoning or a call. *piece is NULL at the end. Valid until the answer's next call. */
 TESSERA_API int32_t tessera_answer_next(tessera_answer* answer, const tessera_piece** piece, tessera_error** error);
-TESSERA_API int32_t tessera_answer_finish_reason(const tessera_answer* answer);
+TESSERA_API int32_t tessera_answer_finish_reason(const tessera_answer* answer); /* TESSERA_FINISH_...; NONE while it goes on */
 TESSERA_API int32_t tessera_answer_message(const tessera_answer* answer, tessera_text** json, tessera_error** error); /* all so far */
 TESSERA_API int32_t tessera_answer_figures(const tessera_answer* answer, tessera_text** json, tessera_error** error);
 TESSERA_API void tessera_answer_free(tessera_answer* answer); /* before its end: it becomes no message */
@@ -399,7 +415,8 @@ TESSERA_API void tessera_answer_free(tessera_answer* answer); /* before its end:
 /* ---- Scheduler ---- */
 enum { TESSERA_EVENT_QUEUED = 0, TESSERA_EVENT_SCHEDULED = 1, TESSERA_EVENT_FIRST_TOKEN = 2, TESSERA_EVENT_PREEMPTED = 3,
        TESSERA_EVENT_RESUMED = 4, TESSERA_EVENT_FINISHED = 5, TESSERA_EVENT_REFUSED = 6 };
-enum { TESSERA_REQUEST_WAITING = 0, TESSERA_REQUEST_RUNNING = 1, TESSERA_REQUEST_PAUSED = 2, TESSERA_REQUEST_ENDED = 3 };
+enum { TESSERA_REQUEST_WAITING = 0, TESSERA_REQUEST_RUNNING = 1, TESSERA_REQUEST_PAUSED = 2,
+       TESSERA_REQUEST_ENDED = 3 /* nothing more is computed; pieces, and the request's error, may still be unread */ };
 #define TESSERA_WAIT_FOREVER INT64_MAX
 
 typedef struct tessera_scheduler_options {
@@ -409,7 +426,8 @@ typedef struct tessera_scheduler_options {
   void* user;
   void (*drop)(void* user);
   double (*clock)(void* user); /* seconds that never go back; NULL: the system's steady clock */
-  /* Called on the thread that drives or submits. It must not call the scheduler. */
+  /* Called on the thread that drives or submits. It must not call the scheduler; start, stop, wait_until_idle and step are invalid_state
+   * there and in on_ready. */
   void (*on_event)(void* user, int32_t event, uint64_t request, double time);
 } tessera_scheduler_options;
 
@@ -417,12 +435,13 @@ typedef struct tessera_submit_options {
   size_t size;
   const char* json;         /* max_tokens, stop, sampler, tenant, priority, deadline, ...: docs/reference/c-options.md#request */
   size_t json_size;
-  const tessera_sampler* sampler; /* copied; NULL: the sampler of `json`, or greedy */
+  const tessera_sampler* sampler; /* copied; NULL: the sampler of `json`; without one the likeliest token is taken */
   const tessera_stop* stop;
   void* user;
   void (*drop)(void* user);
-  /* Called when there is something to read, and not again until tessera_request_try_next() has given NULL: on the thread that drives. It must
-   * not call the scheduler or the request, only wake the reader (write to an eventfd). May be called once more after the request was freed. */
+  /* Called when there is something to read (a piece, or the end), and not again until tessera_request_try_next() has given NULL: on the
+   * thread that drives. It must not call the scheduler or the request, only wake the reader (write to an eventfd). A reader's loop looks at
+   * tessera_request_state() too, as said there. May be called once more after the request was freed. */
   void (*on_ready)(void* user);
 } tessera_submit_options;
 
@@ -432,16 +451,18 @@ TESSERA_API int32_t tessera_scheduler_create(const tessera_engine* engine, const
  * afterwards (invalid_state). Any thread. Errors: busy, the message says when to try again; too_late; invalid_state, it drains. */
 TESSERA_API int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* tokens, size_t count, tessera_session* session,
                                              const tessera_submit_options* options, tessera_request** request, tessera_error** error);
-TESSERA_API int32_t tessera_scheduler_cancel(tessera_scheduler* scheduler, uint64_t id, tessera_error** error); /* any thread */
+TESSERA_API int32_t tessera_scheduler_cancel(tessera_scheduler* scheduler, uint64_t id, tessera_error** error); /* any thread; OK for an id that there is not */
 TESSERA_API int32_t tessera_scheduler_figures(const tessera_scheduler* scheduler, tessera_text** json, tessera_error** error); /* any thread */
 TESSERA_API void tessera_scheduler_drain(tessera_scheduler* scheduler); /* refuses requests from now on; any thread */
-/* Start a thread that drives the scheduler, and end it after the step that runs. The scheduler's owner calls these and the next one. */
+/* Start a thread that drives the scheduler, and end it after the step that runs. Both and the next one: one thread at a time. Errors:
+ * invalid_state, it was started already; it was not started. */
 TESSERA_API int32_t tessera_scheduler_start(tessera_scheduler* scheduler, tessera_error** error);
 TESSERA_API int32_t tessera_scheduler_stop(tessera_scheduler* scheduler, tessera_error** error);
 /* Waits until all requests have ended. Errors: busy, those that are left are paused or unread; invalid_state, it is not started. */
 TESSERA_API int32_t tessera_scheduler_wait_until_idle(tessera_scheduler* scheduler, tessera_error** error);
 /* Computes one step, for hosts with a loop of their own. *worked: 0 if there is nothing to do until a request is submitted, read or resumed,
- * or until tessera_scheduler_wake_time(). The driver's thread. */
+ * or until tessera_scheduler_wake_time(). Any thread; while another thread computes a step, also the one of tessera_scheduler_start(), this
+ * call waits for it and then computes one of its own. */
 TESSERA_API int32_t tessera_scheduler_step(tessera_scheduler* scheduler, int32_t* worked, tessera_error** error);
 TESSERA_API double tessera_scheduler_wake_time(const tessera_scheduler* scheduler); /* of the clock; INFINITY: never */
 TESSERA_API void tessera_scheduler_free(tessera_scheduler* scheduler); /* stops its thread and cancels its requests */
@@ -456,10 +477,13 @@ TESSERA_API void tessera_request_cancel(tessera_request* request); /* ends it wi
 TESSERA_API void tessera_request_pause(tessera_request* request);  /* no rows until tessera_request_resume() */
 TESSERA_API void tessera_request_resume(tessera_request* request);
 TESSERA_API uint64_t tessera_request_id(const tessera_request* request);
-TESSERA_API int32_t tessera_request_state(const tessera_request* request); /* TESSERA_REQUEST_... */
-TESSERA_API int32_t tessera_request_finish_reason(const tessera_request* request, size_t sample);
+/* Returns TESSERA_REQUEST_... ENDED does not say that all is read: ask before reading, then read until NULL. If it was ENDED before, all is
+ * read; if it is ENDED only afterwards, read until NULL once more, because on_ready need not be called for that. */
+TESSERA_API int32_t tessera_request_state(const tessera_request* request);
+TESSERA_API int32_t tessera_request_finish_reason(const tessera_request* request, size_t sample); /* NONE also if there is no such sample */
 TESSERA_API int32_t tessera_request_figures(const tessera_request* request, tessera_text** json, tessera_error** error);
-/* Returns a sample's session when the request has ended ("keep_session": true). Errors: not_found, it is not kept or was taken. */
+/* Returns a sample's session when the request has ended ("keep_session": true). Errors: not_found, it is not kept, was taken, or there
+ * is no such sample. */
 TESSERA_API int32_t tessera_request_take_session(tessera_request* request, size_t sample, tessera_session** session, tessera_error** error);
 /* Returns the result of a search ("beams"), the best first, when the request has ended; an empty list the second time. */
 TESSERA_API int32_t tessera_request_take_beams(tessera_request* request, tessera_text** json, tessera_error** error);

@@ -62,6 +62,8 @@ Answer::~Answer() = default;
 void Answer::State::add(std::vector<OutputDelta> more) {
   for (OutputDelta& delta : more) {
     if (delta.kind == OutputDelta::Kind::call_begin && delta.id.empty()) delta.id = call_id(calls_before + delta.call + 1);
+    if (delta.kind == OutputDelta::Kind::call_begin) open_call_ = delta.call;
+    if (delta.kind == OutputDelta::Kind::call_end) open_call_.reset();
     deltas.push_back(std::move(delta));
   }
 }
@@ -111,6 +113,8 @@ void Answer::State::close() {
 Status Answer::State::finish() {
   TESSERA_TRY(auto more, parser.finish(output_end(reason)));
   add(std::move(more));
+  // The parser gives no end to a call that the output's end cuts. A reader of the answer is told that it is not whole.
+  if (open_call_) add({{.kind = OutputDelta::Kind::call_end, .call = *open_call_, .broken = true}});
   TESSERA_TRY(Message made, message());
   const bool nothing = made.content.empty() && made.reasoning.empty() && made.tool_calls.empty();
   if (!nothing || reason != FinishReason::cancelled) conversation->request.messages.push_back(std::move(made));

@@ -48,6 +48,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   Status finish();
   void add(std::vector<OutputDelta> more);
 
+  std::optional<std::size_t> open_call_;  // the call that has begun and not ended
   Figures figures_;  // the final figures, once the answer is over
 };
 

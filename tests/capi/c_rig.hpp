@@ -1,6 +1,7 @@
 // The C ABI for tests in C++: handles that free themselves, and an engine of the small model on both sides.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,6 +57,29 @@ void succeed(Call&& call) {
   const CError owned(error);
   if (code != TESSERA_OK) FAIL(tessera_error_text(error));
 }
+// Returns the first word in an error's text that only the C++ API has: a function that does not begin with tessera_, a
+// name with ::, a class. Empty: there is none.
+inline std::string cpp_word_in(std::string_view text) {
+  constexpr std::string_view kClasses[] = {
+      "Session",   "Generation", "Sampler", "Result",        "Engine",         "Answer",          "Conversation",
+      "Scheduler", "Request",    "Driver",  "RequestHandle", "Grammar",        "Matcher",         "Outputs",
+      "Batch",     "Error",      "Status",  "BeamOptions",   "kNoTokenBudget", "session_options", "default-constructed",
+      "destroy",   "destroyed"};
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && is_letter(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at), rest = text.substr(end);
+    const bool is_call = rest.starts_with("()") && !word.empty() && !word.starts_with("tessera_");
+    if (is_call || rest.starts_with("::") || std::ranges::find(kClasses, word) != std::end(kClasses))
+      return std::string(word);
+    at = end + 1;
+  }
+  return {};
+}
+
 // Runs a call that must fail with a code, and returns the error's text.
 template <class Call>
 std::string failure(std::int32_t wanted, Call&& call) {
@@ -64,6 +88,7 @@ std::string failure(std::int32_t wanted, Call&& call) {
   const CError owned(error);
   CHECK(code == wanted);
   CHECK(tessera_error_code(error) == code);
+  CHECK(cpp_word_in(tessera_error_text(error)) == "");
   return tessera_error_text(error);
 }
 

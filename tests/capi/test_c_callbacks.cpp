@@ -297,6 +297,41 @@ TEST_CASE("on_ready wakes a reader that never waits, and on_event tells a reques
   CHECK(code == TESSERA_CALLBACK_FAILED);
 }
 
+TEST_CASE("functions that would wait for the step refuse to be called from its callbacks, and say so") {
+  struct Seen {
+    tessera_scheduler* scheduler = nullptr;
+    std::vector<std::string> texts;
+    void call() {
+      const auto is_refused = [&](auto&& function) {
+        texts.push_back(failure(TESSERA_INVALID_STATE, [&](auto error) { return function(scheduler, error); }));
+      };
+      is_refused(tessera_scheduler_start);
+      is_refused(tessera_scheduler_stop);
+      is_refused(tessera_scheduler_wait_until_idle);
+      is_refused([](auto* of, auto* error) {
+        std::int32_t worked = 0;
+        return tessera_scheduler_step(of, &worked, error);
+      });
+    }
+  } seen;
+  auto options = options_of<tessera_scheduler_options>();
+  options.user = &seen;
+  options.on_event = [](void* user, std::int32_t event, std::uint64_t, double) {
+    if (event == TESSERA_EVENT_FINISHED) static_cast<Seen*>(user)->call();
+  };
+  const CScheduler scheduler = c_scheduler(&options);
+  seen.scheduler = scheduler.get();
+  auto with = options_of<tessera_submit_options>("{\"max_tokens\": 1}");
+  with.user = &seen;
+  with.on_ready = [](void* user) { static_cast<Seen*>(user)->call(); };
+  const CRequest request = submit(scheduler, with);
+  for (std::int32_t worked = 1; worked != 0;)
+    succeed([&](auto error) { return tessera_scheduler_step(scheduler.get(), &worked, error); });
+  CHECK(seen.texts.size() >= 8);
+  for (const std::string& text : seen.texts)
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring("was called from on_event or on_ready"));
+}
+
 TEST_CASE("handles may be freed in any order") {
   CEngine engine = c_engine(model());
   CSession session = c_session(engine);

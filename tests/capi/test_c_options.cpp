@@ -32,6 +32,25 @@ std::string session_failure(std::string_view json) {
   });
 }
 
+std::string scheduler_failure(const char* json) {
+  const auto options = options_of<tessera_scheduler_options>(json);
+  tessera_scheduler* scheduler = nullptr;
+  INFO(json);
+  return failure(TESSERA_INVALID_ARGUMENT,
+                 [&](auto error) { return tessera_scheduler_create(engine().get(), &options, &scheduler, error); });
+}
+std::string request_failure(const char* json) {
+  static const auto scheduler = made<CScheduler>(
+      [](auto out, auto error) { return tessera_scheduler_create(engine().get(), nullptr, out, error); });
+  const auto options = options_of<tessera_submit_options>(json);
+  const Token token = 1;
+  tessera_request* request = nullptr;
+  INFO(json);
+  return failure(TESSERA_INVALID_ARGUMENT, [&](auto error) {
+    return tessera_scheduler_submit(scheduler.get(), &token, 1, nullptr, &options, &request, error);
+  });
+}
+
 std::string reference() {
   std::string page;
   for (const auto& tables : {c::engine_tables(), c::generate_tables(), c::sampler_tables(), c::grammar_tables(),
@@ -92,6 +111,67 @@ TEST_CASE("a value of the wrong kind or range is an error that says what it must
   CHECK_THAT(session_failure(R"({"kv_kind": "page"})"), ContainsSubstring("\"paged\""));
   CHECK_THAT(session_failure(R"({"token_budget": {"tokens": 128, "choice": "x"}})"),
              ContainsSubstring("token_budget.choice"));
+}
+
+TEST_CASE("a token outside of the vocabulary is an error that names the key") {
+  for (const char* json :
+       {R"({"allow": [1, 99999999]})", R"({"deny": [1, 99999999]})", R"({"logit_bias": {"99999999": 1}})",
+        R"({"dry": {"breakers": [1, 99999999]}})", R"({"stages": [{"deny": [99999999]}]})"})
+    CHECK_THAT(sampler_failure(json), ContainsSubstring(": token 99999999 is not in the vocabulary of"));
+  for (const char* json : {R"({"stop_tokens": [1, 99999999]})", R"({"beams": {"stop_tokens": [1, 99999999]}})",
+                           R"({"sampler": {"deny": [1, 99999999]}})"}) {
+    CHECK_THAT(request_failure(json), ContainsSubstring("[1]: token 99999999 is not in the vocabulary of"));
+  }
+  const CSampler sampler = c_sampler(engine(), nullptr);
+  for (const Token wrong : {-1, 99999999}) {
+    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                       [&](auto error) { return tessera_sampler_accept(sampler.get(), wrong, error); }),
+               ContainsSubstring("token: token "));
+  }
+  const Token follows[] = {1, -1, 99999999};
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto error) { return tessera_sampler_begin(sampler.get(), follows, 3, 3, error); }),
+             ContainsSubstring("tokens[2]: token 99999999"));
+  succeed([&](auto error) { return tessera_sampler_begin(sampler.get(), follows, 2, 2, error); });  // -1: an embedding
+}
+
+TEST_CASE("an empty stop text, a number out of its range and half a surrogate pair are errors that name the key") {
+  CHECK_THAT(request_failure(R"({"stop": ""})"), ContainsSubstring("stop: an empty text"));
+  CHECK_THAT(request_failure(R"({"stop": ["a", ""]})"), ContainsSubstring("stop: an empty text"));
+  CHECK_THAT(request_failure(R"({"samples": 0})"), ContainsSubstring("samples: must be an integer from 1 to 1024"));
+  CHECK_THAT(request_failure(R"({"samples": 1025})"), ContainsSubstring("samples: must be an integer from 1 to 1024"));
+  CHECK_THAT(request_failure(R"({"deadline": 0})"), ContainsSubstring("deadline: must be a number above 0"));
+  for (const char* key : {"aging", "max_wait", "prompt_price", "output_price", "headroom"}) {
+    const std::string json = R"({"policy": "shortest_first", ")" + std::string(key) + "\": -1}";
+    CHECK_THAT(scheduler_failure(json.c_str()), ContainsSubstring(std::string(key) + ": must be a number from 0"));
+  }
+  CHECK_THAT(scheduler_failure(R"({"headroom": 1.5})"), ContainsSubstring("headroom: must be a number from 0 to 1"));
+  CHECK_THAT(scheduler_failure(R"({"first_share": 0})"),
+             ContainsSubstring("first_share: must be a number above 0 and at most 1"));
+  CHECK_THAT(scheduler_failure(R"({"step_seconds": 0})"), ContainsSubstring("step_seconds: must be a number above 0"));
+  CHECK_THAT(scheduler_failure(R"({"max_running": 0})"), ContainsSubstring("max_running: must be an integer from 1"));
+  CHECK_THAT(scheduler_failure(R"({"step_rows": 0})"), ContainsSubstring("step_rows: must be an integer from 1"));
+  CHECK_THAT(scheduler_failure(R"({"weights": {"ann": 0}})"),
+             ContainsSubstring("weights.ann: must be a number above 0"));
+  CHECK_THAT(session_failure(R"({"salt": "\ud800"})"), ContainsSubstring("half of a surrogate pair"));
+  CHECK_THAT(session_failure(R"({"checkpoints": "some"})"),
+             ContainsSubstring("checkpoints: must be an integer from 0 upwards, or \"all\""));
+  const std::string place = session_failure("{\"salt\"}");
+  CHECK(place.starts_with("json, line 1"));
+}
+
+TEST_CASE("a scheduler whose requests may not wait says so when it is full") {
+  const auto options = options_of<tessera_scheduler_options>(R"({"max_waiting": 0, "max_running": 1})");
+  const auto scheduler = made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(engine().get(), &options, out, error); });
+  const Token token = 1;
+  const auto submit = [&](auto out, auto error) {
+    return tessera_scheduler_submit(scheduler.get(), &token, 1, nullptr, nullptr, out, error);
+  };
+  const auto first = made<CRequest>(submit);
+  tessera_request* second = nullptr;
+  CHECK_THAT(failure(TESSERA_BUSY, [&](auto error) { return submit(&second, error); }),
+             ContainsSubstring("1 requests at once are served, and none may wait (max_waiting is 0)"));
 }
 
 TEST_CASE("null counts as absent, and white space as no options") {

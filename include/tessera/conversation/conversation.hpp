@@ -109,6 +109,8 @@ class Answer {
   ~Answer();
 
   // Returns the next piece of text, reasoning or a call. nullopt: the answer has ended; if an error ended it, status() has the error.
+  // Each call that begins has a call_end, unless an error ends the answer: if the answer ends within the call (max_tokens, a stop), its
+  // call_end is `broken`.
   [[nodiscard]] std::optional<OutputDelta> next() noexcept;
   // Returns the error that ended the answer. Success: the answer goes on, has ended well, or was stopped. An error stays.
   [[nodiscard]] Status status() const noexcept;

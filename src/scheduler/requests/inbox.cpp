@@ -17,6 +17,10 @@ Status Inbox::put(ActivePtr active) {
     const std::size_t places = waiting_ == 0 && limits_.max_running > running_ ? limits_.max_running - running_ : 0;
     const std::size_t before_it = not_running();
     if (before_it >= places && before_it - places >= limits_.max_waiting) {
+      if (before_it == places) {  // max_waiting is 0
+        return make_error(ErrorCode::busy, "{} requests at once are served, and none may wait (max_waiting is 0); try again in about {:.1f} s",
+                          limits_.max_running, std::max(outlook_.wait, 0.1));
+      }
       return make_error(ErrorCode::busy, "{} requests wait already; try again in about {:.1f} s", before_it - places,
                         std::max(outlook_.wait, 0.1));
     }
