@@ -31,7 +31,7 @@ void step_until_idle(const CScheduler& scheduler) {
     succeed([&](auto error) { return tessera_scheduler_step(scheduler.get(), &worked, error); });
 }
 
-// The loop of docs/howto/c.md, "In an event loop". `between` runs between any two calls of it, as a thread that drives
+// The loop of docs/howto/c-event-loop.md. `between` runs between any two calls of it, as a thread that drives
 // would. Returns the pieces that were read; false: the loop would wait for a call of on_ready that does not come.
 struct Read {
   int pieces = 0;
