@@ -1,4 +1,4 @@
-// What the library knows, as JSON for callers.
+// Writes the values of the library (plans, kernels, sessions, figures, results) as JSON for callers of the C ABI.
 #pragma once
 
 #include <cstdint>

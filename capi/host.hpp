@@ -1,4 +1,4 @@
-// What a host gives as functions in C, as the objects that the library takes.
+// A ByteSource and an Executor for the library, made of the functions that a host gives in C.
 #pragma once
 
 #include <memory>

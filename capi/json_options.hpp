@@ -108,7 +108,7 @@ void read_keys(const Value& object, std::span<const Key<Options>> keys, Options&
   read_keys<Options, Nothing>(object, keys, to, {}, nothing);
 }
 
-// What becomes of half a surrogate pair ("\\ud83d"), which is no text: an error, or U+FFFD. In options two salts or
+// Says how half a surrogate pair ("\\ud83d"), which is no text, is read: as an error, or as U+FFFD. In options two salts or
 // tenants would become the same text.
 enum class HalfPairs { refuse, replace };
 // Parses a caller's text; an empty one gives an empty object. `what` names the parameter for errors.

@@ -15,7 +15,7 @@ namespace {
 
 using Path = std::filesystem::path;
 
-// What Engine() and Engine.plan_for() take.
+// Options of Engine() and Engine.plan_for().
 struct Arguments {
   std::uint32_t context = 0;
   std::string kv = "auto";

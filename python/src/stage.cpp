@@ -7,7 +7,7 @@ namespace tessera::python {
 
 namespace {
 
-// What a stage may know besides the candidates, copied: Python may keep it.
+// A copy of sampling::Context, everything that a stage may know besides the candidates. Python may keep it.
 struct StageContext {
   std::shared_ptr<Tokens> history;
   sampling::Context context;  // its history is not used

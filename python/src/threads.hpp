@@ -110,7 +110,7 @@ auto interruptible(Work&& work) -> std::invoke_result_t<Work&, std::stop_token> 
 // Throws what a signal handler raises. For loops on the main thread that wait in slices.
 void check_signals();
 
-// Who uses an object: one caller that changes it, or any number of callers that read. A second caller gets InvalidState
+// Counts the callers that use an object: one caller that changes it, or any number of callers that read. A second caller gets InvalidState
 // instead of a race.
 class Use {
  public:
