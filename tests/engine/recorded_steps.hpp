@@ -111,6 +111,7 @@ class RecordingExecutor final : public detail::StepExecutor {
     one.succeeded = status.has_value();
     return status;
   }
+  Status reserve(const detail::StepPages& pages) noexcept override { return inner_->reserve(pages); }
   Status move(const detail::MoveDescription& move) noexcept override {
     RecordedStep& one = record_.emplace_back(RecordedStep{.kind = RecordedStep::Kind::move, .move = move});
     const Status status = inner_->move(move);
