@@ -26,8 +26,8 @@ constexpr std::array<std::string_view, kSettings> kNames = {
     "state_columns", "tokenizer_model", "pre_tokenizer", "tokens", "token_types", "token_scores", "merges",
     "suppressed_tokens", "charsmap", "bos_token", "eos_token", "unknown_token", "padding_token", "end_of_turn_token",
     "end_of_message_token", "fill_before_token", "fill_behind_token", "fill_middle_token", "add_bos", "add_eos",
-    "add_space_prefix", "remove_extra_spaces", "chat_template", "sampling_temperature", "sampling_top_k", "sampling_top_p",
-    "sampling_min_p",
+    "add_space_prefix", "remove_extra_spaces", "end_tokens", "tokenizer_json", "sentencepiece_model", "chat_template",
+    "sampling_temperature", "sampling_top_k", "sampling_top_p", "sampling_min_p",
 };
 static_assert(!kNames.back().empty(), "every setting has a name, in the order of the settings");
 

@@ -12,7 +12,7 @@ namespace tessera::detail {
 namespace {
 
 // The key by which GGUF files give a setting. A key that begins with a dot follows the architecture's name: ".context_length" stands for
-// "llama.context_length".
+// "llama.context_length". Empty: GGUF files do not have the setting.
 struct KeyRow {
   Setting setting;
   std::string_view key;
@@ -115,6 +115,9 @@ constexpr KeyRow kKeys[] = {
     {Setting::add_eos, "tokenizer.ggml.add_eos_token"},
     {Setting::add_space_prefix, "tokenizer.ggml.add_space_prefix"},
     {Setting::remove_extra_spaces, "tokenizer.ggml.remove_extra_whitespaces"},
+    {Setting::end_tokens, ""},
+    {Setting::tokenizer_json, ""},
+    {Setting::sentencepiece_model, ""},
     {Setting::chat_template, "tokenizer.chat_template"},
     {Setting::sampling_temperature, "general.sampling.temp"},
     {Setting::sampling_top_k, "general.sampling.top_k"},
@@ -155,6 +158,7 @@ GgufSettings::GgufSettings(const ByteSource& source, const GgufHeader& header) :
     architecture_ = text_of(*entry);
   }
   for (const KeyRow& row : kKeys) {
+    if (row.key.empty()) continue;
     const GgufEntry* entry = header.find(full(row.key));
     if (entry == nullptr && !row.older.empty()) entry = header.find(row.older);
     if (entry != nullptr) entries_[static_cast<std::size_t>(row.setting)] = static_cast<std::uint32_t>(entry - header.entries.data() + 1);
@@ -177,7 +181,8 @@ std::optional<SettingValue> GgufSettings::find(Setting setting) const noexcept {
 
 std::string GgufSettings::called(Setting setting) const {
   if (const GgufEntry* entry = entry_of(setting)) return printable(entry->key);
-  return printable(full(kKeys[static_cast<std::size_t>(setting)].key));
+  const std::string_view key = kKeys[static_cast<std::size_t>(setting)].key;
+  return key.empty() ? Settings::called(setting) : printable(full(key));
 }
 
 std::string GgufSettings::place(Setting setting) const {

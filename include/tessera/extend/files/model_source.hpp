@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 #include <tessera/core/dtype.hpp>
@@ -52,6 +53,9 @@ class ModelSource {
   // in the order of (part, offset).
   [[nodiscard]] virtual Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept = 0;
   [[nodiscard]] virtual TensorNames tensor_names() const noexcept { return TensorNames::gguf; }
+  // Returns how the model's files call a tensor, for errors: "model.layers.0.self_attn.q_proj.weight" for "blk.0.attn_q.weight". The source
+  // need not have the tensor. Default: `name`.
+  [[nodiscard]] virtual std::string called(std::string_view name) const { return std::string(name); }
   // Returns how many bytes of memory the source holds, for Engine::plan().
   [[nodiscard]] virtual std::uint64_t memory_bytes() const noexcept = 0;
 };

@@ -116,6 +116,9 @@ enum class Setting : std::uint16_t {
   add_eos,                     // true: encoding puts EOS behind
   add_space_prefix,            // true: encoding puts a space in front
   remove_extra_spaces,         // true: several spaces become one
+  end_tokens,                  // a list of ids that end a generation, beside eos_token and those that are known by their texts
+  tokenizer_json,              // the text of a tokenizer.json (Hugging Face's tokenizers); it says what the settings from tokens on say
+  sentencepiece_model,         // the bytes of a tokenizer.model (SentencePiece's ModelProto); it says what the settings from tokens on say
   chat_template,               // a Jinja program; Settings::chat_template() finds others by their names
   sampling_temperature,        // the authors' advice: divisor of logits. tessera applies none of the advice by itself
   sampling_top_k,              // the authors' advice: candidates that top-k keeps
