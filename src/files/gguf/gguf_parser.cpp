@@ -3,6 +3,7 @@
 // the second pass, so a file that changes between the two can only be refused.
 #include "files/gguf/gguf_parser.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "formats/formats.hpp"

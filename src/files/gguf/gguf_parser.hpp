@@ -1,7 +1,6 @@
 // Parses a GGUF header, for GgufFile::read().
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +10,8 @@
 #include <vector>
 
 #include <tessera/extend/files/gguf.hpp>
+
+#include "files/sorted_names.hpp"
 
 namespace tessera::detail {
 
@@ -29,24 +30,6 @@ struct GgufHeader {
 };
 
 [[nodiscard]] Result<GgufHeader> parse_gguf(ByteSource& source, const std::stop_token& stop);
-
-// Returns the indices of `items`, sorted by the items' names. find_sorted() searches in them.
-template <class Items, class Name>
-std::vector<std::uint32_t> sorted_indices(const Items& items, Name&& name) {
-  std::vector<std::uint32_t> order(items.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return name(items[a]) < name(items[b]); });
-  return order;
-}
-
-// Returns the item whose name is `wanted`, or nullptr. `order` comes from sorted_indices().
-template <class Items, class Name>
-auto find_sorted(const Items& items, std::span<const std::uint32_t> order, std::string_view wanted, Name&& name) noexcept
-    -> decltype(&items[0]) {
-  const auto at = std::lower_bound(order.begin(), order.end(), wanted,
-                                   [&](std::uint32_t i, std::string_view text) { return name(items[i]) < text; });
-  return at != order.end() && name(items[*at]) == wanted ? &items[*at] : nullptr;
-}
 
 inline const GgufEntry* GgufHeader::find(std::string_view key) const noexcept {
   return find_sorted(std::span(entries), entries_by_key, key, [](const GgufEntry& entry) { return entry.key; });

@@ -1,0 +1,37 @@
+// Which files of a folder a safetensors model consists of.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/extend/files/byte_source.hpp>
+
+namespace tessera::detail {
+
+struct SafetensorsParts {
+  std::vector<std::string>
+      names;  // of the files, without the folder; sorted. An element's index is SafetensorsTensor::part
+  std::shared_ptr<ByteSource> index;  // the JSON file that lists the tensors of each file; nullptr if there is none
+};
+
+// Finds the model's files by the rules of SafetensorsFolder::open(). The files that an index names need not exist.
+[[nodiscard]] Result<SafetensorsParts> find_parts(const std::filesystem::path& folder, const std::stop_token& stop);
+
+// Calls `entry(tensor, file)` for each member of an index's weight_map, in its order; entry() returns a Status, which
+// ends the walk if it is an error. The texts are valid during the call.
+class IndexEntry {
+ public:
+  virtual ~IndexEntry() = default;
+  virtual Status operator()(std::string_view tensor, std::string_view file) = 0;
+};
+[[nodiscard]] Status walk_index(ByteSource& index, IndexEntry& entry, const std::stop_token& stop);
+
+// Opens a file of the model. Errors as open_file(), but a symbolic link that leads nowhere is not_found, and says so.
+[[nodiscard]] Result<std::shared_ptr<ByteSource>> open_part(const std::filesystem::path& path);
+
+}  // namespace tessera::detail
