@@ -242,7 +242,7 @@ class Description {
     const bool required = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
     if (!required || !has_role(spec_, of, role)) return;
     Tensor tensor;
-    tensor.name = row.tensor_name(TensorNames::gguf, layer);
+    tensor.name = row.tensor_name(layer);
     tensor.dims = {row.inputs(spec_, of)};
     if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, of));
     if (row.count != nullptr) tensor.dims.push_back(row.count(spec_, of));
@@ -252,7 +252,7 @@ class Description {
     tensor.type = matrix ? tool::fitting(wanted, tensor.dims[0]) : DType::f32;
     // Norm weights are 1, so that a norm only normalises; decay rates are -1, so that a state fades with each token; others are random.
     const bool is_rate = role == Role::delta_rate || role == Role::scan_rate;
-    tensor.pool = &pool(tensor.type, row.is_norm() ? 1.0f : is_rate ? -1.0f : 0.0f);
+    tensor.pool = &pool(tensor.type, row.is_norm ? 1.0f : is_rate ? -1.0f : 0.0f);
     const formats::Block block = *formats::block_of(tensor.type);
     std::uint64_t values = 1;
     for (const std::uint64_t dim : tensor.dims) values *= dim;

@@ -7,6 +7,7 @@
 #include <tessera/sampling/sampler.hpp>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "engine/load/kv_setup.hpp"
 #include "engine/load/metadata.hpp"
@@ -116,12 +117,12 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   for (const Binding& binding : blueprint.bindings) {
     if (binding.companions.has(Companion::factors) && !backend.computes(backend::Capability::weight_scales)) {
       return make_error(ErrorCode::unsupported, "tensor {}: backend {} does not scale products; the cpu backend does",
-                        source.tensors()[binding.companions[Companion::factors]].name, backend.name());
+                        printable(source.called(source.tensors()[binding.companions[Companion::factors]].name)), backend.name());
     }
     if (!binding.is_matrix || backend.holds(binding.shape.dtype)) continue;
     return make_error(ErrorCode::unsupported,
                       "tensor {}: backend {} does not compute with {} weights; the cpu backend does",
-                      source.tensors()[binding.tensor].name, backend.name(), to_string(binding.shape.dtype));
+                      printable(source.called(source.tensors()[binding.tensor].name)), backend.name(), to_string(binding.shape.dtype));
   }
   const ModelSpec& spec = blueprint.spec;
   blueprint.weights = weight_bytes(blueprint.bindings, source, spec, backend);

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/hasher.hpp"
 #include "core/math.hpp"
+#include "core/printable.hpp"
 #include "formats/formats.hpp"
 #include "model/draft_heads.hpp"
 #include "model/load/weight_rows.hpp"
@@ -34,7 +35,7 @@ double slowed_share(const RopeSpec& rope, double pair) noexcept {
 
 // Returns the frequency of each pair of a rope: theta^(-2i/d) (Su et al. 2021, section 3.2.2), changed by scaling. Linear scaling divides
 // all frequencies by one number, YaRN only some of them. `factors` (of Llama 3.1 and LongRoPE) divide each by a number of its own.
-Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, TensorNames names) {
+Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, const ModelSource& source) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rope.dim);
@@ -44,7 +45,7 @@ Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const
                                    : frequency * (1.0 - slowed) + frequency / rope.linear_factor * slowed;
     if (factors.empty()) continue;
     if (!(factors[i] > 0.0f) || !std::isfinite(factors[i])) {
-      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", row_of(factors_of(rope)).tensor_name(names, 0)),
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", printable(source.called(row_of(factors_of(rope)).tensor_name()))),
                       "factor {} is {}; expected a positive number", i, factors[i]);
     }
     frequencies[i] /= static_cast<double>(factors[i]);
@@ -53,10 +54,10 @@ Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const
 }
 
 // Fills the model's rope tables. `factors` divide the frequencies of the first rope only.
-Status make_ropes(Model& model, std::span<const float> factors, TensorNames names) {
+Status make_ropes(Model& model, std::span<const float> factors, const ModelSource& source) {
   const ModelSpec& spec = model.spec;
   for (const RopeSpec& rope : spec.ropes) {
-    TESSERA_TRY(auto frequencies, frequencies_of(rope, model.rope_frequencies.empty() ? factors : std::span<const float>(), names));
+    TESSERA_TRY(auto frequencies, frequencies_of(rope, model.rope_frequencies.empty() ? factors : std::span<const float>(), source));
     model.rope_frequencies.push_back(std::move(frequencies));
   }
   for (std::size_t i = 0; i < spec.ropes.size(); ++i) {
@@ -196,7 +197,7 @@ Status load_weights(Model& model, const ModelSource& source, std::span<const Bin
   TESSERA_TRY_STATUS(add_hidden_shift(model, backend));
   backend.finish_loading();
   model.weights_hash = hasher.digest();
-  return make_ropes(model, rope_factors, source.tensor_names());
+  return make_ropes(model, rope_factors, source);
 }
 
 }  // namespace tessera::detail

@@ -1,15 +1,15 @@
-// The roles of tensors: what each tensor does in a model. The table has a row for each role, with the tensor's name in each kind of file,
-// its owner (the model or each layer), and its shape.
+// The roles of tensors: what each tensor does in a model. The table has a row for each role, with the tensor's name, its owner (the
+// model or each layer), and its shape.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/model/model_spec.hpp>
 
 namespace tessera {
@@ -43,17 +43,12 @@ enum class Owner : std::uint8_t { model, layer, draft_head };
 // A function that computes one dimension of a tensor from the specs of the model and of the layer.
 using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
 
-// The tensor's name in each kind of file. To add a kind of file (TensorNames), add a field here, which is a column of the table.
-struct RoleNames {
-  std::string_view gguf;  // GGUF's "standardized tensor names"; a layer's tensor has "blk.N." in front
-
-  constexpr RoleNames(const char* in_gguf) noexcept : gguf(in_gguf) {}  // NOLINT: implicit, so that a row has just the name
-};
-
+// A role and its tensors. Names are the library's own, and every ModelSource gives its tensors under them, whatever its files call them.
+// They are spelled as in GGUF ("standardized tensor names").
 struct RoleRow {
   Role role;
   Owner owner;
-  RoleNames names;
+  std::string_view name;     // "attn_q.weight"; the tensors of layers have the number of the layer in front (tensor_name())
   Extent inputs;             // length of a row of the matrix, or of the vector
   Extent outputs = nullptr;  // number of rows of the matrix; nullptr: the tensor is a vector
   // If the tensor fuses several parts: their roles, in order. The parts are successive rows of a matrix, or successive values of a
@@ -65,19 +60,20 @@ struct RoleRow {
   Extent turns = nullptr;
   bool by_element = false;  // true: the tensor has the first element of all vectors, then the second of all, ...
   bool by_columns = false;  // true: the parts of a fused matrix are ranges of columns instead of rows
+  bool is_norm = false;     // true: the weights of a norm, which multiply values that it has normalised
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
-  [[nodiscard]] constexpr bool is_norm() const noexcept { return names.gguf.ends_with("norm.weight"); }
-  // Returns the tensor's name in files of this kind.
-  [[nodiscard]] std::string tensor_name(TensorNames kind, std::uint32_t layer) const {
-    switch (kind) {
-      case TensorNames::gguf: break;
-    }
-    const std::string own(names.gguf);
-    return owner == Owner::model ? own : "blk." + std::to_string(layer) + "." + own;
-  }
+  // Returns the name of this role's tensor: "blk.3.attn_q.weight" for layer 3. `layer` is not used if the model owns the tensor.
+  [[nodiscard]] std::string tensor_name(std::uint32_t layer = 0) const;
 };
+
+namespace detail {
+
+// Returns the number of the layer that has a tensor of this name: 12 for "blk.12.attn_k.weight". nullopt: the name is no layer's.
+[[nodiscard]] std::optional<std::uint32_t> layer_of(std::string_view tensor_name) noexcept;
+
+}  // namespace detail
 
 namespace extent {
 
@@ -185,11 +181,11 @@ inline constexpr Extent all_per_layer = [](const ModelSpec& m, const LayerSpec&)
 inline constexpr RoleRow kRoleTable[] = {
     {Role::token_embd, Owner::model, "token_embd.weight", extent::width, extent::vocabulary},
     {Role::position_embd, Owner::model, "position_embd.weight", extent::width, extent::positions},
-    {Role::output_norm, Owner::model, "output_norm.weight", extent::width},
+    {.role = Role::output_norm, .owner = Owner::model, .name = "output_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
     // LFM2's converter gives the final norm a name that looks like a norm of the embedding.
-    {Role::output_norm_early, Owner::model, "token_embd_norm.weight", extent::width, nullptr,
-     {Role::output_norm, Role::count, Role::count}},
+    {.role = Role::output_norm_early, .owner = Owner::model, .name = "token_embd_norm.weight", .inputs = extent::width,
+     .parts = {Role::output_norm, Role::count, Role::count}, .is_norm = true},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
     {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // divisors of the frequencies of the first rope
     // LongRoPE: the frequencies are divided by these factors.
@@ -197,10 +193,11 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::rope_factors_long, Owner::model, "rope_factors_long.weight", extent::rope_pairs},
     {Role::per_layer_token_embd, Owner::model, "per_layer_token_embd.weight", extent::all_per_layer, extent::vocabulary},
     {Role::per_layer_model_proj, Owner::model, "per_layer_model_proj.weight", extent::width, extent::all_per_layer},
-    {Role::per_layer_proj_norm, Owner::model, "per_layer_proj_norm.weight", extent::per_layer},
-    {Role::attn_norm, Owner::layer, "attn_norm.weight", extent::width},
+    {.role = Role::per_layer_proj_norm, .owner = Owner::model, .name = "per_layer_proj_norm.weight", .inputs = extent::per_layer,
+     .is_norm = true},
+    {.role = Role::attn_norm, .owner = Owner::layer, .name = "attn_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::attn_norm_bias, Owner::layer, "attn_norm.bias", extent::width},
-    {Role::attn_norm_2, Owner::layer, "attn_norm_2.weight", extent::width},
+    {.role = Role::attn_norm_2, .owner = Owner::layer, .name = "attn_norm_2.weight", .inputs = extent::width, .is_norm = true},
     {Role::attn_norm_2_bias, Owner::layer, "attn_norm_2.bias", extent::width},
     {Role::attn_qkv, Owner::layer, "attn_qkv.weight", extent::width, extent::projected,
      {Role::attn_q, Role::attn_k, Role::attn_v}},
@@ -213,21 +210,21 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_v, Owner::layer, "attn_v.weight", extent::width, extent::values},
     {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
     // The matrix has, for each head, first the rows of its query, then the rows of the gate of its output.
-    {.role = Role::attn_q_gated, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::width,
+    {.role = Role::attn_q_gated, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::width,
      .outputs = extent::queries_and_gate, .parts = {Role::attn_q, Role::attn_gate, Role::count}, .turns = extent::heads},
     {Role::attn_gate, Owner::layer, "attn_gate.weight", extent::width, extent::attended},
-    {Role::attn_q_norm, Owner::layer, "attn_q_norm.weight", extent::query_norm},
-    {Role::attn_k_norm, Owner::layer, "attn_k_norm.weight", extent::key_norm},
+    {.role = Role::attn_q_norm, .owner = Owner::layer, .name = "attn_q_norm.weight", .inputs = extent::query_norm, .is_norm = true},
+    {.role = Role::attn_k_norm, .owner = Owner::layer, .name = "attn_k_norm.weight", .inputs = extent::key_norm, .is_norm = true},
     {Role::attn_sinks, Owner::layer, "attn_sinks.weight", extent::heads},
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
-    {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
+    {.role = Role::attn_post_norm, .owner = Owner::layer, .name = "post_attention_norm.weight", .inputs = extent::width, .is_norm = true},
     // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then those of its turned part.
-    {.role = Role::latent_q, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::query_inputs,
+    {.role = Role::latent_q, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_a, Owner::layer, "attn_q_a.weight", extent::width, extent::query_rank},
-    {Role::latent_q_a_norm, Owner::layer, "attn_q_a_norm.weight", extent::query_rank},
-    {.role = Role::latent_q_b, .owner = Owner::layer, .names = "attn_q_b.weight", .inputs = extent::query_inputs,
+    {.role = Role::latent_q_a_norm, .owner = Owner::layer, .name = "attn_q_a_norm.weight", .inputs = extent::query_rank, .is_norm = true},
+    {.role = Role::latent_q_b, .owner = Owner::layer, .name = "attn_q_b.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_plain, Owner::layer, "attn_q.plain.weight", extent::query_inputs, extent::all_plain},
     {Role::latent_q_turned, Owner::layer, "attn_q.turned.weight", extent::query_inputs, extent::all_turned},
@@ -235,10 +232,10 @@ inline constexpr RoleRow kRoleTable[] = {
      {Role::latent_kv, Role::latent_k_turned, Role::count}},
     {Role::latent_kv, Owner::layer, "attn_kv_a.latent.weight", extent::width, extent::latent},
     {Role::latent_k_turned, Owner::layer, "attn_kv_a.turned.weight", extent::width, extent::turned},
-    {Role::latent_kv_norm, Owner::layer, "attn_kv_a_norm.weight", extent::latent},
-    {.role = Role::latent_k_b, .owner = Owner::layer, .names = "attn_k_b.weight", .inputs = extent::plain,
+    {.role = Role::latent_kv_norm, .owner = Owner::layer, .name = "attn_kv_a_norm.weight", .inputs = extent::latent, .is_norm = true},
+    {.role = Role::latent_k_b, .owner = Owner::layer, .name = "attn_k_b.weight", .inputs = extent::plain,
      .outputs = extent::latent, .count = extent::heads},
-    {.role = Role::latent_v_b, .owner = Owner::layer, .names = "attn_v_b.weight", .inputs = extent::latent,
+    {.role = Role::latent_v_b, .owner = Owner::layer, .name = "attn_v_b.weight", .inputs = extent::latent,
      .outputs = extent::head_value, .count = extent::heads},
     {Role::latent_output, Owner::layer, "attn_output.weight", extent::head_values, extent::width},
     // Recurrent mixers. In Mamba-2 one matrix computes the gate, the columns that are convolved, and the steps. Delta nets have several
@@ -248,20 +245,20 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
     {Role::state_mixed, Owner::layer, "attn_qkv.weight", extent::width, extent::mixed},
     // The matrix has, for each group, first the rows of its heads' betas, then those of their steps.
-    {.role = Role::state_steps_betas, .owner = Owner::layer, .names = "ssm_ba.weight", .inputs = extent::width,
+    {.role = Role::state_steps_betas, .owner = Owner::layer, .name = "ssm_ba.weight", .inputs = extent::width,
      .outputs = extent::steps_and_betas, .parts = {Role::state_betas, Role::state_steps, Role::count}, .turns = extent::state_groups},
     {Role::state_steps, Owner::layer, "ssm_alpha.weight", extent::width, extent::state_heads},
     {Role::state_betas, Owner::layer, "ssm_beta.weight", extent::width, extent::state_heads},
-    {.role = Role::state_conv, .owner = Owner::layer, .names = "ssm_conv1d.weight", .inputs = extent::convolved,
+    {.role = Role::state_conv, .owner = Owner::layer, .name = "ssm_conv1d.weight", .inputs = extent::convolved,
      .count = extent::mixed, .by_element = true},
     {Role::state_conv_bias, Owner::layer, "ssm_conv1d.bias", extent::mixed},
     {Role::state_step_bias, Owner::layer, "ssm_dt.bias", extent::state_heads},
     {Role::delta_rate, Owner::layer, "ssm_a", extent::state_heads},  // -exp(A_log), computed by the converter
-    {.role = Role::scan_rate, .owner = Owner::layer, .names = "ssm_a", .inputs = extent::one, .count = extent::state_heads},
-    {.role = Role::scan_skip, .owner = Owner::layer, .names = "ssm_d", .inputs = extent::one, .count = extent::state_heads},
-    {Role::delta_norm, Owner::layer, "ssm_norm.weight", extent::state_values},
-    {.role = Role::scan_norm, .owner = Owner::layer, .names = "ssm_norm.weight", .inputs = extent::group_values,
-     .count = extent::state_groups},
+    {.role = Role::scan_rate, .owner = Owner::layer, .name = "ssm_a", .inputs = extent::one, .count = extent::state_heads},
+    {.role = Role::scan_skip, .owner = Owner::layer, .name = "ssm_d", .inputs = extent::one, .count = extent::state_heads},
+    {.role = Role::delta_norm, .owner = Owner::layer, .name = "ssm_norm.weight", .inputs = extent::state_values, .is_norm = true},
+    {.role = Role::scan_norm, .owner = Owner::layer, .name = "ssm_norm.weight", .inputs = extent::group_values,
+     .count = extent::state_groups, .is_norm = true},
     {Role::state_out, Owner::layer, "ssm_out.weight", extent::all_values, extent::width},
     // The matrix has three parts: the gate before the convolution, the gate after it, and the input of the convolution.
     {Role::short_in, Owner::layer, "shortconv.in_proj.weight", extent::width, extent::three_widths,
@@ -269,14 +266,15 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::short_before, Owner::layer, "shortconv.before.weight", extent::width, extent::width},
     {Role::short_behind, Owner::layer, "shortconv.behind.weight", extent::width, extent::width},
     {Role::short_mixed, Owner::layer, "shortconv.mixed.weight", extent::width, extent::width},
-    {.role = Role::short_conv, .owner = Owner::layer, .names = "shortconv.conv.weight", .inputs = extent::convolved,
+    {.role = Role::short_conv, .owner = Owner::layer, .name = "shortconv.conv.weight", .inputs = extent::convolved,
      .count = extent::width, .by_element = true},
     {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
-    {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
+    {.role = Role::ffn_norm, .owner = Owner::layer, .name = "ffn_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
     // The norm before the FFN, in files whose converter calls it post_attention_norm. In other files a norm of attention's output has this
     // name (attn_post_norm).
-    {Role::ffn_norm_late, Owner::layer, "post_attention_norm.weight", extent::width, nullptr, {Role::ffn_norm, Role::count, Role::count}},
+    {.role = Role::ffn_norm_late, .owner = Owner::layer, .name = "post_attention_norm.weight", .inputs = extent::width,
+     .parts = {Role::ffn_norm, Role::count, Role::count}, .is_norm = true},
     {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
      {Role::ffn_gate, Role::ffn_up, Role::count}},
     {Role::ffn_gate, Owner::layer, "ffn_gate.weight", extent::width, extent::dense},
@@ -285,49 +283,50 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::ffn_up_bias, Owner::layer, "ffn_up.bias", extent::ffn},
     {Role::ffn_down, Owner::layer, "ffn_down.weight", extent::dense, extent::width},
     {Role::ffn_down_bias, Owner::layer, "ffn_down.bias", extent::width},
-    {Role::ffn_post_norm, Owner::layer, "post_ffw_norm.weight", extent::width},
+    {.role = Role::ffn_post_norm, .owner = Owner::layer, .name = "post_ffw_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
     {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
-    {Role::router_norm, Owner::layer, "ffn_gate_inp.scale", extent::width},
+    {.role = Role::router_norm, .owner = Owner::layer, .name = "ffn_gate_inp.scale", .inputs = extent::width, .is_norm = true},
     // A bias that is added to the router's scores when experts are chosen, but not when their outputs are weighted.
     {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},
     {Role::experts_in, Owner::layer, "ffn_latent_down.weight", extent::width, extent::expert_width},
     {Role::experts_out, Owner::layer, "ffn_latent_up.weight", extent::expert_width, extent::width},
-    {Role::expert_norm, Owner::layer, "pre_ffw_norm_2.weight", extent::width},
-    {.role = Role::experts_gate_up, .owner = Owner::layer, .names = "ffn_gate_up_exps.weight", .inputs = extent::expert_width,
+    {.role = Role::expert_norm, .owner = Owner::layer, .name = "pre_ffw_norm_2.weight", .inputs = extent::width, .is_norm = true},
+    {.role = Role::experts_gate_up, .owner = Owner::layer, .name = "ffn_gate_up_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::gate_and_up, .parts = {Role::experts_gate, Role::experts_up, Role::count}, .count = extent::experts},
-    {.role = Role::experts_gate, .owner = Owner::layer, .names = "ffn_gate_exps.weight", .inputs = extent::expert_width,
+    {.role = Role::experts_gate, .owner = Owner::layer, .name = "ffn_gate_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::ffn, .count = extent::experts},
-    {.role = Role::experts_gate_bias, .owner = Owner::layer, .names = "ffn_gate_exps.bias", .inputs = extent::ffn,
+    {.role = Role::experts_gate_bias, .owner = Owner::layer, .name = "ffn_gate_exps.bias", .inputs = extent::ffn,
      .count = extent::experts},
-    {.role = Role::experts_up, .owner = Owner::layer, .names = "ffn_up_exps.weight", .inputs = extent::expert_width,
+    {.role = Role::experts_up, .owner = Owner::layer, .name = "ffn_up_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::ffn, .count = extent::experts},
-    {.role = Role::experts_up_bias, .owner = Owner::layer, .names = "ffn_up_exps.bias", .inputs = extent::ffn,
+    {.role = Role::experts_up_bias, .owner = Owner::layer, .name = "ffn_up_exps.bias", .inputs = extent::ffn,
      .count = extent::experts},
-    {.role = Role::experts_down, .owner = Owner::layer, .names = "ffn_down_exps.weight", .inputs = extent::ffn,
+    {.role = Role::experts_down, .owner = Owner::layer, .name = "ffn_down_exps.weight", .inputs = extent::ffn,
      .outputs = extent::expert_width, .count = extent::experts},
-    {.role = Role::experts_down_bias, .owner = Owner::layer, .names = "ffn_down_exps.bias", .inputs = extent::expert_width,
+    {.role = Role::experts_down_bias, .owner = Owner::layer, .name = "ffn_down_exps.bias", .inputs = extent::expert_width,
      .count = extent::experts},
     {Role::experts_scale, Owner::layer, "ffn_down_exps.scale", extent::experts},
-    {Role::dense_post_norm, Owner::layer, "post_ffw_norm_1.weight", extent::width},
-    {Role::experts_post_norm, Owner::layer, "post_ffw_norm_2.weight", extent::width},
+    {.role = Role::dense_post_norm, .owner = Owner::layer, .name = "post_ffw_norm_1.weight", .inputs = extent::width, .is_norm = true},
+    {.role = Role::experts_post_norm, .owner = Owner::layer, .name = "post_ffw_norm_2.weight", .inputs = extent::width, .is_norm = true},
     {Role::shared_gate, Owner::layer, "ffn_gate_shexp.weight", extent::width, extent::shared},
     {Role::shared_up, Owner::layer, "ffn_up_shexp.weight", extent::width, extent::shared},
     {Role::shared_down, Owner::layer, "ffn_down_shexp.weight", extent::shared, extent::width},
     {Role::shared_weight, Owner::layer, "ffn_gate_inp_shexp.weight", extent::width, extent::one},
     {Role::per_layer_gate, Owner::layer, "inp_gate.weight", extent::width, extent::per_layer},
     {Role::per_layer_proj, Owner::layer, "proj.weight", extent::per_layer, extent::width},
-    {Role::per_layer_post_norm, Owner::layer, "post_norm.weight", extent::width},
+    {.role = Role::per_layer_post_norm, .owner = Owner::layer, .name = "post_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::output_scale, Owner::layer, "layer_output_scale.weight", extent::one},
-    {Role::mtp_token_norm, Owner::draft_head, "nextn.enorm.weight", extent::width},
-    {Role::mtp_hidden_norm, Owner::draft_head, "nextn.hnorm.weight", extent::width},
+    {.role = Role::mtp_token_norm, .owner = Owner::draft_head, .name = "nextn.enorm.weight", .inputs = extent::width, .is_norm = true},
+    {.role = Role::mtp_hidden_norm, .owner = Owner::draft_head, .name = "nextn.hnorm.weight", .inputs = extent::width, .is_norm = true},
     // An MTP head's input matrix. Each row has first the weights for the token's embedding, then those for the hidden state.
-    {.role = Role::mtp_in, .owner = Owner::draft_head, .names = "nextn.eh_proj.weight", .inputs = extent::two_widths,
+    {.role = Role::mtp_in, .owner = Owner::draft_head, .name = "nextn.eh_proj.weight", .inputs = extent::two_widths,
      .outputs = extent::width, .parts = {Role::mtp_token_in, Role::mtp_hidden_in, Role::count}, .by_columns = true},
     {Role::mtp_token_in, Owner::draft_head, "nextn.eh_proj.token.weight", extent::width, extent::width},
     {Role::mtp_hidden_in, Owner::draft_head, "nextn.eh_proj.hidden.weight", extent::width, extent::width},
     {Role::mtp_token_embd, Owner::draft_head, "nextn.embed_tokens.weight", extent::width, extent::vocabulary},
-    {Role::mtp_output_norm, Owner::draft_head, "nextn.shared_head_norm.weight", extent::width},
+    {.role = Role::mtp_output_norm, .owner = Owner::draft_head, .name = "nextn.shared_head_norm.weight", .inputs = extent::width,
+     .is_norm = true},
     {Role::mtp_output, Owner::draft_head, "nextn.shared_head_head.weight", extent::width, extent::vocabulary},
 };
 

@@ -1,7 +1,6 @@
 #include "model/load/tensor_binding.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 
@@ -68,7 +67,7 @@ class Binder {
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const TensorInfo& tensor = source_.tensors()[i];
       if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name) || is_of_unused_keys(tensor.name)) continue;
-      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
+      return error_at(ErrorCode::unsupported, place_of(tensor),
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
                       table_.name, spec_.n_layers());
     }
@@ -86,7 +85,7 @@ class Binder {
   // reads `bytes` bytes of each tensor.
   [[nodiscard]] Status check_tensors() const {
     for (const TensorInfo& tensor : source_.tensors()) {
-      const std::string place = fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset);
+      const std::string place = place_of(tensor);
       if (source_.find_tensor(tensor.name) != &tensor) {
         return error_at(ErrorCode::invalid_argument, place, "find_tensor() must return the element of tensors() that has this name");
       }
@@ -113,18 +112,18 @@ class Binder {
     const Presence presence = table_.tensors[row.role];
     if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
     if (is_bound(row.role, layer)) return {};  // the file has it as a part of a fused tensor
-    const std::string name = row.tensor_name(source_.tensor_names(), layer);
+    const std::string name = row.tensor_name(layer);
     const TensorInfo* tensor = found(name);
     if (tensor == nullptr) {
       if (presence == Presence::optional) return {};
-      return error_at(ErrorCode::not_found, "tensor " + name, "architecture \"{}\" needs this tensor and the file has none{}", table_.name,
+      return error_at(ErrorCode::not_found, "tensor " + called(name), "architecture \"{}\" needs this tensor and the file has none{}", table_.name,
                       instead(row, layer));
     }
     const std::uint32_t index = index_of(*tensor);
     used_[index] = true;
     if (!formats::block_of(tensor->dtype)) {
       const auto id = static_cast<std::uint32_t>(tensor->dtype);
-      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
+      return error_at(ErrorCode::unsupported, place_of(*tensor),
                       "its type is {} ({}), which tessera does not read: use another quantisation", ggml_type_name(id), id);
     }
     const Expected expected = expected_shape(row, spec_, spec_.layer(layer));
@@ -132,12 +131,12 @@ class Binder {
     const std::uint64_t second = row.is_matrix() ? expected.outputs : expected.count;
     const std::uint64_t third = row.is_matrix() ? expected.count : 1;
     if (tensor->dims[0] != expected.inputs || tensor->dims[1] != second || tensor->dims[2] != third || tensor->dims[3] != 1) {
-      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}{}]",
+      return error_at(ErrorCode::corrupt_file, place_of(*tensor), "its shape is {}; the model's metadata says [{}{}{}]",
                       shape_text(*tensor), expected.inputs, row.is_matrix() ? fmt::format(", {}", expected.outputs) : "",
                       row.count != nullptr ? fmt::format(", {}", expected.count) : "");
     }
     if (row.is_matrix() && expected.inputs > kMaxInputs) {
-      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
+      return error_at(ErrorCode::unsupported, place_of(*tensor),
                       "a row has {} values; {} are the most", expected.inputs, kMaxInputs);
     }
     if (!row.is_fused()) {
@@ -167,7 +166,7 @@ class Binder {
       if (role == Role::count) break;
       const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
       if (part.inputs % formats::block_of(tensor.dtype)->values != 0) {
-        return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
+        return error_at(ErrorCode::unsupported, place_of(tensor),
                         "its type is {}, whose blocks {} inputs cannot be cut into; use another quantisation", to_string(tensor.dtype),
                         part.inputs);
       }
@@ -191,13 +190,13 @@ class Binder {
       if (tensor == nullptr || has_role[index_of(*tensor)]) continue;
       const bool fits = tensor->dims[0] == 1 || tensor->dims[0] == binding.shape.count;
       if (tensor->dtype != DType::f32 || !fits || tensor->bytes != tensor->dims[0] * sizeof(float)) {
-        return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
+        return error_at(ErrorCode::corrupt_file, place_of(*tensor),
                         "it is {} of shape {}; a scale of {} is one F32 number, or one for each of {} matrices", to_string(tensor->dtype),
-                        shape_text(*tensor), printable(weight), binding.shape.count);
+                        shape_text(*tensor), called(weight), binding.shape.count);
       }
       // The order of bias and factor is not clear: llama.cpp adds the bias first, and says that this is wrong for NVFP4.
       if (is_plain_ffn(binding.role) && found(stem + "bias") != nullptr) {
-        return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
+        return error_at(ErrorCode::unsupported, place_of(*tensor),
                         "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
       }
       binding.companions[Companion::factors] = index_of(*tensor);
@@ -220,29 +219,19 @@ class Binder {
   [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
     std::string strange;
     for (const RoleRow& row : kRoleTable) {
-      const std::string name = row.tensor_name(source_.tensor_names(), layer);
+      const std::string name = row.tensor_name(layer);
       if (row.owner != missing.owner || found(name) == nullptr) continue;
       const bool known = std::any_of(std::begin(kRoleTable), std::end(kRoleTable), [&](const RoleRow& other) {
-        return other.owner == missing.owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(source_.tensor_names(), layer) == name;
+        return other.owner == missing.owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(layer) == name;
       });
       if (known) continue;
       if (holds_the_same(row, missing)) {
-        return fmt::format("; it has {} instead, as another converter writes it: convert the model with a newer one", name);
+        return fmt::format("; it has {} instead, as another converter writes it: convert the model with a newer one", called(name));
       }
       if (strange.empty()) strange = name;
     }
     if (strange.empty()) return {};
-    return fmt::format("; it has {}, which \"{}\" has not: the model is a variant that tessera does not implement", strange, table_.name);
-  }
-
-  // Returns the number of the layer from a tensor's name: 12 from "blk.12.attn_k.weight".
-  [[nodiscard]] static std::optional<std::uint32_t> layer_of(std::string_view name) {
-    constexpr std::string_view kLayer = "blk.";
-    std::uint32_t layer = 0;
-    if (!name.starts_with(kLayer)) return std::nullopt;
-    const auto [end, error] = std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
-    if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
-    return layer;
+    return fmt::format("; it has {}, which \"{}\" has not: the model is a variant that tessera does not implement", called(strange), table_.name);
   }
 
   // Returns whether the tensor belongs to one of the layers after the last one that are not loaded (ModelSpec::n_left_out).
@@ -257,7 +246,13 @@ class Binder {
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
-    return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(source_.tensor_names(), *layer) == name; });
+    return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(*layer) == name; });
+  }
+
+  // Return how the source's files call a tensor, for errors, and where its data are.
+  [[nodiscard]] std::string called(std::string_view name) const { return printable(source_.called(name)); }
+  [[nodiscard]] std::string place_of(const TensorInfo& tensor) const {
+    return fmt::format("tensor {} (offset {})", called(tensor.name), tensor.offset);
   }
 
   // Returns the source's tensor with that name; nullptr if there is none. The source may be a host's: a pointer that is not into

@@ -81,11 +81,11 @@ Status read_scaling(const SettingReader& from, const ModelSpec& spec, RopeSpec& 
   if (type == "yarn") return read_yarn(from, spec, rope);
   if (type == "longrope") {
     if (from.has_tensor(Role::rope_factors_long)) return {};
-    return from.corrupt(Setting::rope_scaling, "LongRoPE without a tensor {}", from.tensor_name(Role::rope_factors_long));
+    return from.corrupt(Setting::rope_scaling, "LongRoPE without a tensor {}", from.called(Role::rope_factors_long));
   }
   if (!type.empty() && type != "none") {
     return from.unsupported(Setting::rope_scaling, "rope scaling \"{}\" is not implemented; linear, yarn, longrope and {} (Llama 3.1) are",
-                            printable(type), from.tensor_name(Role::rope_freqs));
+                            printable(type), from.called(Role::rope_freqs));
   }
   TESSERA_TRY(const double factor, from.settings.number_or(Setting::rope_scaling_factor, 1.0));
   if (type.empty() && factor != 1.0 && factor != 0.0) {
@@ -101,7 +101,7 @@ Status choose_factors(const SettingReader& from, const SpecOverrides& overrides,
   const bool has_short = from.has_tensor(Role::rope_factors_short);
   const bool has_long = from.has_tensor(Role::rope_factors_long);
   if (has_short != has_long) {
-    return error_at(ErrorCode::corrupt_file, from.tensor_name(has_short ? Role::rope_factors_long : Role::rope_factors_short),
+    return error_at(ErrorCode::corrupt_file, from.called(has_short ? Role::rope_factors_long : Role::rope_factors_short),
                     "the tensor is missing; LongRoPE needs short and long factors");
   }
   if (!has_long) return {};

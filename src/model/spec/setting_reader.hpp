@@ -8,6 +8,7 @@
 #include <tessera/extend/files/model_source.hpp>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "model/architecture.hpp"
 #include "model/load/roles.hpp"
 
@@ -22,11 +23,11 @@ struct SettingReader {
   const Architecture& table;
 
   [[nodiscard]] bool has_tensor(Role role, std::uint32_t layer = 0) const {
-    return source.find_tensor(row_of(role).tensor_name(source.tensor_names(), layer)) != nullptr;
+    return source.find_tensor(row_of(role).tensor_name(layer)) != nullptr;
   }
-  // Returns the tensor's name in the file, for errors.
-  [[nodiscard]] std::string tensor_name(Role role, std::uint32_t layer = 0) const {
-    return row_of(role).tensor_name(source.tensor_names(), layer);
+  // Returns how the source's files call the role's tensor, for errors.
+  [[nodiscard]] std::string called(Role role, std::uint32_t layer = 0) const {
+    return printable(source.called(row_of(role).tensor_name(layer)));
   }
 
   // Return an error whose place is the setting's key in the file.

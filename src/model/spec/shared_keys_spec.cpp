@@ -17,7 +17,7 @@ Status read_shared_keys(const SettingReader& from, ModelSpec& spec) {
     for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {
       const LayerSpec& layer = spec.layers[i];
       if (layer.key_dim == layer.value_dim || from.has_tensor(Role::attn_v, i)) continue;
-      return error_at(ErrorCode::corrupt_file, "tensor " + from.tensor_name(Role::attn_v, i),
+      return error_at(ErrorCode::corrupt_file, "tensor " + from.called(Role::attn_v, i),
                       "the file has none, and values of {} elements cannot be keys of {}", layer.value_dim, layer.key_dim);
     }
   }

@@ -28,8 +28,8 @@ Status read_norm(const SettingReader& from, ModelSpec& spec) {
 }
 
 Status read_vocabulary(const SettingReader& from, ModelSpec& spec) {
-  const std::string name = from.tensor_name(Role::token_embd);
-  const TensorInfo* embedding = from.source.find_tensor(name);
+  const std::string name = from.called(Role::token_embd);
+  const TensorInfo* embedding = from.source.find_tensor(row_of(Role::token_embd).tensor_name());
   if (embedding == nullptr) {
     return error_at(ErrorCode::not_found, fmt::format("tensor {}", name), "the file has no such tensor{}",
                     from.source.tensors().empty() ? ": it holds a vocabulary and no weights" : "");

@@ -29,12 +29,11 @@ struct TensorInfo {
   std::uint32_t part = 0;             // index of the file that has the tensor, if a model consists of several files
 };
 
-// The convention by which a source names its tensors. src/model/load/roles.hpp has the name of each role in each convention.
-enum class TensorNames : std::uint8_t { gguf = 0 };  // "blk.0.attn_q.weight"
-
 // Engine::load() checks shapes and types of tensors against the settings, and copies what it needs: the source may be destroyed afterwards.
-// Rules for your own source: TensorInfo::bytes is the size of `dims` values of `dtype`, and no function ever returns something else than
-// before.
+// Rules for your own source:
+// - Tensors have the library's names, which are spelled as in GGUF files ("blk.0.attn_q.weight"; src/model/load/roles.hpp lists them).
+// - TensorInfo::bytes is the size of `dims` values of `dtype`.
+// - No function ever returns something else than before.
 // Threads: every function may be called from several at once.
 //
 //   auto source = open_model("model.gguf");
@@ -52,7 +51,6 @@ class ModelSource {
   // Reads bytes [offset, offset + out.size()) of a tensor's data. Precondition: `tensor` is an element of tensors(). Loading reads weights
   // in the order of (part, offset).
   [[nodiscard]] virtual Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept = 0;
-  [[nodiscard]] virtual TensorNames tensor_names() const noexcept { return TensorNames::gguf; }
   // Returns how the model's files call a tensor, for errors: "model.layers.0.self_attn.q_proj.weight" for "blk.0.attn_q.weight". The source
   // need not have the tensor. Default: `name`.
   [[nodiscard]] virtual std::string called(std::string_view name) const { return std::string(name); }
