@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "os/error.hpp"
 
@@ -65,6 +66,10 @@ struct FileFacts {
 
 [[nodiscard]] int facts_of(const File& file, FileFacts& facts) noexcept;
 [[nodiscard]] int facts_at(const std::filesystem::path& path, FileFacts& facts);
+
+// Puts the names of what a folder has into `names`, in UTF-8 and in no order, without "." and "..". Stops when there are `most`.
+// (A std::filesystem::directory_iterator terminates the process when memory runs out.)
+[[nodiscard]] int names_in_folder(const std::filesystem::path& folder, std::size_t most, std::vector<std::string>& names);
 
 // Reads some of the bytes at `offset`; `got` is how many: at least 1, or 0 at the end of the file.
 [[nodiscard]] int read_at(const File& file, std::span<std::byte> out, std::uint64_t offset, std::size_t& got) noexcept;

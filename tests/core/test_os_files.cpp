@@ -1,4 +1,5 @@
 // The seams of src/os, as every system must keep them: files, pages, threads.
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -40,6 +41,22 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 std::string text_at(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_CASE("Names what a folder has") {
+  const Folder folder;
+  std::vector<std::string> names;
+  REQUIRE(os::names_in_folder(folder.path, 10, names) == 0);
+  CHECK(names.empty());
+  for (const char* name : {"a", "ü", ".b"}) std::ofstream(folder.path / os::path_of(name)).put('x');
+  fs::create_directory(folder.path / "c");
+  REQUIRE(os::names_in_folder(folder.path, 10, names) == 0);
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{".b", "a", "c", "ü"});
+  names.clear();
+  REQUIRE(os::names_in_folder(folder.path, 2, names) == 0);
+  CHECK(names.size() == 2);
+  CHECK(os::names_in_folder(folder.path / "nothing", 2, names) != 0);
 }
 
 TEST_CASE("Reads and writes at an offset, in any order, and says where the end is") {

@@ -2,7 +2,7 @@
 // exact size, and the second pass fills it. Both read through a small window. A file that changes between the two is
 // refused.
 //
-// The rules are those of the reference implementation (safetensors 0.7): data follow each other in some order, from the
+// The rules are those of the reference implementation (safetensors 0.8): data follow each other in some order, from the
 // header's end to the file's end, without holes.
 #include "files/safetensors/safetensors_header.hpp"
 

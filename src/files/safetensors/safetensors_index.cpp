@@ -28,32 +28,32 @@ constexpr std::uint64_t kMaxIndexBytes = 100'000'000;
 constexpr std::size_t kIndexWindow = std::size_t{64} << 10;
 constexpr std::size_t kMaxFiles = 4096;
 constexpr std::size_t kMaxFileName = 255;
-constexpr std::size_t kMaxFolderEntries = std::size_t{1} << 20;
+constexpr std::size_t kMaxFolderEntries = std::size_t{1} << 16;
 
 // The names in a folder that tell which model is there, sorted.
 struct FolderNames {
   std::vector<std::string> safetensors, indexes, pytorch, gguf;
 };
 
-Result<FolderNames> names_in(const fs::path& folder, const std::stop_token& stop) {
+Result<FolderNames> names_in(const fs::path& folder) {
   const std::string name = os::text_of(folder);
   FolderNames names;
-  std::error_code failed;
-  std::size_t seen = 0;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    if (stop.stop_requested()) return error_at(ErrorCode::cancelled, name, "reading was cancelled");
-    if (++seen > kMaxFolderEntries)
-      return error_at(ErrorCode::unsupported, name, "the folder has more than {} files", kMaxFolderEntries);
-    const std::string file = os::text_of(at->path().filename());
+  std::vector<std::string> all;
+  if (const int error = os::names_in_folder(folder, kMaxFolderEntries + 1, all); error != 0) {
+    return os::system_error_at(name, "read the folder", error);
+  }
+  if (all.size() > kMaxFolderEntries) {
+    return error_at(ErrorCode::unsupported, name, "the folder has more than {} files", kMaxFolderEntries);
+  }
+  for (std::string& file : all) {
     if (file.starts_with('.')) continue;  // such as the resource forks of other systems
     std::vector<std::string>* list = nullptr;
     if (file.ends_with(kEnding)) list = &names.safetensors;
     if (file.ends_with(kIndexEnding)) list = &names.indexes;
     if (file.ends_with(".bin") || file.ends_with(".pth") || file.ends_with(".pt")) list = &names.pytorch;
     if (file.ends_with(".gguf")) list = &names.gguf;
-    if (list != nullptr && list->size() < kMaxFiles) list->push_back(file);
+    if (list != nullptr && list->size() < kMaxFiles) list->push_back(std::move(file));
   }
-  if (failed) return os::system_error_at(name, "read the folder", failed.value());
   for (auto* list : {&names.safetensors, &names.indexes, &names.pytorch, &names.gguf})
     std::sort(list->begin(), list->end());
   return names;
@@ -228,7 +228,7 @@ Status walk_index(ByteSource& index, IndexEntry& entry, const std::stop_token& s
 }
 
 Result<SafetensorsParts> find_parts(const fs::path& folder, const std::stop_token& stop) {
-  TESSERA_TRY(const FolderNames names, names_in(folder, stop));
+  TESSERA_TRY(const FolderNames names, names_in(folder));
   const std::string name = os::text_of(folder);
   if (has_name(names.safetensors, kWholeModel)) return SafetensorsParts{{std::string(kWholeModel)}, nullptr};
   if (has_name(names.indexes, kModelIndex)) return indexed_parts(folder / kModelIndex, stop);

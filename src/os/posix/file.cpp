@@ -1,12 +1,14 @@
 // Files by POSIX.
 #include "os/file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 
 namespace tessera::os {
 namespace {
@@ -68,6 +70,22 @@ int facts_at(const std::filesystem::path& path, FileFacts& facts) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0) return errno;
   facts = facts_from(status);
+  return 0;
+}
+
+int names_in_folder(const std::filesystem::path& folder, std::size_t most, std::vector<std::string>& names) {
+  struct Close {
+    void operator()(::DIR* open) const noexcept { ::closedir(open); }
+  };
+  const std::unique_ptr<::DIR, Close> open(::opendir(folder.c_str()));
+  if (open == nullptr) return errno;
+  while (names.size() < most) {
+    errno = 0;
+    const struct ::dirent* const entry = ::readdir(open.get());
+    if (entry == nullptr) return errno;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
   return 0;
 }
 

@@ -98,6 +98,24 @@ int facts_at(const std::filesystem::path& path, FileFacts& facts) {
   return 0;
 }
 
+int names_in_folder(const std::filesystem::path& folder, std::size_t most, std::vector<std::string>& names) {
+  WIN32_FIND_DATAW found{};
+  const HANDLE search = ::FindFirstFileExW(system_path(folder / L"*").c_str(), FindExInfoBasic, &found, FindExSearchNameMatch, nullptr, 0);
+  if (search == INVALID_HANDLE_VALUE) return last_error();
+  struct Close {
+    HANDLE search;
+    ~Close() { ::FindClose(search); }
+  } const close{search};
+  while (names.size() < most) {
+    const std::wstring_view name = found.cFileName;
+    if (name != L"." && name != L"..") names.push_back(text_of(std::filesystem::path(name)));
+    if (::FindNextFileW(search, &found)) continue;
+    const int error = last_error();
+    return error == ERROR_NO_MORE_FILES ? 0 : error;
+  }
+  return 0;
+}
+
 int read_at(const File& file, std::span<std::byte> out, std::uint64_t offset, std::size_t& got) noexcept {
   const auto bytes = static_cast<DWORD>(std::min(out.size(), kMost));
   const int error = Overlapped(offset).run(handle_of(file), got, [&](OVERLAPPED* state) {
