@@ -119,8 +119,8 @@ int32_t tessera_plan(const char* path, size_t path_size, const tessera_engine_op
     const auto given = read_struct(options, "options");
     const SharedDrop drop = share({given.user, given.drop});
     tessera_text*& made = out(json, "json");
-    const auto file = must(tessera::ModelFile::open(path_of(path, path_size, "path"), token_of(given.stop)));
-    made = new_text(describe(must(Engine::plan(file, options_of(given, drop)))).dump());
+    const auto source = must(tessera::open_model(path_of(path, path_size, "path"), token_of(given.stop)));
+    made = new_text(describe(must(Engine::plan(*source, options_of(given, drop)))).dump());
   });
 }
 

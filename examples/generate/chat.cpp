@@ -77,7 +77,7 @@ tessera::ChatRequest first_request(const Options& options) {
 Conversation open_conversation(const Options& options, const tessera::Engine& engine, tessera::ChatRequest request) {
   tessera::ConversationOptions how{.render = {.now = local_time()}, .session = {.kv = options.kv}};
   if (options.template_file) {
-    const auto special = tessera::SpecialTexts::from_settings(open_model(options).settings());
+    const auto special = tessera::SpecialTexts::from_settings(open_model(options)->settings());
     how.chat_template = value(tessera::ChatTemplate::parse(read_file(*options.template_file), value(special)));
   }
   return value(Conversation::create(engine, std::move(request), std::move(how)));

@@ -26,7 +26,7 @@ using tessera::Tokenizer;
 namespace {
 
 Tokenizer open_tokenizer(const Options& options) {
-  return value(Tokenizer::from_settings(open_model(options).settings()));
+  return value(Tokenizer::from_settings(open_model(options)->settings()));
 }
 
 std::string plan_text(const std::string& model, const Plan& plan) {
@@ -108,9 +108,9 @@ int detokenize(const Options& options) {
 }
 
 int show_plan(const Options& options) {
-  const tessera::ModelFile file = open_model(options);
-  const Plan plan = value(Engine::plan(file, engine_options(options)));
-  const std::string name = model_name(options, file.settings());
+  const auto source = open_model(options);
+  const Plan plan = value(Engine::plan(*source, engine_options(options)));
+  const std::string name = model_name(options, source->settings());
   print(options.output == OutputKind::json ? plan_json(name, plan) : plan_text(name, plan));
   return 0;
 }

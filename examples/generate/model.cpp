@@ -14,6 +14,7 @@ using tessera::Engine;
 using tessera::EngineOptions;
 using tessera::LogLevel;
 using tessera::ModelFile;
+using tessera::ModelSource;
 
 #ifdef GENERATE_DEFAULT_MODEL
 extern "C" const unsigned char default_model_begin[], default_model_end[];
@@ -21,11 +22,11 @@ extern "C" const unsigned char default_model_begin[], default_model_end[];
 
 namespace {
 
-ModelFile open_default_model() {
+std::shared_ptr<const ModelSource> open_default_model() {
 #ifdef GENERATE_DEFAULT_MODEL
-  return value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end))));
+  return std::make_shared<const ModelFile>(value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end)))));
 #else
-  throw Failure(tessera::ErrorCode::not_found, "this binary was built without a default model; name one with -m FILE");
+  throw Failure(tessera::ErrorCode::not_found, "this binary was built without a default model; name one with -m PATH");
 #endif
 }
 
@@ -40,8 +41,8 @@ std::string_view level_name(LogLevel level) {
 
 }  // namespace
 
-ModelFile open_model(const Options& options) {
-  return options.model ? value(ModelFile::open(tessera::tool::path_of(*options.model))) : open_default_model();
+std::shared_ptr<const ModelSource> open_model(const Options& options) {
+  return options.model ? value(tessera::open_model(tessera::tool::path_of(*options.model))) : open_default_model();
 }
 
 EngineOptions engine_options(const Options& options) {
@@ -71,7 +72,7 @@ Engine load_engine(const Options& options, std::stop_token stop) {
     return true;
   };
   return options.model ? value(Engine::load(tessera::tool::path_of(*options.model), loading))
-                       : value(Engine::load(open_default_model(), loading));
+                       : value(Engine::load(*open_default_model(), loading));
 }
 
 std::string model_name(const Options& options, const tessera::Settings& settings) {

@@ -1,12 +1,13 @@
-// The model: the file that -m names, or the one inside this binary.
+// The model: the file or folder that -m names, or the one inside this binary.
 #pragma once
 
+#include <memory>
 #include <stop_token>
 
 #include "options.hpp"
 
-// Reads and checks the header, without the weights.
-[[nodiscard]] tessera::ModelFile open_model(const Options& options);
+// Opens the model, without its weights.
+[[nodiscard]] std::shared_ptr<const tessera::ModelSource> open_model(const Options& options);
 
 [[nodiscard]] tessera::EngineOptions engine_options(const Options& options);
 

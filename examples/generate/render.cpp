@@ -33,10 +33,10 @@ Json read_variables(const Options& options) {
 }
 
 ChatTemplate open_template(const Options& options) {
-  if (!options.template_file) return value(ChatTemplate::from_settings(open_model(options).settings()));
+  if (!options.template_file) return value(ChatTemplate::from_settings(open_model(options)->settings()));
   const std::string source = read_file(*options.template_file);
   if (!options.model) return value(ChatTemplate::parse(source));
-  return value(ChatTemplate::parse(source, value(tessera::SpecialTexts::from_settings(open_model(options).settings()))));
+  return value(ChatTemplate::parse(source, value(tessera::SpecialTexts::from_settings(open_model(options)->settings()))));
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ int render_conversation(const Options& options) {
     print(json ? text_json(rendered.text()) : rendered.text());
     return 0;
   }
-  const auto tokens = value(rendered.encode(value(tessera::Tokenizer::from_settings(open_model(options).settings()))));
+  const auto tokens = value(rendered.encode(value(tessera::Tokenizer::from_settings(open_model(options)->settings()))));
   print(json ? tokens_json(tokens) : fmt::format("{}\n", fmt::join(tokens, " ")));
   return 0;
 }

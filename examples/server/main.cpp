@@ -26,12 +26,12 @@ using tessera::ModelFile;
 extern "C" const unsigned char default_model_begin[], default_model_end[];
 #endif
 
-ModelFile open_model(const Options& options) {
-  if (options.model) return value(ModelFile::open(*options.model));
+std::shared_ptr<const tessera::ModelSource> open_model(const Options& options) {
+  if (options.model) return value(tessera::open_model(*options.model));
 #ifdef SERVER_DEFAULT_MODEL
-  return value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end))));
+  return std::make_shared<const ModelFile>(value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end)))));
 #else
-  throw Failure(tessera::ErrorCode::not_found, "this program was built without a model; name one with -m FILE");
+  throw Failure(tessera::ErrorCode::not_found, "this program was built without a model; name one with -m PATH");
 #endif
 }
 
@@ -57,8 +57,8 @@ std::uint64_t available_memory() {
 
 // Returns the default KV budget: the bytes of max_running full contexts, but at most half of the memory that the weights leave free.
 // Exception: never less than one and a quarter full contexts.
-std::uint64_t choose_kv_budget(const ModelFile& file, const Options& options) {
-  const tessera::Plan plan = value(Engine::plan(file, options.engine));
+std::uint64_t choose_kv_budget(const tessera::ModelSource& source, const Options& options) {
+  const tessera::Plan plan = value(Engine::plan(source, options.engine));
   const std::uint64_t wanted = std::max(plan.kv, std::uint64_t{1}) * options.scheduler.limits.max_running;
   const std::uint64_t left = available_memory() / 2, weights = std::min(plan.weights, left);
   return std::max(std::min(wanted, left - weights / 2), plan.kv + plan.kv / 4);
@@ -78,8 +78,8 @@ std::string id_of(const Options& options) {
   return stem.empty() ? "model" : stem;
 }
 
-Engine load(Options& options, const ModelFile& file) {
-  if (options.engine.kv_budget == 0) options.engine.kv_budget = choose_kv_budget(file, options);
+Engine load(Options& options, const tessera::ModelSource& source) {
+  if (options.engine.kv_budget == 0) options.engine.kv_budget = choose_kv_budget(source, options);
   int shown = -1;
   options.engine.log_level = tessera::LogLevel::warning;
   options.engine.log = [](tessera::LogLevel, std::string_view message) { fmt::print(stderr, "{}\n", message); };
@@ -88,7 +88,7 @@ Engine load(Options& options, const ModelFile& file) {
     if (isatty(STDERR_FILENO) != 0 && percent != std::exchange(shown, percent)) fmt::print(stderr, "\rloading {:3} %", percent);
     return true;
   };
-  Engine engine = options.model ? value(Engine::load(*options.model, options.engine)) : value(Engine::load(file, options.engine));
+  Engine engine = options.model ? value(Engine::load(*options.model, options.engine)) : value(Engine::load(source, options.engine));
   if (shown >= 0) fmt::print(stderr, "\r\x1b[K");
   return engine;
 }
@@ -131,13 +131,14 @@ int serve(Options options) {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   auto port = std::make_unique<HttpServer>(options.http);
-  const ModelFile file = open_model(options);
+  auto source = open_model(options);
   std::optional<tessera::ChatTemplate> chat_template;
   if (options.chat_template) {
-    const auto special = value(tessera::SpecialTexts::from_settings(file.settings()));
+    const auto special = value(tessera::SpecialTexts::from_settings(source->settings()));
     chat_template = value(tessera::ChatTemplate::parse(read_file(*options.chat_template), special));
   }
-  Engine engine = load(options, file);
+  Engine engine = load(options, *source);
+  source.reset();  // an engine has copied what it needs
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 

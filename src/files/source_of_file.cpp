@@ -1,0 +1,15 @@
+#include "files/source_of_file.hpp"
+
+#include <tessera/files/model_file.hpp>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+// To add another kind of model that is one file, recognise it here by its content, before GGUF is tried.
+Result<std::shared_ptr<const ModelSource>> source_of_file(const std::filesystem::path& path, const std::stop_token& stop) {
+  TESSERA_TRY(ModelFile file, ModelFile::open(path, stop));
+  return std::shared_ptr<const ModelSource>(std::make_shared<const ModelFile>(std::move(file)));
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,15 @@
+// Opens a model that is one file, or the first of several.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+
+#include <tessera/extend/files/model_source.hpp>
+
+namespace tessera::detail {
+
+// Opens the GGUF model at a path. Errors: those of ModelFile::open().
+[[nodiscard]] Result<std::shared_ptr<const ModelSource>> source_of_file(const std::filesystem::path& path, const std::stop_token& stop);
+
+}  // namespace tessera::detail

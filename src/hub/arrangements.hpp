@@ -1,0 +1,49 @@
+// The ways in which rows of a folder's tensors are arranged anew (Arrange in table.hpp). The names say what the result is.
+#pragma once
+
+#include "hub/table.hpp"
+
+namespace tessera::detail::hub {
+
+// Llama's rotated pairs are (i, i + dim/2) in folders, and (2i, 2i + 1) here.
+bool query_pairs(const Shape& shape, Recipe& recipe);
+bool key_pairs(const Shape& shape, Recipe& recipe);
+
+bool plus_one(const Shape& shape, Recipe& recipe);           // norms that multiply by 1 + weight
+bool transposed(const Shape& shape, Recipe& recipe);         // matrices [inputs, outputs] (GPT-2's Conv1D)
+bool flat(const Shape& shape, Recipe& recipe);               // a vector that the folder has as a matrix of one row
+bool first_half(const Shape& shape, Recipe& recipe);         // the first half of the rows: of each matrix, if there are several
+bool second_half(const Shape& shape, Recipe& recipe);
+
+bool falcon_qkv(const Shape& shape, Recipe& recipe);         // all queries, all keys, all values; in folders by groups of heads
+
+// gpt-oss: matrices [inputs, outputs] of all experts, in which gate and up alternate.
+bool transposed_experts(const Shape& shape, Recipe& recipe);
+bool transposed_gates(const Shape& shape, Recipe& recipe);
+bool transposed_ups(const Shape& shape, Recipe& recipe);
+bool even_values(const Shape& shape, Recipe& recipe);        // of the experts' biases
+bool odd_values(const Shape& shape, Recipe& recipe);
+
+// Latent attention: the matrix that expands the latent has, for each head, first the rows of the key, then those of the value.
+bool latent_keys(const Shape& shape, Recipe& recipe);        // transposed within each head
+bool latent_values(const Shape& shape, Recipe& recipe);
+
+// Recurrent layers.
+bool convolution(const Shape& shape, Recipe& recipe);              // [channels, 1, width] to [channels, width]
+bool decay(const Shape& shape, Recipe& recipe);                    // -e^x
+bool decay_column(const Shape& shape, Recipe& recipe);             // -e^x, a row of one number for each head (Mamba-2)
+bool column(const Shape& shape, Recipe& recipe);                   // a row of one number for each head
+bool norm_of_groups(const Shape& shape, Recipe& recipe);           // a row for each group
+// Qwen3.5 deals the value heads out to the groups in turn: head h belongs to group h mod n_groups. In folders a group's heads follow each
+// other.
+bool dealt_values(const Shape& shape, Recipe& recipe);             // rows of all value heads
+bool dealt_heads(const Shape& shape, Recipe& recipe);              // one row or number for each head
+bool dealt_decay(const Shape& shape, Recipe& recipe);
+bool dealt_mixed(const Shape& shape, Recipe& recipe);              // queries, keys, values
+bool dealt_convolution(const Shape& shape, Recipe& recipe);
+bool dealt_columns(const Shape& shape, Recipe& recipe);            // columns of all value heads
+// Qwen3-Next keeps queries, keys, values and gates of a group together.
+bool mixed_of_groups(const Shape& shape, Recipe& recipe);          // all queries, all keys, all values
+bool gates_of_groups(const Shape& shape, Recipe& recipe);
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,85 @@
+#include "hub/config.hpp"
+
+#include <system_error>
+
+#include <tessera/extend/files/byte_source.hpp>
+
+#include "core/error.hpp"
+#include "os/file.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+constexpr std::uint64_t kMostConfig = std::uint64_t{16} << 20;  // bytes of a configuration: a hundred times what models have
+
+// Returns the JSON object in a file; null if there is no such file.
+Result<Json> read_object(const std::filesystem::path& folder, std::string_view name) {
+  TESSERA_TRY(const std::string text, read_text(folder, name, kMostConfig));
+  if (text.empty()) return Json();
+  const std::string path = os::text_of(folder / name);
+  auto json = Json::parse(text);
+  if (!json) {
+    if (json.error().code() == ErrorCode::out_of_memory) return json.error();
+    return error_at(ErrorCode::corrupt_file, path, "{}", json.error().text());
+  }
+  if (json->members() == nullptr) return error_at(ErrorCode::corrupt_file, path, "expected a JSON object");
+  return json;
+}
+
+}  // namespace
+
+Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name, std::uint64_t most) {
+  const std::filesystem::path path = folder / name;
+  std::error_code problem;
+  if (!std::filesystem::exists(path, problem)) return std::string();
+  TESSERA_TRY(const auto source, open_file(path));
+  if (source->size() > most) {
+    return error_at(ErrorCode::corrupt_file, os::text_of(path), "the file has {} bytes; expected at most {}", source->size(), most);
+  }
+  std::string text(source->size(), '\0');
+  TESSERA_TRY_STATUS(source->read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+const Json* find_in(const Json* object, std::string_view key) noexcept {
+  const Json* value = object == nullptr ? nullptr : object->find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+Result<Config> Config::read(const std::filesystem::path& folder) {
+  Config config;
+  TESSERA_TRY(config.whole_, read_object(folder, "config.json"));
+  if (config.whole_.is_null()) {
+    return error_at(ErrorCode::not_found, os::text_of(folder),
+                    "the folder has no config.json: a model's folder has one beside its *.safetensors");
+  }
+  TESSERA_TRY(config.generation_, read_object(folder, "generation_config.json"));
+  TESSERA_TRY(config.tokenizer_, read_object(folder, "tokenizer_config.json"));
+  return config;
+}
+
+const Json& Config::model() const noexcept {
+  for (const std::string_view key : {"text_config", "llm_config", "language_config"}) {
+    const Json* part = find_in(&whole_, key);
+    if (part != nullptr && part->members() != nullptr) return *part;
+  }
+  return whole_;
+}
+
+const Json* Config::find(std::string_view key) const noexcept { return find_in(&model(), key); }
+
+const Json* Config::find_anywhere(std::string_view key) const noexcept {
+  const Json* value = find(key);
+  return value != nullptr ? value : find_in(&whole_, key);
+}
+
+const Json* Config::in_generation(std::string_view key) const noexcept { return find_in(&generation_, key); }
+const Json* Config::in_tokenizer(std::string_view key) const noexcept { return find_in(&tokenizer_, key); }
+
+std::string_view Config::model_type() const noexcept {
+  const Json* type = find_anywhere("model_type");
+  return type == nullptr || type->string() == nullptr ? std::string_view() : std::string_view(*type->string());
+}
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,44 @@
+// The JSON files of a model as hubs publish it (a folder): config.json, and the files beside it that say how to use the model.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <tessera/core/result.hpp>
+#include <tessera/json/json.hpp>
+
+namespace tessera::detail::hub {
+
+// Returns the text of a file of the folder; an empty text if there is no such file. Errors: io; corrupt_file, the file is larger than
+// `most` bytes.
+[[nodiscard]] Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name, std::uint64_t most);
+
+// The configurations of one model. A key whose value is null counts as absent, as in transformers.
+class Config {
+ public:
+  // Reads the folder's files. Errors: not_found, there is no config.json; corrupt_file, a file is no JSON object; io.
+  [[nodiscard]] static Result<Config> read(const std::filesystem::path& folder);
+
+  // Return the value of a key, or nullptr. find() looks into the part of config.json that describes the language model: the object
+  // text_config in models that also see or hear, and the whole file in others. find_anywhere() looks there first, then into the whole
+  // file.
+  [[nodiscard]] const Json* find(std::string_view key) const noexcept;
+  [[nodiscard]] const Json* find_anywhere(std::string_view key) const noexcept;
+  // Return the value of a key of generation_config.json and of tokenizer_config.json, or nullptr.
+  [[nodiscard]] const Json* in_generation(std::string_view key) const noexcept;
+  [[nodiscard]] const Json* in_tokenizer(std::string_view key) const noexcept;
+
+  [[nodiscard]] bool has_tokenizer_config() const noexcept { return !tokenizer_.is_null(); }
+  [[nodiscard]] std::string_view model_type() const noexcept;  // such as "llama"; empty if config.json does not say
+  [[nodiscard]] const Json& whole() const noexcept { return whole_; }  // all of config.json
+
+ private:
+  [[nodiscard]] const Json& model() const noexcept;
+  Json whole_, generation_, tokenizer_;
+};
+
+// Returns the value of a key; nullptr if `object` is no object, or lacks the key, or has null there.
+[[nodiscard]] const Json* find_in(const Json* object, std::string_view key) noexcept;
+
+}  // namespace tessera::detail::hub

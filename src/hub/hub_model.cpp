@@ -1,0 +1,182 @@
+#include "hub/hub_model.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/printable.hpp"
+#include "files/sorted_names.hpp"
+#include "hub/tensor_list.hpp"
+#include "hub/text_settings.hpp"
+#include "os/file.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+constexpr std::uint64_t kMostGathered = std::uint64_t{4} << 20;  // bytes of rows that are read together and put in order in memory
+
+// Returns the bytes of a row of the recipe's result, for recipes that copy rows.
+std::uint64_t row_bytes_of(const Recipe& recipe) noexcept { return recipe.parts.front().columns * number_bytes(recipe.dtype); }
+
+// Refuses weights that are quantised in a way that is not read.
+Status check_quantisation(const Config& config) {
+  const Json* how = config.find_anywhere("quantization_config");
+  if (how == nullptr) how = config.find_anywhere("compression_config");
+  if (how == nullptr) return {};
+  const Json* method = find_in(how, "quant_method");
+  return error_at(ErrorCode::unsupported, "config.json: quantization_config",
+                  "the weights are quantised by \"{}\", which tessera does not read: take the model in BF16, or a GGUF file of it",
+                  method != nullptr && method->string() != nullptr ? printable(*method->string()) : "an unnamed method");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem::path& folder, const std::stop_token& stop) {
+  TESSERA_TRY(const Config config, Config::read(folder));
+  const std::string_view type = config.model_type();
+  const Table* table = find_table(type);
+  if (table == nullptr) {
+    return error_at(ErrorCode::unsupported, os::text_of(folder / "config.json"),
+                    "model_type is \"{}\", which tessera does not load from a folder; it loads {}", printable(type), known_types());
+  }
+  TESSERA_TRY_STATUS(check_quantisation(config));
+  auto model = std::make_shared<HubModel>();
+  model->table_ = table;
+  TESSERA_TRY(model->folder_, SafetensorsFolder::open(folder, stop));
+  model->settings_.set_origin(os::text_of(folder));
+  model->settings_.set(Setting::architecture, std::string(table->architecture), "model_type");
+  Mapping mapping(config, model->settings_);
+  table->map(mapping);
+  TESSERA_TRY_STATUS(mapping.status());
+  TESSERA_TRY_STATUS(read_text_settings(folder, config, mapping));
+  model->prefix_ = prefix_of(model->folder_, *table);
+  // Layers that guess further tokens are part of some checkpoints only.
+  const std::int64_t further = mapping.given(Setting::n_further_layers), layers = mapping.given(Setting::n_layers);
+  const bool has_further = further > 0 && further < 64 && layers > 0 &&
+                           model->folder_.find(fmt::format("{}{}{}.enorm.weight", model->prefix_, table->layers, layers)) != nullptr;
+  if (has_further) model->settings_.set(Setting::n_layers, layers + further, "num_hidden_layers");
+  else model->settings_.remove(Setting::n_further_layers);
+  TESSERA_TRY_STATUS(TensorList(*model, mapping).make());
+  return std::shared_ptr<const ModelSource>(std::move(model));
+}
+
+const TensorInfo* HubModel::find_tensor(std::string_view name) const noexcept {
+  return find_sorted(infos_, by_name_, name, [](const TensorInfo& info) { return info.name; });
+}
+
+Status HubModel::read_part(const Recipe& recipe, std::uint32_t part, std::uint64_t offset, std::span<std::byte> out) const {
+  return folder_.read(folder_.tensors()[recipe.parts[part].tensor], offset, out);
+}
+
+// Reads rows that are copied from the parts. Rows that follow each other in a part are read together. A range whose rows are scattered over
+// a short stretch of a part, such as a head's, is read as one stretch and put in order in memory.
+Status HubModel::read_ordered(const Recipe& recipe, std::uint64_t offset, std::span<std::byte> out) const {
+  const std::uint64_t row_bytes = row_bytes_of(recipe);
+  std::uint64_t start = 0;  // of the range, in bytes of the result
+  std::vector<std::byte> stretch;
+  for (const RowRange& range : recipe.order) {
+    const std::uint64_t bytes = range.rows * row_bytes;
+    if (offset >= start + bytes || out.empty()) {
+      start += bytes;
+      continue;
+    }
+    const bool is_scattered = range.step != 1 && range.rows > 1;
+    const std::uint64_t last = range.first + (range.rows - 1) / range.run * range.stride + (std::min(range.run, range.rows) - 1) * range.step;
+    const bool gathers = is_scattered && bytes <= kMostGathered && (last + 1 - range.first) * row_bytes <= 2 * bytes && offset == start && out.size() >= bytes;
+    if (gathers) {
+      stretch.resize((last + 1 - range.first) * row_bytes);
+      TESSERA_TRY_STATUS(read_part(recipe, range.part, range.first * row_bytes, stretch));
+      for (std::uint64_t i = 0; i < range.rows; ++i) {
+        const std::uint64_t row = i / range.run * range.stride + i % range.run * range.step;
+        std::memcpy(out.data() + i * row_bytes, stretch.data() + row * row_bytes, row_bytes);
+      }
+      out = out.subspan(bytes);
+      offset += bytes;
+    }
+    while (offset < start + bytes && !out.empty()) {
+      const std::uint64_t i = (offset - start) / row_bytes, in_row = (offset - start) % row_bytes;
+      const std::uint64_t row = range.first + i / range.run * range.stride + i % range.run * range.step;
+      const std::uint64_t together = range.step == 1 ? std::min(range.run - i % range.run, range.rows - i) : 1;
+      const std::uint64_t size = std::min<std::uint64_t>(together * row_bytes - in_row, out.size());
+      TESSERA_TRY_STATUS(read_part(recipe, range.part, row * row_bytes + in_row, out.first(size)));
+      out = out.subspan(size);
+      offset += size;
+    }
+    start += bytes;
+  }
+  return {};
+}
+
+Status HubModel::read_whole(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const {
+  const std::lock_guard lock(mutex_);
+  if (last_ != &tensor) {
+    last_ = nullptr;
+    last_bytes_ = {};
+    const Recipe& recipe = made_[static_cast<std::size_t>(&tensor - infos_.data())].recipe;
+    std::vector<std::vector<std::byte>> parts;
+    for (std::uint32_t i = 0; i < recipe.parts.size(); ++i) {
+      parts.emplace_back(folder_.tensors()[recipe.parts[i].tensor].bytes);
+      TESSERA_TRY_STATUS(read_part(recipe, i, 0, parts.back()));
+    }
+    last_bytes_ = make_whole(recipe, std::move(parts));
+    if (last_bytes_.size() != tensor.bytes) {
+      return error_at(ErrorCode::corrupt_file, called(tensor.name), "{} bytes instead of {}: its shape does not fit config.json",
+                      last_bytes_.size(), tensor.bytes);
+    }
+    last_ = &tensor;
+  }
+  if (!out.empty()) std::memcpy(out.data(), last_bytes_.data() + offset, out.size());
+  if (offset + out.size() == tensor.bytes) {
+    last_ = nullptr;
+    last_bytes_ = {};
+  }
+  return {};
+}
+
+Status HubModel::read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept {
+  return guard([&]() -> Status {
+    if (offset > tensor.bytes || out.size() > tensor.bytes - offset) {
+      return error_at(ErrorCode::invalid_argument, fmt::format("tensor {}", printable(tensor.name)), "cannot read {} bytes at {} of its {} bytes",
+                      out.size(), offset, tensor.bytes);
+    }
+    const Recipe& recipe = made_[static_cast<std::size_t>(&tensor - infos_.data())].recipe;
+    if (!recipe.copies_rows()) return read_whole(tensor, offset, out);
+    if (!recipe.order.empty()) return read_ordered(recipe, offset, out);
+    const std::uint64_t part_bytes = recipe.parts.front().rows * row_bytes_of(recipe);
+    while (!out.empty()) {
+      const std::uint64_t size = std::min<std::uint64_t>(part_bytes - offset % part_bytes, out.size());
+      TESSERA_TRY_STATUS(read_part(recipe, static_cast<std::uint32_t>(offset / part_bytes), offset % part_bytes, out.first(size)));
+      out = out.subspan(size);
+      offset += size;
+    }
+    return {};
+  });
+}
+
+std::string HubModel::called(std::string_view name) const {
+  const std::uint32_t layer = layer_of(name).value_or(0);
+  std::string found;
+  for (const TensorRows rows : table_->rows) {
+    for (const TensorRow& row : rows) {
+      if (row_of(row.role).tensor_name(layer) != name) continue;
+      for (std::string& own : names_of(row, *table_, prefix_, layer, 0)) {
+        if (folder_.find(own) != nullptr) return own;
+        if (found.empty()) found = std::move(own);
+      }
+    }
+  }
+  return found.empty() ? std::string(name) : found;
+}
+
+std::uint64_t HubModel::memory_bytes() const noexcept {
+  std::uint64_t bytes = sizeof *this + folder_.memory_bytes() + settings_.memory_bytes() + largest_whole_;
+  bytes += infos_.capacity() * sizeof(TensorInfo) + by_name_.capacity() * sizeof(std::uint32_t) + made_.capacity() * sizeof(Made);
+  for (const Made& made : made_) {
+    bytes += made.name.capacity() + made.recipe.parts.capacity() * sizeof(Part) + made.recipe.order.capacity() * sizeof(RowRange) +
+             made.recipe.column_order.capacity() * sizeof(std::uint64_t) + made.recipe.constants.capacity() * sizeof(float);
+  }
+  return bytes;
+}
+
+}  // namespace tessera::detail::hub

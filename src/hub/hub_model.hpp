@@ -1,0 +1,59 @@
+// A model as hubs publish it: a folder with config.json, the tokenizer's files, and the weights in *.safetensors. As a ModelSource it has
+// the settings and tensors that the same model has in GGUF: what a converter would compute is computed when a tensor is read.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <tessera/extend/files/model_source.hpp>
+
+#include "files/safetensors/safetensors_folder.hpp"
+#include "hub/hub_settings.hpp"
+#include "hub/recipe.hpp"
+#include "hub/table.hpp"
+
+namespace tessera::detail::hub {
+
+class HubModel final : public ModelSource {
+ public:
+  // Opens a folder, and reads its configurations and the headers of its safetensors files. Errors, which name the file and the key or the
+  // tensor: not_found; corrupt_file; unsupported; io; cancelled, by `stop`.
+  [[nodiscard]] static Result<std::shared_ptr<const ModelSource>> open(const std::filesystem::path& folder, const std::stop_token& stop);
+
+  [[nodiscard]] const Settings& settings() const noexcept override { return settings_; }
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept override { return infos_; }
+  [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
+  [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
+  [[nodiscard]] std::string called(std::string_view name) const override;
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;
+
+ private:
+  friend class TensorList;
+  struct Made {
+    std::string name;  // ours
+    Recipe recipe;
+  };
+
+  [[nodiscard]] Status read_ordered(const Recipe& recipe, std::uint64_t offset, std::span<std::byte> out) const;
+  [[nodiscard]] Status read_whole(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const;
+  [[nodiscard]] Status read_part(const Recipe& recipe, std::uint32_t part, std::uint64_t offset, std::span<std::byte> out) const;
+
+  const Table* table_ = nullptr;
+  std::string prefix_;  // what stands in front of the language model's tensors: "model."
+  SafetensorsFolder folder_;
+  HubSettings settings_;
+  std::vector<Made> made_;
+  std::vector<TensorInfo> infos_;                // of made_, in the same order
+  std::vector<std::uint32_t> by_name_;           // indices of infos_, sorted by name
+  std::uint64_t largest_whole_ = 0;              // bytes of the largest tensor that read_whole() makes
+  // The tensor that read_whole() made last, since loading reads a tensor in several pieces.
+  mutable std::mutex mutex_;
+  mutable const TensorInfo* last_ = nullptr;
+  mutable std::vector<std::byte> last_bytes_;
+};
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,48 @@
+// The settings of a model's folder. They are collected from several JSON files when the folder is opened.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <tessera/extend/files/settings.hpp>
+
+namespace tessera::detail::hub {
+
+class HubSettings final : public Settings {
+ public:
+  // A setting's value. A list of flags has a byte for each.
+  using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int32_t>, std::vector<float>,
+                             std::vector<std::uint8_t>>;
+
+  // Sets a setting. `key`: its place in the folder, for errors, such as "hidden_size"; a name with a dot names another file than
+  // config.json.
+  void set(Setting setting, Value value, std::string_view key);
+  void remove(Setting setting) noexcept;
+  void set_origin(std::string folder) { origin_ = std::move(folder); }
+
+  [[nodiscard]] std::optional<SettingValue> find(Setting setting) const noexcept override;
+  [[nodiscard]] std::string called(Setting setting) const override;
+  [[nodiscard]] std::string place(Setting setting) const override;
+  [[nodiscard]] std::string origin() const override { return origin_; }
+
+  // Adds a chat template of a name, which chat_template(name) finds; the template that has no name is a setting.
+  void add_template(std::string name, std::string text) { templates_.emplace_back(std::move(name), std::move(text)); }
+  [[nodiscard]] std::optional<std::string_view> chat_template(std::string_view name) const noexcept override;
+
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // bytes of memory that the texts and lists take
+
+ private:
+  struct Entry {
+    Value value;
+    std::string key;
+  };
+  std::array<Entry, kSettings> entries_;
+  std::vector<std::pair<std::string, std::string>> templates_;
+  std::string origin_;
+};
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,24 @@
+#include "hub/table.hpp"
+
+#include "hub/tables/tables.hpp"
+
+namespace tessera::detail::hub {
+
+const Table* find_table(std::string_view model_type) noexcept {
+  for (const auto& family : {dense_tables(), older_tables(), gemma_tables(), expert_tables(), latent_tables(), recurrent_tables()}) {
+    for (const Table& table : family) {
+      if (table.model_type == model_type) return &table;
+    }
+  }
+  return nullptr;
+}
+
+std::string known_types() {
+  std::string names;
+  for (const auto& family : {dense_tables(), older_tables(), gemma_tables(), expert_tables(), latent_tables(), recurrent_tables()}) {
+    for (const Table& table : family) names.append(names.empty() ? "" : ", ").append(table.model_type);
+  }
+  return names;
+}
+
+}  // namespace tessera::detail::hub

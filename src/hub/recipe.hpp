@@ -1,0 +1,76 @@
+// A recipe says how one tensor of the model is made from tensors of the folder. Hubs and this library keep the same weights in different
+// arrangements: rows in another order, several matrices in one tensor or one in several, numbers to which 1 was added.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+
+namespace tessera::detail::hub {
+
+// A change of each number. Numbers that change become float32.
+enum class Numbers : std::uint8_t {
+  same,
+  plus_one,              // x + 1: norms that multiply by 1 + weight
+  minus_exponential,     // -e^x: rates of decay, which hubs keep as their logarithm
+};
+
+// A range of rows of the result, and the rows of one part from which it is copied. Row i of the range is the part's row
+// first + (i / run) * stride + (i % run) * step.
+struct RowRange {
+  std::uint32_t part = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t first = 0;
+  std::uint64_t run = 1, stride = 1, step = 1;
+
+  // Returns a range of consecutive rows.
+  [[nodiscard]] static RowRange consecutive(std::uint32_t part, std::uint64_t first, std::uint64_t rows) noexcept {
+    return {.part = part, .rows = rows, .first = first, .run = rows, .stride = 0, .step = 1};
+  }
+};
+
+// One tensor of the folder as the recipe sees it: a matrix whose rows are the tensor's last dimension.
+struct Part {
+  std::uint32_t tensor = 0;  // index among the folder's tensors
+  std::uint64_t rows = 0, columns = 0;
+};
+
+struct Recipe {
+  std::vector<Part> parts = {};
+  DType dtype = DType::f32;                          // of the parts, and of the result if `numbers` is `same`
+  std::uint32_t n_dims = 0;                          // of the result
+  std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // of the result, innermost first
+  std::vector<RowRange> order = {};                  // empty: all rows of the first part, then those of the second, ...
+  // Not 0: each part is a list of matrices with this number of rows each, all of which are transposed before `order` counts rows.
+  std::uint64_t transposed_rows = 0;
+  // Not 0: the ordered rows are a list of matrices with this number of rows each, all of which are transposed at the end.
+  std::uint64_t transposed_last = 0;
+  std::vector<std::uint64_t> column_order = {};  // not empty: groups of `column_group` columns, in the order in which the result has them
+  std::uint64_t column_group = 1;
+  Numbers numbers = Numbers::same;
+  std::vector<float> constants = {};  // the result, if it has no parts
+
+  // Returns whether every row of the result is a row of a part, so that rows can be read without making the whole result.
+  [[nodiscard]] bool copies_rows() const noexcept {
+    return !parts.empty() && transposed_rows == 0 && transposed_last == 0 && column_order.empty() && numbers == Numbers::same;
+  }
+  [[nodiscard]] std::uint64_t values() const noexcept { return dims[0] * dims[1] * dims[2] * dims[3]; }
+
+  void set_dims(std::initializer_list<std::uint64_t> innermost_first) noexcept {
+    n_dims = 0;
+    dims = {1, 1, 1, 1};
+    for (const std::uint64_t dim : innermost_first) dims[n_dims++] = dim;
+  }
+};
+
+// Returns the whole result of a recipe from the bytes of its parts, in their order.
+[[nodiscard]] std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<std::byte>> parts);
+
+// Returns the bytes that a number of these formats takes: 2 or 4. The others do not occur in recipes.
+[[nodiscard]] constexpr std::uint64_t number_bytes(DType dtype) noexcept { return dtype == DType::f32 ? 4 : 2; }
+
+}  // namespace tessera::detail::hub

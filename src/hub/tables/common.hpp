@@ -1,0 +1,99 @@
+// What most types of models have in common: names of tensors, and keys of config.json.
+#pragma once
+
+#include "hub/arrangements.hpp"
+#include "hub/table.hpp"
+
+namespace tessera::detail::hub {
+
+inline constexpr TensorRow kModelRows[] = {
+    {Role::token_embd, "embed_tokens.weight"},
+    {Role::output_norm, "norm.weight"},
+    {Role::output_norm_bias, "norm.bias"},
+    {Role::output, "lm_head.weight"},
+};
+inline constexpr TensorRow kNormRows[] = {
+    {Role::attn_norm, "input_layernorm.weight"},
+    {Role::attn_norm_bias, "input_layernorm.bias"},
+    {Role::ffn_norm, "post_attention_layernorm.weight"},
+    {Role::ffn_norm_bias, "post_attention_layernorm.bias"},
+};
+// Norms of models whose GGUF name for the norm before the FFN is post_attention_norm (Role::ffn_norm_late).
+inline constexpr TensorRow kLateNormRows[] = {
+    {Role::attn_norm, "input_layernorm.weight"},
+    {Role::ffn_norm_late, "post_attention_layernorm.weight"},
+};
+// Norms behind attention and FFN, and none before them.
+inline constexpr TensorRow kPostNormRows[] = {
+    {Role::attn_post_norm, "post_attention_layernorm.weight"},
+    {Role::ffn_post_norm, "post_feedforward_layernorm.weight"},
+};
+inline constexpr TensorRow kAttentionRows[] = {
+    {Role::attn_q, "self_attn.q_proj.weight"}, {Role::attn_q_bias, "self_attn.q_proj.bias"},
+    {Role::attn_k, "self_attn.k_proj.weight"}, {Role::attn_k_bias, "self_attn.k_proj.bias"},
+    {Role::attn_v, "self_attn.v_proj.weight"}, {Role::attn_v_bias, "self_attn.v_proj.bias"},
+    {Role::attn_output, "self_attn.o_proj.weight"}, {Role::attn_output_bias, "self_attn.o_proj.bias"},
+    {Role::attn_q_norm, "self_attn.q_norm.weight"}, {Role::attn_k_norm, "self_attn.k_norm.weight"},
+};
+// Attention of Llama and its relatives, whose rows become pairs (2i, 2i + 1).
+inline constexpr TensorRow kPairedAttentionRows[] = {
+    {Role::attn_q, "self_attn.q_proj.weight", query_pairs}, {Role::attn_q_bias, "self_attn.q_proj.bias", query_pairs},
+    {Role::attn_k, "self_attn.k_proj.weight", key_pairs}, {Role::attn_k_bias, "self_attn.k_proj.bias", key_pairs},
+    {Role::attn_v, "self_attn.v_proj.weight"}, {Role::attn_v_bias, "self_attn.v_proj.bias"},
+    {Role::attn_output, "self_attn.o_proj.weight"}, {Role::attn_output_bias, "self_attn.o_proj.bias"},
+};
+inline constexpr TensorRow kFeedRows[] = {
+    {Role::ffn_gate, "mlp.gate_proj.weight"}, {Role::ffn_gate_bias, "mlp.gate_proj.bias"},
+    {Role::ffn_up, "mlp.up_proj.weight"}, {Role::ffn_up_bias, "mlp.up_proj.bias"},
+    {Role::ffn_down, "mlp.down_proj.weight"}, {Role::ffn_down_bias, "mlp.down_proj.bias"},
+};
+inline constexpr TensorRow kFusedFeedRows[] = {
+    {Role::ffn_gate_up, "mlp.gate_up_proj.weight"},
+    {Role::ffn_down, "mlp.down_proj.weight"},
+};
+// Experts, in one tensor for each, or all in one (as transformers keeps them in memory).
+inline constexpr TensorRow kExpertRows[] = {
+    {Role::router, "mlp.gate.weight"},
+    {Role::choice_bias, "mlp.gate.e_score_correction_bias"},
+    {Role::experts_gate, "mlp.experts.*.gate_proj.weight"},
+    {Role::experts_up, "mlp.experts.*.up_proj.weight"},
+    {Role::experts_down, "mlp.experts.*.down_proj.weight"},
+    {Role::experts_gate, "mlp.experts.gate_up_proj", first_half},
+    {Role::experts_up, "mlp.experts.gate_up_proj", second_half},
+    {Role::experts_down, "mlp.experts.down_proj"},
+    {Role::shared_gate, "mlp.shared_experts.gate_proj.weight"},
+    {Role::shared_up, "mlp.shared_experts.up_proj.weight"},
+    {Role::shared_down, "mlp.shared_experts.down_proj.weight"},
+};
+// Layers behind the last one, which guess further tokens.
+inline constexpr TensorRow kFurtherRows[] = {
+    {Role::mtp_token_norm, "enorm.weight"},
+    {Role::mtp_hidden_norm, "hnorm.weight"},
+    {Role::mtp_in, "eh_proj.weight"},
+    {Role::mtp_token_embd, "embed_tokens.weight"},
+    {Role::mtp_output_norm, "shared_head.norm.weight"},
+    {Role::mtp_output, "shared_head.head.weight"},
+};
+
+// Maps the keys that nearly all types have: widths, numbers of layers and heads, the context, the norm's epsilon.
+void map_common(Mapping& m);
+// Maps rope: rope_parameters as transformers 5 writes it, or rope_theta and rope_scaling as earlier versions do. `kind`: the kind of layer
+// whose rope counts, if config.json has one for each.
+void map_rope(Mapping& m, std::string_view kind = "full_attention");
+// Returns the object that describes the rope of a kind of layer; nullptr if config.json has none.
+[[nodiscard]] const Json* rope_object(const Mapping& m, std::string_view kind);
+// Maps the dimension of heads that rotates: partial_rotary_factor of a head. Precondition: map_common().
+void map_partial_rope(Mapping& m);
+// Maps sliding_window and the kinds of layers. mixed: some layers have a window in all models of the type; otherwise only a model in which
+// all layers have it, or none, can be computed.
+void map_windows(Mapping& m, bool mixed);
+// Maps the norm's epsilon from a key of another name, and removes the usual setting.
+void map_layer_norm(Mapping& m, std::string_view key);
+// Maps the number of experts, and of those that a row is sent to.
+void map_experts(Mapping& m);
+// Maps experts' sizes, scale and groups of the models with shared_experts (DeepSeek and those like it).
+void map_grouped_experts(Mapping& m);
+[[nodiscard]] std::int64_t head_dim(const Mapping& m) noexcept;
+void expect_silu(Mapping& m);
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,160 @@
+// Dense models: Llama and those like it.
+#include "hub/tables/tables.hpp"
+
+#include "core/math.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+void map_llama(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  expect_silu(m);
+}
+
+void map_windowed_llama(Mapping& m) {
+  map_llama(m);
+  map_windows(m, false);
+}
+
+void map_smollm3(Mapping& m) {
+  map_windowed_llama(m);
+  m.expect_integer("no_rope_layer_interval", 4);
+  const Json* rotates = m.config.find("no_rope_layers");
+  if (rotates == nullptr || rotates->elements() == nullptr) return;
+  for (std::size_t i = 0; i < rotates->elements()->size(); ++i) {
+    const auto flag = m.integer_of(&(*rotates->elements())[i], "no_rope_layers");
+    if (flag && (*flag != 0) == ((i + 1) % 4 == 0)) {
+      m.refuse(ErrorCode::unsupported, "no_rope_layers", "layer {} is an exception; every fourth layer has no rope", i);
+    }
+  }
+}
+
+void map_granite(Mapping& m) {
+  map_llama(m);
+  map_granite_scales(m);
+}
+
+void map_mistral3(Mapping& m) {
+  map_windowed_llama(m);
+  const Json* rope = rope_object(m, "full_attention");
+  const auto rate = m.number_of(find_in(rope, "llama_4_scaling_beta"), "rope_parameters.llama_4_scaling_beta");
+  if (rate && *rate != 0.0) m.set(Setting::temperature_scale, *rate, "rope_parameters.llama_4_scaling_beta");
+}
+
+void map_windows_mixed(Mapping& m) {
+  map_llama(m);
+  map_windows(m, true);
+}
+
+void map_phi3(Mapping& m) {
+  map_llama(m);
+  map_partial_rope(m);
+  map_windows(m, false);
+  if (!m.settings.has(Setting::original_context)) m.copy_integer(Setting::original_context, "original_max_position_embeddings");
+}
+
+void map_glm4(Mapping& m) {
+  map_llama(m);
+  map_partial_rope(m);
+}
+
+void map_hunyuan(Mapping& m) {
+  map_common(m);
+  expect_silu(m);
+  const Json* rope = rope_object(m, "full_attention");
+  const auto own = m.number_of(find_in(rope, "rope_theta"), "rope_theta");
+  const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
+  const auto alpha = m.number_of(find_in(rope, "alpha"), "rope_scaling.alpha");  // NTK-aware: a larger base instead of scaled positions
+  const auto dim = static_cast<double>(head_dim(m));
+  const double grown = alpha && *alpha > 0.0 && dim > 2.0 ? math::pow(*alpha, dim / (dim - 2.0)) : 1.0;
+  m.set(Setting::rope_theta, theta * grown, "rope_theta");
+  if (!m.settings.has(Setting::key_dim)) {
+    m.copy_integer(Setting::key_dim, "attention_head_dim");
+    m.copy_integer(Setting::value_dim, "attention_head_dim");
+  }
+}
+
+void map_stablelm(Mapping& m) {
+  map_llama(m);
+  map_layer_norm(m, "layer_norm_eps");
+  map_partial_rope(m);
+  m.expect_boolean("use_parallel_residual", false);
+}
+
+void map_starcoder2(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_layer_norm(m, "norm_epsilon");
+  map_windows(m, false);
+  m.expect_text("hidden_act", {"gelu_pytorch_tanh", "gelu_new"});
+}
+
+void map_cohere(Mapping& m) {
+  map_llama(m);
+  map_layer_norm(m, "layer_norm_eps");
+  m.copy_number(Setting::logit_scale, "logit_scale");
+  m.expect_boolean("use_qk_norm", false);
+}
+
+void map_cohere2(Mapping& m) {
+  map_cohere(m);
+  map_windows(m, true);
+  if (!m.settings.has(Setting::window_pattern)) m.copy_integer(Setting::window_pattern, "sliding_window_pattern");
+}
+
+constexpr TensorRow kGlm4Norms[] = {
+    {Role::attn_norm, "input_layernorm.weight"},
+    {Role::attn_post_norm, "post_self_attn_layernorm.weight"},
+    {Role::ffn_norm, "post_attention_layernorm.weight"},
+    {Role::ffn_post_norm, "post_mlp_layernorm.weight"},
+};
+constexpr TensorRow kPhi3Attention[] = {
+    {Role::attn_qkv, "self_attn.qkv_proj.weight"},
+    {Role::attn_output, "self_attn.o_proj.weight"},
+};
+constexpr TensorRow kHunyuanNorms[] = {
+    {Role::attn_q_norm, "self_attn.query_layernorm.weight"},
+    {Role::attn_k_norm, "self_attn.key_layernorm.weight"},
+};
+constexpr TensorRow kStarcoder2Feed[] = {
+    {Role::ffn_up, "mlp.c_fc.weight"}, {Role::ffn_up_bias, "mlp.c_fc.bias"},
+    {Role::ffn_down, "mlp.c_proj.weight"}, {Role::ffn_down_bias, "mlp.c_proj.bias"},
+};
+
+constexpr Table kTables[] = {
+    {"llama", "llama", map_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"mistral", "llama", map_windowed_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"ministral", "llama", map_windowed_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"ministral3", "mistral3", map_mistral3, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"smollm3", "smollm3", map_smollm3, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"granite", "granite", map_granite, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"ernie4_5", "ernie4_5", map_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen2", "qwen2", map_windowed_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen3", "qwen3", map_windowed_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"seed_oss", "seed_oss", map_llama, {kModelRows, kLateNormRows, kAttentionRows, kFeedRows}},
+    {"exaone4", "exaone4", map_windows_mixed, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
+    {"olmo2", "olmo2", map_llama, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
+    {"olmo3", "olmo2", map_windows_mixed, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
+    {"phi3", "phi3", map_phi3, {kModelRows, kNormRows, kPhi3Attention, kFusedFeedRows}},
+    {"glm4", "glm4", map_glm4, {kModelRows, kGlm4Norms, kAttentionRows, kFusedFeedRows}},
+    {"hunyuan_v1_dense", "hunyuan-dense", map_hunyuan, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kHunyuanNorms}},
+    {"stablelm", "stablelm", map_stablelm, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"starcoder2", "starcoder2", map_starcoder2, {kModelRows, kNormRows, kAttentionRows, kStarcoder2Feed}},
+    {"cohere", "command-r", map_cohere, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"cohere2", "cohere2", map_cohere2, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+};
+
+}  // namespace
+
+void map_granite_scales(Mapping& m) {
+  m.copy_number(Setting::score_scale, "attention_multiplier");
+  m.copy_number(Setting::embedding_scale, "embedding_multiplier");
+  m.copy_number(Setting::residual_scale, "residual_multiplier");
+  m.copy_number(Setting::logit_scale, "logits_scaling");
+}
+
+std::span<const Table> dense_tables() noexcept { return kTables; }
+
+}  // namespace tessera::detail::hub

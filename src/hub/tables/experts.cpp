@@ -1,0 +1,123 @@
+// Mixtures of experts whose attention is ordinary.
+#include "hub/tables/tables.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+constexpr std::int64_t kSigmoid = 2;  // Setting::expert_routing
+
+void map_mixtral(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_windows(m, false);
+  map_experts(m);
+  expect_silu(m);
+}
+
+// Maps the experts of Qwen's models. All their layers have experts.
+void map_qwen_moe(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_windows(m, false);
+  map_experts(m);
+  expect_silu(m);
+  m.copy_integer(Setting::shared_expert_dim, "shared_expert_intermediate_size");
+  m.copy_boolean(Setting::renormalise_experts, "norm_topk_prob");
+  m.expect_integer("decoder_sparse_step", 1);
+  const Json* dense = m.config.find("mlp_only_layers");
+  if (dense != nullptr && dense->elements() != nullptr && !dense->elements()->empty()) {
+    m.refuse(ErrorCode::unsupported, "mlp_only_layers", "some layers have no experts");
+  }
+}
+
+void map_granitemoe(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_granite_scales(m);
+  map_experts(m);
+  expect_silu(m);
+}
+
+void map_gpt_oss(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_windows(m, true);
+  map_experts(m);
+  m.copy_integer(Setting::expert_dim, "intermediate_size");
+  const Json* truncated = find_in(rope_object(m, "full_attention"), "truncate");
+  if (truncated != nullptr && truncated->boolean() != nullptr && *truncated->boolean()) {
+    m.refuse(ErrorCode::unsupported, "rope_scaling.truncate", "the value is true; tessera computes models of this type with false only");
+  }
+  const auto alpha = m.number("swiglu_alpha"), limit = m.number("swiglu_limit");
+  if (alpha && *alpha != 1.702) m.refuse(ErrorCode::unsupported, "swiglu_alpha", "the value is {}; 1.702 is implemented", *alpha);
+  if (limit && *limit != 7.0) m.refuse(ErrorCode::unsupported, "swiglu_limit", "the value is {}; 7 is implemented", *limit);
+}
+
+void map_glm4moe(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_partial_rope(m);
+  map_grouped_experts(m);
+  m.set(Setting::expert_routing, kSigmoid, "model_type");
+  m.copy_integer(Setting::n_further_layers, "num_nextn_predict_layers");
+  expect_silu(m);
+}
+
+void map_minimax_m2(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_partial_rope(m);
+  map_experts(m);
+  m.copy_integer(Setting::expert_dim, "intermediate_size");
+  m.set(Setting::expert_routing, kSigmoid, "model_type");
+  expect_silu(m);
+  const auto rotated = m.integer("rotary_dim");  // older configurations
+  if (rotated && !m.settings.has(Setting::rope_dim)) m.set(Setting::rope_dim, *rotated, "rotary_dim");
+}
+
+constexpr TensorRow kMixtralExperts[] = {
+    {Role::router, "block_sparse_moe.gate.weight"},
+    {Role::choice_bias, "block_sparse_moe.e_score_correction_bias"},
+    {Role::experts_gate, "block_sparse_moe.experts.*.w1.weight"},
+    {Role::experts_up, "block_sparse_moe.experts.*.w3.weight"},
+    {Role::experts_down, "block_sparse_moe.experts.*.w2.weight"},
+};
+constexpr TensorRow kQwenShared[] = {
+    {Role::shared_gate, "mlp.shared_expert.gate_proj.weight"},
+    {Role::shared_up, "mlp.shared_expert.up_proj.weight"},
+    {Role::shared_down, "mlp.shared_expert.down_proj.weight"},
+    {Role::shared_weight, "mlp.shared_expert_gate.weight", flat},
+};
+constexpr TensorRow kGraniteExperts[] = {
+    {Role::router, "block_sparse_moe.router.layer.weight"},
+    {Role::experts_gate, "block_sparse_moe.input_linear.weight", first_half},
+    {Role::experts_up, "block_sparse_moe.input_linear.weight", second_half},
+    {Role::experts_down, "block_sparse_moe.output_linear.weight"},
+};
+constexpr TensorRow kGptOssRows[] = {
+    {Role::attn_sinks, "self_attn.sinks"},
+    {Role::router, "mlp.router.weight"}, {Role::router_bias, "mlp.router.bias"},
+    {Role::experts_gate, "mlp.experts.gate_up_proj", transposed_gates},
+    {Role::experts_up, "mlp.experts.gate_up_proj", transposed_ups},
+    {Role::experts_down, "mlp.experts.down_proj", transposed_experts},
+    {Role::experts_gate_bias, "mlp.experts.gate_up_proj_bias", even_values},
+    {Role::experts_up_bias, "mlp.experts.gate_up_proj_bias", odd_values},
+    {Role::experts_down_bias, "mlp.experts.down_proj_bias"},
+};
+
+constexpr Table kTables[] = {
+    {"mixtral", "llama", map_mixtral, {kModelRows, kNormRows, kPairedAttentionRows, kMixtralExperts, kExpertRows}},
+    {"qwen2_moe", "qwen2moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenShared}},
+    {"qwen3_moe", "qwen3moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
+    {"granitemoe", "granitemoe", map_granitemoe, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteExperts}},
+    {"gpt_oss", "gpt-oss", map_gpt_oss, {kModelRows, kLateNormRows, kAttentionRows, kGptOssRows}},
+    {"glm4_moe", "glm4moe", map_glm4moe, {kModelRows, kLateNormRows, kAttentionRows, kFeedRows, kExpertRows, kFurtherRows}},
+    {"minimax_m2", "minimax-m2", map_minimax_m2, {kModelRows, kNormRows, kAttentionRows, kMixtralExperts, kExpertRows}},
+};
+
+}  // namespace
+
+std::span<const Table> expert_tables() noexcept { return kTables; }
+
+}  // namespace tessera::detail::hub

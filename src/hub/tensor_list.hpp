@@ -1,0 +1,45 @@
+// Makes the list of a model's tensors from the tensors of its folder and the table of its type.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hub/hub_model.hpp"
+
+namespace tessera::detail::hub {
+
+// Returns what stands in front of the names of the language model's tensors: "model.", or "language_model.model." in models that also
+// see. Empty if nothing does.
+[[nodiscard]] std::string prefix_of(const SafetensorsFolder& folder, const Table& table);
+
+// Returns the names that the folder may give the tensor of a row, the likeliest first; of experts' tensors with the number `expert`.
+[[nodiscard]] std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layer,
+                                                std::uint32_t expert);
+
+class TensorList {
+ public:
+  TensorList(HubModel& model, const Mapping& mapping);
+  // Fills the model's list. Errors name the folder's tensor: unsupported, its type, or a tensor that the type of model does not have;
+  // corrupt_file, its shape.
+  [[nodiscard]] Status make();
+
+ private:
+  [[nodiscard]] Status make_row(const TensorRow& row, std::uint32_t layer);
+  [[nodiscard]] Status add_constants();
+  [[nodiscard]] Status add_strangers();
+  [[nodiscard]] Status add(std::string name, Recipe recipe);
+  [[nodiscard]] const SafetensorsTensor* find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert) const;
+  [[nodiscard]] bool is_made(std::string_view name) const noexcept;
+  void finish();
+
+  HubModel& model_;
+  const Mapping& mapping_;
+  Shape shape_;
+  std::uint32_t n_layers_ = 0;
+  bool has_experts_ = false, is_tied_ = false;
+  std::vector<bool> used_;  // of the folder's tensors
+};
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,138 @@
+// Models as transformers saves them: a folder is loaded as it is, and its logits are those of transformers.
+#include <cmath>
+
+#include "hub/folder.hpp"
+
+namespace test_hub_models {
+
+using namespace tessera;
+using namespace tessera::test;
+namespace fs = std::filesystem;
+
+TEST_CASE("logits of folders agree with transformers for every type of model", "[hub]") {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(golden_dir() / "folders")) {
+    ++count;
+    DYNAMIC_SECTION(entry.path().filename().string()) {
+      const auto tokens = read_tokens(entry.path() / "tokens.txt");
+      const auto expected = read_floats(entry.path() / "logits.f32");
+      const Engine engine = must(Engine::load(entry.path(), {.tokenizer = TokenizerUse::none, .numerics = Numerics::reference, .threads = 2}));
+      Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
+      const auto logits = all_logits(session, tokens, tokens.size());
+      REQUIRE(logits.size() >= expected.size());
+      const auto last = std::span(logits).last(expected.size());
+      float difference = 0.0f;
+      for (std::size_t i = 0; i < expected.size(); ++i) difference = std::max(difference, std::fabs(last[i] - expected[i]));
+      INFO("largest difference " << difference);
+      CHECK(difference <= 1e-4f);
+      CHECK(engine.plan().weights > 0);
+    }
+  }
+  CHECK(count >= 50);
+}
+
+TEST_CASE("a tensor that is read in pieces has the bytes of one that is read whole", "[hub]") {
+  for (const std::string_view name : {"llama-bias", "gpt2-output", "gpt-oss", "qwen35", "qwen3next", "deepseek-v3", "falcon-40b", "mixtral"}) {
+    const auto source = must(open_model(golden_folder(name)));
+    for (const TensorInfo& tensor : source->tensors()) {
+      CAPTURE(name, std::string(tensor.name));
+      std::vector<std::byte> whole(tensor.bytes), pieces(tensor.bytes);
+      must(source->read(tensor, 0, whole));
+      std::size_t size = 1;
+      for (std::size_t at = 0; at < pieces.size(); at += size) {
+        size = std::min(size % 97 * 3 + 1, pieces.size() - at);
+        must(source->read(tensor, at, std::span(pieces).subspan(at, size)));
+      }
+      REQUIRE(whole == pieces);
+      CHECK_FALSE(source->read(tensor, tensor.bytes, std::span(pieces).first(1)));
+    }
+  }
+}
+
+TEST_CASE("a folder's settings are found by our names, and errors name its keys", "[hub]") {
+  ChangedFolder folder("gemma3");
+  folder.write("generation_config.json", R"({"eos_token_id": [1, 106], "temperature": 0.7, "top_k": 64, "top_p": 0.95})");
+  folder.write("tokenizer_config.json", R"({"bos_token": {"content": "<bos>"}, "add_bos_token": true, "chat_template": "{{ messages }}",
+    "added_tokens_decoder": {"2": {"content": "<bos>"}}})");
+  const auto source = must(open_model(folder.path()));
+  const Settings& settings = source->settings();
+  CHECK(must(settings.string(Setting::architecture)) == "gemma3");
+  CHECK(must(settings.unsigned_integer(Setting::d_model)) == 32);
+  CHECK(must(settings.number(Setting::windowed_rope_theta)) == 10000.0);
+  CHECK(must(settings.list(Setting::window_pattern)).size() == 7);
+  CHECK(must(settings.unsigned_integer(Setting::bos_token)) == 2);
+  CHECK(must(settings.boolean(Setting::add_bos)));
+  CHECK(must(settings.list(Setting::end_tokens)).integer(1) == 106);
+  CHECK(must(settings.number(Setting::sampling_temperature)) == 0.7);
+  CHECK(must(settings.string(Setting::chat_template)) == "{{ messages }}");
+  CHECK(settings.called(Setting::n_layers) == "num_hidden_layers");
+  CHECK(settings.place(Setting::n_layers) == "config.json: num_hidden_layers");
+  CHECK(source->called("blk.3.attn_q.weight") == "model.layers.3.self_attn.q_proj.weight");
+}
+
+std::string problem(const fs::path& folder) {
+  const auto engine = Engine::load(folder, {.tokenizer = TokenizerUse::none});
+  return engine ? "" : engine.error().text();
+}
+
+TEST_CASE("a folder that cannot be loaded is refused with the file and the key", "[hub]") {
+  ChangedFolder folder("llama-bias");
+  std::string wanted;
+  SECTION("no config.json") {
+    fs::remove(folder.path() / "config.json");
+    wanted = "the folder has no config.json";
+  }
+  SECTION("config.json is no JSON") {
+    folder.write("config.json", "{\"model_type\": ");
+    wanted = "config.json: JSON, line 1, column 16: a value is missing";
+  }
+  SECTION("an unknown type") {
+    folder.replace("config.json", "\"model_type\": \"llama\"", "\"model_type\": \"lama\"");
+    wanted = "model_type is \"lama\", which tessera does not load from a folder; it loads llama, mistral";
+  }
+  SECTION("a value of another type") {
+    folder.replace("config.json", "\"hidden_size\": 32", "\"hidden_size\": \"32\"");
+    wanted = "config.json: hidden_size: expected an integer";
+  }
+  SECTION("another activation") {
+    folder.replace("config.json", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\"");
+    wanted = "config.json: hidden_act: the value is \"relu\"";
+  }
+  SECTION("quantised in an unknown way") {
+    folder.replace("config.json", "{", R"({"quantization_config": {"quant_method": "zip"},)");
+    wanted = "config.json: quantization_config: the weights are quantised by \"zip\"";
+  }
+  SECTION("rope scaled in an unknown way") {
+    folder.replace("config.json", "\"rope_type\": \"default\"", "\"rope_type\": \"spiral\"");
+    wanted = "config.json: rope_scaling: the type \"spiral\" is not implemented";
+  }
+  SECTION("heads that do not divide the rows") {
+    folder.replace("config.json", "\"num_attention_heads\": 4", "\"num_attention_heads\": 5");
+    wanted = "tensor model.layers.0.self_attn.q_proj.weight: its shape [32, 32] does not fit config.json";
+  }
+  SECTION("more layers than there are") {
+    folder.replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
+    wanted = "model.layers.2.input_layernorm.weight";
+  }
+  SECTION("fewer layers than there are") {
+    folder.replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
+    wanted = "tensor model.layers.1.";
+  }
+  SECTION("another width") {
+    folder.replace("config.json", "\"intermediate_size\": 40", "\"intermediate_size\": 48");
+    wanted = "model.layers.0.mlp.gate_proj.weight";
+  }
+  SECTION("a tensor that no model of the type has") {
+    folder.replace("model.safetensors", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.gate_prox.weight");
+    wanted = "tensor model.layers.0.mlp.gate_prox.weight: a \"llama\" model has no such tensor";
+  }
+  SECTION("a type of numbers that is not read") {
+    folder.replace("model.safetensors", "\"dtype\":\"BF16\"", "\"dtype\":\"I16\" ");
+    wanted = "its type is I16; F32, F16 and BF16 can be loaded";
+  }
+  const std::string text = problem(folder.path());
+  CAPTURE(text);
+  CHECK(text.find(wanted) != std::string::npos);
+}
+
+}  // namespace test_hub_models
