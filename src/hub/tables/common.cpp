@@ -157,8 +157,9 @@ void map_windows(Mapping& m, bool mixed) {
   std::vector<std::uint8_t> windowed;
   for (const std::string_view kind : m.texts("layer_types")) windowed.push_back(kind == "sliding_attention" ? 1 : 0);
   const auto count = std::ranges::count(windowed, std::uint8_t{1});
-  if (!windowed.empty() && count == 0) return;
+  if (!mixed && !windowed.empty() && count == 0) return;
   m.set(Setting::window, *window, "sliding_window");
+  // In models that mix both kinds of layers a layer without a window may have another rope, or none: the list counts even if all are alike.
   if (!windowed.empty() && (mixed || count != static_cast<std::ptrdiff_t>(windowed.size()))) {
     m.set(Setting::window_pattern, std::move(windowed), "layer_types");
   }
