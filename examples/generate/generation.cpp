@@ -41,7 +41,7 @@ Session open_session(const Options& options, const Engine& engine) {
 
 // Checks the path of an output file now, instead of after everything has been computed.
 void check_output(const Options& options, const char* option, const std::filesystem::path& path) {
-  if (options.model && tessera::tool::is_part_of(path, tessera::tool::path_of(*options.model))) {
+  if (options.model && tessera::tool::is_part_of(path, model_path(options))) {
     throw UsageError(fmt::format("{} would overwrite the model: choose another name", option));
   }
   std::error_code ignored;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "failure.hpp"
+#include "model_place.hpp"
 #include "terminal.hpp"
 #include "system/program.hpp"
 
@@ -41,8 +42,10 @@ std::string_view level_name(LogLevel level) {
 
 }  // namespace
 
+std::filesystem::path model_path(const Options& options) { return value(tessera::tool::model_place(*options.model)); }
+
 std::shared_ptr<const ModelSource> open_model(const Options& options) {
-  return options.model ? value(tessera::open_model(tessera::tool::path_of(*options.model))) : open_default_model();
+  return options.model ? value(tessera::open_model(model_path(options))) : open_default_model();
 }
 
 EngineOptions engine_options(const Options& options) {
@@ -71,12 +74,12 @@ Engine load_engine(const Options& options, std::stop_token stop) {
     bar.update(done, total);
     return true;
   };
-  return options.model ? value(Engine::load(tessera::tool::path_of(*options.model), loading))
+  return options.model ? value(Engine::load(model_path(options), loading))
                        : value(Engine::load(*open_default_model(), loading));
 }
 
 std::string model_name(const Options& options, const tessera::Settings& settings) {
   const auto name = settings.string(tessera::Setting::name);
   if (name && !name->empty()) return std::string(*name);
-  return options.model ? tessera::tool::path_of(*options.model).filename().string() : "the default model";
+  return options.model ? tessera::tool::text_of(tessera::tool::path_of(*options.model).filename()) : "the default model";
 }

@@ -1,10 +1,14 @@
 // The model: the file or folder that -m names, or the one inside this binary.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <stop_token>
 
 #include "options.hpp"
+
+// Returns the path of the model that -m names. Precondition: -m was given.
+[[nodiscard]] std::filesystem::path model_path(const Options& options);
 
 // Opens the model, without its weights.
 [[nodiscard]] std::shared_ptr<const tessera::ModelSource> open_model(const Options& options);

@@ -104,7 +104,7 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std:
 }
 
 void add_prompt_options(CLI::App& app, Options& o) {
-  add_text(app, "-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models\nDefault: the model in this binary")
+  add_text(app, "-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models; or the name of one that another program\nhas fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this binary")
       ->type_name("FILE");
   auto* prompt = add_text(app, "-p,--prompt", o.prompt, "Text to go on from")->type_name("TEXT");
   auto* file = add_text(app, "-f,--file", o.prompt_file, "The same from a file, byte for byte; - is standard input")

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "model_place.hpp"
 #include "options.hpp"
 
 namespace {
@@ -27,7 +28,7 @@ extern "C" const unsigned char default_model_begin[], default_model_end[];
 #endif
 
 std::shared_ptr<const tessera::ModelSource> open_model(const Options& options) {
-  if (options.model) return value(tessera::open_model(*options.model));
+  if (options.model) return value(tessera::open_model(value(tessera::tool::model_place(*options.model))));
 #ifdef SERVER_DEFAULT_MODEL
   return std::make_shared<const ModelFile>(value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end)))));
 #else
@@ -88,7 +89,7 @@ Engine load(Options& options, const tessera::ModelSource& source) {
     if (isatty(STDERR_FILENO) != 0 && percent != std::exchange(shown, percent)) fmt::print(stderr, "\rloading {:3} %", percent);
     return true;
   };
-  Engine engine = options.model ? value(Engine::load(*options.model, options.engine)) : value(Engine::load(source, options.engine));
+  Engine engine = options.model ? value(Engine::load(value(tessera::tool::model_place(*options.model)), options.engine)) : value(Engine::load(source, options.engine));
   if (shown >= 0) fmt::print(stderr, "\r\x1b[K");
   return engine;
 }

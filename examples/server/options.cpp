@@ -100,7 +100,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::vector<std:
 }
 
 void add_model_options(CLI::App& app, Options& o) {
-  app.add_option("-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models\nDefault: the model in this program")->type_name("FILE");
+  app.add_option("-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models; or the name of one that another program\nhas fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this program")->type_name("FILE");
   app.add_option("--model-id", o.model_id, "Its name in requests. Default: the file's")->type_name("NAME");
   app.add_option("--template", o.chat_template, "A chat template (Jinja) instead of the model's")->type_name("FILE");
 }

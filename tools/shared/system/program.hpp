@@ -42,6 +42,12 @@ enum class Standard : std::uint8_t { input, output, error };
   return std::u8string(text.begin(), text.end());
 }
 
+// Returns the text of a path, in UTF-8.
+[[nodiscard]] inline std::string text_of(const std::filesystem::path& path) {
+  const std::u8string text = path.u8string();
+  return {text.begin(), text.end()};
+}
+
 // Does what std::fopen() does with a path in UTF-8.
 [[nodiscard]] std::FILE* open_file(const std::string& path, const char* mode) noexcept;
 
