@@ -1,0 +1,34 @@
+// Weights of 4 bits that are numbers of a table (bitsandbytes NF4 and FP4), under a scale for each block of consecutive
+// weights. Blocks run through the whole matrix and may cross its rows.
+//
+//   weight                  U8 [values / 2, 1]: the high nibble first
+//   weight.quant_map        F32 [16]: the table
+//   weight.absmax           F32 [blocks]; or, nested, U8 [blocks]
+//   weight.nested_absmax, weight.nested_quant_map   F32 [blocks / nested_block rounded up], F32 [256]
+//
+// weight = table[nibble] * absmax. Nested: absmax = nested_table[byte] * nested_absmax + nested_offset. No block form
+// of the library holds that; rows become F32, each operation rounded once.
+#pragma once
+
+#include "files/quantised/integer_rows.hpp"
+
+namespace tessera::detail {
+
+struct Codebook4Layer {
+  std::uint64_t outputs, inputs;
+  std::uint64_t block = 64;          // weights that share a scale ("blocksize")
+  std::uint64_t nested_block = 256;  // scales that share a scale ("nested_blocksize")
+  float nested_offset = 0;           // "nested_offset"
+  std::span<const std::byte> weight, table, absmax;
+  std::span<const std::byte> nested_absmax = {}, nested_table = {};  // both empty: absmax is F32
+};
+
+// Checks that the tensors have the bytes that the shape needs. decode_codebook4() needs a layer that was checked.
+[[nodiscard]] Status check_codebook4(const Codebook4Layer& layer) noexcept;
+
+// Decodes the rows of the outputs [first, first + rows) into `out`, as F32. Threads: several at once, on different
+// rows.
+[[nodiscard]] Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::uint64_t rows,
+                                      std::span<std::byte> out) noexcept;
+
+}  // namespace tessera::detail

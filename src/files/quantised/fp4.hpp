@@ -1,0 +1,34 @@
+// Weights of 4-bit floats (E2M1), two in a byte, the lower nibble first: they become our MXFP4 and NVFP4 blocks, which
+// order nibbles otherwise. Exact.
+//
+// MXFP4 (gpt-oss): blocks U8 [rows, inputs / 32, 16], scales U8 [rows, inputs / 32]: weight = float * 2^(scale - 127).
+// NVFP4 (compressed-tensors, ModelOpt): weights U8 [rows, inputs / 2], scales F8_E4M3 [rows, inputs / 16]; the matrix
+// has another scale, in a tensor of its own, which the caller gives to the engine as the matrix's scale factor
+// (compressed-tensors: its inverse).
+#pragma once
+
+#include "files/quantised/integer_rows.hpp"
+
+namespace tessera::detail {
+
+struct Fp4Rows {
+  std::uint64_t rows, inputs;
+  std::span<const std::byte> weights, scales;
+};
+
+// Which rows to decode: `count` rows, `step` apart. gpt-oss interleaves the rows of gate and up: steps of 2 from 0 and
+// from 1.
+struct RowRange {
+  std::uint64_t first, count, step = 1;
+};
+
+// Check that the tensors have the bytes that the shape needs, and that each scale is one that our blocks hold. Errors:
+// unsupported, a row is not whole blocks (of 32, of 64); corrupt_file. The functions below need rows that were checked.
+[[nodiscard]] Status check_mxfp4(const Fp4Rows& rows) noexcept;
+[[nodiscard]] Status check_nvfp4(const Fp4Rows& rows) noexcept;
+
+// Decode rows into `out`, as DType::mxfp4 and DType::nvfp4. Threads: several at once, on different rows.
+[[nodiscard]] Status decode_mxfp4(const Fp4Rows& rows, const RowRange& range, std::span<std::byte> out) noexcept;
+[[nodiscard]] Status decode_nvfp4(const Fp4Rows& rows, const RowRange& range, std::span<std::byte> out) noexcept;
+
+}  // namespace tessera::detail

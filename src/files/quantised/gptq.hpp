@@ -1,0 +1,42 @@
+// GPTQ checkpoints (AutoGPTQ, GPTQModel): integers of 2, 3, 4 or 8 bits, packed along the inputs.
+//
+//   qweight  I32 [inputs * bits / 32, outputs]: word j of output r has the bits 32 j to 32 j + 31 of the stream of its
+//   integers qzeros   I32 [groups, outputs * bits / 32]: a group's zero points as a stream along the outputs scales F16
+//   [groups, outputs] g_idx    I32 [inputs]: the group of each input; with act-order not in ascending order
+//
+// weight = scale * (integer - zero). The format version 1 stores zero - 1 (modulo 2^bits), version 2
+// ("checkpoint_format": "gptq_v2") zero.
+#pragma once
+
+#include "files/quantised/integer_rows.hpp"
+
+namespace tessera::detail {
+
+enum class GptqVersion : std::uint8_t { v1, v2 };
+
+struct GptqLayer {
+  LinearShape shape;
+  unsigned bits = 4;
+  GptqVersion version = GptqVersion::v1;
+  bool symmetric = true;  // "sym" of the configuration: all zero points are 2^(bits - 1)
+  ScaleType scale_type = ScaleType::f16;
+  std::span<const std::byte> qweight, qzeros, scales;
+  std::span<const std::byte> g_idx = {};  // empty: input / group
+};
+
+// Returns the form of the layer's rows. `act_order`: g_idx is not input / group, so that inputs of a block have
+// different scales.
+[[nodiscard]] DType gptq_form(const GptqLayer& layer, bool act_order) noexcept;
+
+// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether
+// g_idx differs from input / group. Errors: unsupported, bits; corrupt_file. The functions below need a layer that was
+// checked.
+[[nodiscard]] Result<bool> check_gptq(const GptqLayer& layer) noexcept;
+
+// Decodes the rows of the outputs [first, first + rows) into `out`, in gptq_form(). Exact: F32 values are the products
+// rounded once. Errors: corrupt_file, a zero point is another than `symmetric` allows. Threads: several at once, on
+// different rows.
+[[nodiscard]] Status decode_gptq(const GptqLayer& layer, bool act_order, std::uint64_t first, std::uint64_t rows,
+                                 std::span<std::byte> out) noexcept;
+
+}  // namespace tessera::detail

@@ -1,0 +1,134 @@
+// What the integer formats of model hubs have in common once their packing is undone: a weight is an integer times a
+// scale, which a group of consecutive inputs of an output shares. Such weights are written into our block formats where
+// these hold them exactly:
+//
+//   integers -8 to 7       Q4_0
+//   integers -16 to 15     Q5_0: 4 bits with a zero point
+//   integers -128 to 127   Q8_0
+//   others                 F32
+//
+// Blocks have 32 values under an F16 scale, so groups must be whole blocks and scales must be F16 numbers. Otherwise
+// the form is F32.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+#include <span>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/extend/formats/rows.hpp>
+
+#include "core/float16.hpp"
+#include "formats/block.hpp"
+
+namespace tessera::detail {
+
+inline constexpr std::size_t kIntegerBlock = 32;
+using IntegerBlock = std::array<std::int16_t, kIntegerBlock>;
+
+// The shape of a linear layer's weights. The last group may be shorter than the others.
+struct LinearShape {
+  std::uint64_t outputs, inputs;
+  std::uint64_t group;  // consecutive inputs that share a scale; `inputs` if an output has one scale
+
+  [[nodiscard]] std::uint64_t groups() const noexcept { return group == 0 ? 0 : (inputs - 1) / group + 1; }
+};
+
+// Returns the smallest form that holds the integers [lowest, highest] times F16 numbers exactly. `whole`: groups are
+// whole blocks, and scales are F16 numbers.
+[[nodiscard]] constexpr DType integer_form(int lowest, int highest, bool whole) noexcept {
+  if (!whole || lowest < -128 || highest > 127) return DType::f32;
+  if (lowest < -16 || highest > 15) return DType::q8_0;
+  return lowest < -8 || highest > 7 ? DType::q5_0 : DType::q4_0;
+}
+
+// Returns whether groups are whole blocks, and rows too.
+[[nodiscard]] constexpr bool has_whole_blocks(const LinearShape& shape) noexcept {
+  return shape.group % kIntegerBlock == 0 && shape.inputs % kIntegerBlock == 0;
+}
+
+// Returns the bytes of a row in a form. Precondition: the row is whole blocks of the form.
+[[nodiscard]] inline std::uint64_t form_row_bytes(DType form, std::uint64_t inputs) noexcept {
+  const auto block = formats::block_of(form);
+  return block ? inputs / block->values * block->bytes : 0;
+}
+
+// Writes 32 integers times a scale as a block of the form, or as 32 floats. Returns false, and writes nothing of use,
+// if an integer is beyond the form's range. A block's scale is rounded to F16.
+[[nodiscard]] inline bool write_integers(DType form, const IntegerBlock& values, float scale, std::byte* out) noexcept {
+  formats::detail::Quants<kIntegerBlock> q{};
+  const auto shift = [&](int by, int count) {
+    bool fits = true;
+    for (std::size_t i = 0; i < kIntegerBlock; ++i) {
+      const int shifted = values[i] + by;
+      fits = fits && shifted >= 0 && shifted < count;
+      q[i] = static_cast<std::uint8_t>(shifted);
+    }
+    return fits;
+  };
+  switch (form) {
+    case DType::q4_0:
+      if (!shift(8, 16)) return false;
+      formats::detail::store_f16(out, scale);
+      formats::detail::pack_nibbles(q, out + 2);
+      return true;
+    case DType::q5_0:
+      if (!shift(16, 32)) return false;
+      formats::detail::store_f16(out, scale);
+      formats::detail::pack_fifth_bits(q, out + 2);
+      formats::detail::pack_nibbles(q, out + 6);
+      return true;
+    case DType::q8_0:
+      if (!shift(128, 256)) return false;
+      formats::detail::store_f16(out, scale);
+      for (std::size_t i = 0; i < kIntegerBlock; ++i) out[2 + i] = static_cast<std::byte>(q[i] ^ 0x80u);
+      return true;
+    default:
+      for (std::size_t i = 0; i < kIntegerBlock; ++i) {
+        const float value = static_cast<float>(values[i]) * scale;
+        std::memcpy(out + i * sizeof value, &value, sizeof value);
+      }
+      return true;
+  }
+}
+
+// Reads value `index` of a stream of integers of `bits` bits (2, 3, 4 or 8), the first in the lowest bits of the first
+// byte. Precondition: the stream has the value.
+[[nodiscard]] inline unsigned stream_value(const std::byte* stream, std::uint64_t index, unsigned bits) noexcept {
+  const std::uint64_t at = index * bits;
+  const auto in_byte = static_cast<unsigned>(at % 8);
+  unsigned word = static_cast<unsigned>(stream[at / 8]);
+  if (in_byte + bits > 8) word |= static_cast<unsigned>(stream[at / 8 + 1]) << 8;
+  return word >> in_byte & ((1u << bits) - 1);
+}
+
+// The types in which formats keep scales.
+enum class ScaleType : std::uint8_t { f16, bf16, f32 };
+
+[[nodiscard]] constexpr std::size_t scale_bytes(ScaleType type) noexcept { return type == ScaleType::f32 ? 4 : 2; }
+
+[[nodiscard]] inline float load_scale(ScaleType type, const std::byte* scales, std::uint64_t index) noexcept {
+  if (type == ScaleType::f32) {
+    float value = 0;
+    std::memcpy(&value, scales + index * sizeof value, sizeof value);
+    return value;
+  }
+  const std::uint16_t bits = formats::detail::load_u16(scales + index * 2);
+  return type == ScaleType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+}
+
+// Check what a format's tensors say of themselves. `what` names the tensor in the error.
+[[nodiscard]] Status check_bytes(const char* what, std::span<const std::byte> bytes,
+                                 std::optional<std::uint64_t> wanted);
+// Checks a range of rows, and that `out` is as long as they are.
+[[nodiscard]] Status check_rows(const LinearShape& shape, std::uint64_t first, std::uint64_t rows, DType form,
+                                std::span<const std::byte> out);
+// Returns the product, or nullopt if it overflows: for sizes given to check_bytes().
+[[nodiscard]] std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factors) noexcept;
+
+}  // namespace tessera::detail

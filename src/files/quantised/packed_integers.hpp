@@ -1,0 +1,44 @@
+// Integers as compressed-tensors writes them (llm-compressor): "pack-quantized" of 4 or 8 bits, and "int-quantized" of
+// 8 bits.
+//
+//   weight_packed      I32 [outputs, inputs * bits / 32 rounded up]: each row is a stream of (integer + 2^(bits - 1)).
+//                      int-quantized: weight I8 [outputs, inputs], the integers themselves
+//   weight_scale       F16, BF16 or F32 [outputs, groups]
+//   weight_zero_point  if not symmetric. Packed: I32 [outputs * bits / 32 rounded up, groups], each column a stream of
+//                      (zero + 2^(bits - 1)) along the outputs. int-quantized: I8 [outputs, groups]
+//   weight_g_idx       I32 [inputs]: the group of each input, in older files
+//
+// weight = scale * (integer - zero).
+#pragma once
+
+#include "files/quantised/integer_rows.hpp"
+
+namespace tessera::detail {
+
+struct PackedIntegersLayer {
+  LinearShape shape;
+  unsigned bits = 4;
+  bool packed = true;  // false: int-quantized
+  ScaleType scale_type = ScaleType::bf16;
+  std::span<const std::byte> weight, scales;
+  std::span<const std::byte> zeros = {};  // empty: symmetric
+  std::span<const std::byte> g_idx = {};  // empty: input / group
+};
+
+// Returns the form of the layer's rows. BF16 scales count as F16 numbers, which nearly all are: see
+// decode_packed_integers(). F32 scales do not. `reordered`: check_packed_integers().
+[[nodiscard]] DType packed_integers_form(const PackedIntegersLayer& layer, bool reordered) noexcept;
+
+// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether
+// g_idx differs from input / group. Errors: unsupported, bits; corrupt_file. decode_packed_integers() needs a layer
+// that was checked.
+[[nodiscard]] Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept;
+
+// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). Exact, with one
+// exception: a BF16 scale below 2^-17 or above 65504 may lie between two F16 numbers, and is rounded. Adds to `rounded`
+// how many blocks have such a scale. Threads: several at once, on different rows.
+[[nodiscard]] Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, std::uint64_t first,
+                                            std::uint64_t rows, std::span<std::byte> out,
+                                            std::uint64_t& rounded) noexcept;
+
+}  // namespace tessera::detail
