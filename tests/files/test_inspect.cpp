@@ -69,4 +69,26 @@ TEST_CASE("tessera-inspect shows a file, and fails with one line") {
   }
 }
 
+TEST_CASE("tessera-inspect lists the tensors of safetensors files") {
+  if (!std::filesystem::exists(kTool)) {
+    tessera::tests::skip("tessera-inspect is not built");
+    return;
+  }
+  const std::string file = TESSERA_SOURCE_DIR "/tests/files/data/every_type.safetensors";
+  const Run all = run("'" + file + "'");
+  INFO(all.output);
+  CHECK(all.status == 0);
+  CHECK(has(all, "tensors: 22 (shape: outermost dimension first)"));
+  CHECK(has(all, "F8_E4M3"));
+  CHECK(has(all, "2 x 4"));
+  CHECK(has(all, "one value"));
+  CHECK(has(run("--json '" + file + "'"), "\"name\": \"a.BF16\",\n      \"type\": \"BF16\""));
+
+  const std::string folder = TESSERA_SOURCE_DIR "/tests/files/data";  // of several models
+  const Run failed = run("'" + folder + "'");
+  CHECK(failed.status == 1);
+  CHECK(has(failed, ".safetensors files ("));
+  CHECK(run("--plan '" + file + "'").status == 1);
+}
+
 }  // namespace test_inspect

@@ -1,4 +1,4 @@
-// tessera-inspect: shows the contents of a model file, and the memory that the model would take.
+// tessera-inspect: shows the contents of a model file or folder, and the memory that the model would take.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +18,7 @@
 #include "machine_options.hpp"
 #include "quantity.hpp"
 #include "report.hpp"
+#include "safetensors_report.hpp"
 #include "terminal_text.hpp"
 
 namespace {
@@ -70,8 +71,18 @@ int run_kv_table(const Arguments& arguments) {
   return report.error().code() == ErrorCode::invalid_argument ? usage(why) : fail(why);
 }
 
+int run_safetensors(const Arguments& arguments) {
+  if (arguments.key || arguments.metadata || arguments.plan || arguments.plan_options) {
+    return fail(fmt::format("{}: only the tensors of safetensors files are shown; other options need a GGUF file", arguments.file));
+  }
+  const auto listing = list_safetensors(arguments.file);
+  if (!listing) return fail(listing.error().text());
+  return print(arguments.json ? safetensors_json(*listing) : safetensors_text(*listing));
+}
+
 int run(const Arguments& arguments) {
   if (arguments.kv.table) return run_kv_table(arguments);
+  if (is_safetensors(arguments.file)) return run_safetensors(arguments);
   const auto file = ModelFile::open(arguments.file);
   if (!file) return fail(file.error().text());
   if (arguments.key) {
@@ -100,8 +111,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     Arguments arguments;
-    CLI::App app{"Shows a GGUF model file: its metadata, its tensors, and the memory that it would take.", "tessera-inspect"};
-    app.add_option("FILE", arguments.file, "The model; of a split one, its first part");
+    CLI::App app{"Shows a GGUF model file: its metadata, its tensors, and the memory that it would take. Of a folder of safetensors "
+                 "files, or one such file: its tensors.", "tessera-inspect"};
+    app.add_option("FILE", arguments.file, "The model; of a split one, its first part; or a folder of safetensors files");
     auto* metadata = app.add_flag("--metadata", arguments.metadata, "Only the metadata");
     auto* tensors = app.add_flag("--tensors", arguments.tensors, "Only the tensors");
     auto* plan = app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");

@@ -1,0 +1,31 @@
+// Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. What an engine makes of them is another
+// matter: see ModelSource.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+
+namespace tessera {
+
+struct SafetensorsListing {
+  struct Tensor {
+    std::string name;
+    std::string_view type;            // "BF16"
+    std::vector<std::uint64_t> dims;  // outermost first
+    std::uint64_t offset, bytes;      // of the data, in the file
+    std::uint32_t part;               // index into `files`
+  };
+  std::vector<std::string> files;  // their paths
+  std::vector<Tensor> tensors;     // in the order of (part, offset)
+};
+
+// Lists a folder, or one file by its own path. The files' headers are checked as for an engine. Errors: not_found, a file of the model is
+// missing; unsupported; corrupt_file; io.
+[[nodiscard]] Result<SafetensorsListing> list_safetensors(const std::filesystem::path& path) noexcept;
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+// The report of tessera-inspect on safetensors files: their tensors, as text and as JSON.
+#pragma once
+
+#include <string>
+
+#include <tessera/unstable/files/safetensors_listing.hpp>
+
+namespace tessera::inspect {
+
+// Returns whether the path is a folder or names a .safetensors file.
+bool is_safetensors(const std::string& path);
+
+std::string safetensors_text(const SafetensorsListing& listing);
+std::string safetensors_json(const SafetensorsListing& listing);
+
+}  // namespace tessera::inspect
