@@ -1,11 +1,13 @@
 #include <tessera/text/detokenizer.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "core/utf8.hpp"
+#include "text/pipeline/decoder.hpp"
 
 namespace tessera {
 
@@ -26,14 +28,32 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
     const bool control = tokenizer_.is_control(token);
     if (control && options_.control == ControlText::omit) return std::string();
     std::string_view piece = control ? tokenizer_.text(token) : tokenizer_.piece(token);
-    // Encoding may put a space in front of a text. In the tokens that space is always a part of a token made by merges, so only such a
-    // token loses it.
-    const bool merged = !control && type != TokenType::user_defined && type != TokenType::byte;
-    if (at_start_ && merged && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) piece.remove_prefix(1);
+    std::optional<Decoder::Runner> runner;
+    std::uint8_t to_strip = to_strip_;
+    bool holds_space = false;
+    const Decoder* decoder = tokenizer_.decoder();
+    if (decoder != nullptr) {
+      if (at_start_ || control) {  // the pieces are those of tokens that are not the first
+        TESSERA_TRY(runner, Decoder::Runner::create(*decoder));
+        TESSERA_TRY(piece, runner->run(tokenizer_.text(token), at_start_));
+      }
+      if (at_start_ && options_.start == TextStart::sequence) to_strip = decoder->strips();
+      for (; to_strip > 0 && piece.starts_with(decoder->stripped()); --to_strip) piece.remove_prefix(decoder->stripped().size());
+      if (!piece.empty()) to_strip = 0;
+      holds_space = decoder->ends_word(tokenizer_.text(token)) && piece.ends_with(' ');
+      if (holds_space) piece.remove_suffix(1);
+    } else {
+      // Encoding may put a space in front of a text. In the tokens that space is always a part of a token made by merges, so only such a
+      // token loses it.
+      const bool merged = !control && type != TokenType::user_defined && type != TokenType::byte;
+      if (at_start_ && merged && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) piece.remove_prefix(1);
+    }
 
     std::string bytes;
-    bytes.reserve(held_size_ + piece.size());
-    bytes.append(held_.data(), held_size_).append(piece);
+    bytes.reserve(held_size_ + piece.size() + 1);
+    bytes.append(held_.data(), held_size_);
+    if (holds_space_) bytes += ' ';
+    bytes.append(piece);
     std::string text;
     text.reserve(bytes.size());
     std::string_view rest = bytes;
@@ -46,7 +66,9 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
     // From here on nothing can fail.
     held_size_ = static_cast<std::uint8_t>(rest.size());
     std::copy(rest.begin(), rest.end(), held_.begin());
-    if (!control) at_start_ = false;
+    if (!control || decoder != nullptr) at_start_ = false;
+    to_strip_ = to_strip;
+    holds_space_ = holds_space;
     return text;
   });
 }
@@ -54,6 +76,8 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
 std::string Detokenizer::finish() noexcept {
   const bool incomplete = held_size_ > 0;
   held_size_ = 0;
+  to_strip_ = 0;
+  holds_space_ = false;
   at_start_ = options_.start == TextStart::sequence;
   return incomplete ? std::string(kReplacement) : std::string();  // U+FFFD is three bytes, so the string does not allocate
 }

@@ -16,7 +16,10 @@
 #include "text/models/spm_bpe.hpp"
 #include "text/models/unigram.hpp"
 #include "text/nfc.hpp"
+#include "text/pipeline/pipeline.hpp"
 #include "text/pre_tokenizer/pre_tokenizer.hpp"
+#include "text/rules/json_metadata.hpp"
+#include "text/rules/sentencepiece.hpp"
 #include "text/special_tokens.hpp"
 #include "text/token_list.hpp"
 #include "text/tokenizer_metadata.hpp"
@@ -43,6 +46,19 @@ std::vector<Token> suppressed_by(const TokenizerMetadata& metadata) {
   return tokens;
 }
 
+// Returns what the setting sentencepiece_model says: a list of bytes, or a text of them.
+Result<SentencePieceModel> read_sentencepiece(const Settings& settings, const std::stop_token& stop) {
+  const std::optional<SettingValue> value = settings.find(Setting::sentencepiece_model);
+  if (value && std::holds_alternative<ValueList>(*value)) {
+    const ValueList bytes = std::get<ValueList>(*value);
+    if (bytes.type() == ValueType::u8 || bytes.type() == ValueType::i8) {
+      return SentencePieceModel::read({reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size()}, stop);
+    }
+  }
+  TESSERA_TRY(const std::string_view bytes, settings.string(Setting::sentencepiece_model));
+  return SentencePieceModel::read(bytes, stop);
+}
+
 }  // namespace
 
 struct [[gnu::visibility("hidden")]] Tokenizer::State {
@@ -54,7 +70,13 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   MergeTable merges;                // set for the models gpt2 and gemma4
   std::optional<UnigramModel> unigram;
   std::vector<Token> suppressed;  // token ids that are never drawn, ascending
+  std::optional<Pipeline> pipeline;  // set if the file is a tokenizer.json; then specials, cuts, pre, merges and unigram are not used
   Hash128 fingerprint;
+
+  [[nodiscard]] static Result<std::shared_ptr<State>> from_lists(const Settings& settings, const std::stop_token& stop);
+  [[nodiscard]] static Result<std::shared_ptr<State>> from_json(const Settings& settings, const std::stop_token& stop);
+  [[nodiscard]] static Result<TokenizerPlan> plan_lists(const Settings& settings, const std::stop_token& stop);
+  [[nodiscard]] static Result<TokenizerPlan> plan_json(const Settings& settings, const std::stop_token& stop);
 
   [[nodiscard]] Status encode_text(std::string_view text, Special special, TokenList& out) const;
   [[nodiscard]] Status encode_gpt2(std::string_view text, PreTokenizer::Splitter& splitter, ByteBpe& bpe, Nfc& nfc,
@@ -69,42 +91,93 @@ Tokenizer::Tokenizer(std::shared_ptr<const State> state) noexcept : state_(std::
 Result<Tokenizer> Tokenizer::from_settings(const Settings& settings, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<Tokenizer> {
     TESSERA_TRY_STATUS(settings.status());
-    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(settings, stop));
-    std::optional<PreTokenizer> pre;
-    if (metadata.rules.pre != nullptr) {
-      TESSERA_TRY(pre, PreTokenizer::create(*metadata.rules.pre));
+    if (settings.has(Setting::tokenizer_json)) {
+      TESSERA_TRY(std::shared_ptr<State> state, State::from_json(settings, stop));
+      return Tokenizer(std::move(state));
     }
-    TESSERA_TRY(Vocabulary vocabulary, Vocabulary::load(metadata, stop));
-    MergeTable merges;
-    if (metadata.merges) {
-      TESSERA_TRY(merges, MergeTable::load(*metadata.merges, vocabulary, stop));
+    if (settings.has(Setting::sentencepiece_model)) {
+      TESSERA_TRY(const SentencePieceModel model, read_sentencepiece(settings, stop));
+      TESSERA_TRY(std::shared_ptr<State> state, State::from_lists(SentencePieceModel::View(model, settings), stop));
+      return Tokenizer(std::move(state));
     }
-    std::optional<UnigramModel> unigram;
-    if (metadata.rules.model == TokenizerModel::unigram) {
-      TESSERA_TRY(unigram, UnigramModel::load(metadata, vocabulary, stop));
-    }
-    SpecialTokens specials(vocabulary);
-    const SpaceCuts cuts(vocabulary);
-    auto state = std::make_shared<State>(State{metadata.rules, std::move(vocabulary), std::move(specials), cuts,
-                                               std::move(pre), std::move(merges), std::move(unigram), suppressed_by(metadata), {}});
-    state->fingerprint = state->make_fingerprint();
+    TESSERA_TRY(std::shared_ptr<State> state, State::from_lists(settings, stop));
     return Tokenizer(std::move(state));
   });
+}
+
+Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_lists(const Settings& settings, const std::stop_token& stop) {
+  TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(settings, stop));
+  std::optional<PreTokenizer> pre;
+  if (metadata.rules.pre != nullptr) {
+    TESSERA_TRY(pre, PreTokenizer::create(*metadata.rules.pre));
+  }
+  TESSERA_TRY(Vocabulary vocabulary, Vocabulary::load(metadata, stop));
+  MergeTable merges;
+  if (metadata.merges) {
+    TESSERA_TRY(merges, MergeTable::load(*metadata.merges, vocabulary, stop));
+  }
+  std::optional<UnigramModel> unigram;
+  if (metadata.rules.model == TokenizerModel::unigram) {
+    TESSERA_TRY(unigram, UnigramModel::load(metadata, vocabulary, stop));
+  }
+  SpecialTokens specials(vocabulary);
+  const SpaceCuts cuts(vocabulary);
+  auto state = std::make_shared<State>(State{metadata.rules, std::move(vocabulary), std::move(specials), cuts, std::move(pre),
+                                             std::move(merges), std::move(unigram), suppressed_by(metadata), std::nullopt, {}});
+  state->fingerprint = state->make_fingerprint();
+  return state;
+}
+
+Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_json(const Settings& settings, const std::stop_token& stop) {
+  TESSERA_TRY(const std::string_view text, settings.string(Setting::tokenizer_json));
+  TESSERA_TRY(TokenizerJson json, read_tokenizer_json(text, stop));
+  TESSERA_TRY(Pipeline pipeline, Pipeline::create(json));
+  TESSERA_TRY(const TokenizerMetadata metadata, metadata_of(json, pipeline, settings, stop));
+  TESSERA_TRY(Vocabulary vocabulary, Vocabulary::load(metadata, stop));
+  std::vector<Token> suppressed = suppressed_by(metadata);
+  const TokenizerRules rules = metadata.rules;
+  json.tokens = TextList();  // the vocabulary has the texts
+  TESSERA_TRY_STATUS(pipeline.finish(json, vocabulary, stop));
+  auto state = std::make_shared<State>(
+      State{rules, std::move(vocabulary), {}, {}, std::nullopt, {}, std::nullopt, std::move(suppressed), std::move(pipeline), {}});
+  state->fingerprint = state->make_fingerprint();
+  return state;
 }
 
 Result<TokenizerPlan> Tokenizer::plan(const Settings& settings, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<TokenizerPlan> {
     TESSERA_TRY_STATUS(settings.status());
-    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(settings, stop));
-    const std::uint64_t merging =
-        (metadata.merges ? MergeTable::plan_bytes(*metadata.merges) : 0) +
-        (metadata.rules.pre != nullptr ? PreTokenizer::kPlannedBytes : 0);
-    const std::uint64_t searching = metadata.rules.model == TokenizerModel::unigram ? UnigramModel::plan_bytes(metadata) : 0;
-    const std::uint64_t suppressed = metadata.suppressed ? metadata.suppressed->size() * sizeof(Token) : 0;
-    return TokenizerPlan{.tokens = metadata.size(),
-                         .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging + searching +
-                                  suppressed};
+    if (settings.has(Setting::tokenizer_json)) return State::plan_json(settings, stop);
+    if (settings.has(Setting::sentencepiece_model)) {
+      TESSERA_TRY(const SentencePieceModel model, read_sentencepiece(settings, stop));
+      TESSERA_TRY(TokenizerPlan plan, State::plan_lists(SentencePieceModel::View(model, settings), stop));
+      plan.bytes += model.memory_bytes();
+      return plan;
+    }
+    return State::plan_lists(settings, stop);
   });
+}
+
+Result<TokenizerPlan> Tokenizer::State::plan_lists(const Settings& settings, const std::stop_token& stop) {
+  TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(settings, stop));
+  const std::uint64_t merging =
+      (metadata.merges ? MergeTable::plan_bytes(*metadata.merges) : 0) +
+      (metadata.rules.pre != nullptr ? PreTokenizer::kPlannedBytes : 0);
+  const std::uint64_t searching = metadata.rules.model == TokenizerModel::unigram ? UnigramModel::plan_bytes(metadata) : 0;
+  const std::uint64_t suppressed = metadata.suppressed ? metadata.suppressed->size() * sizeof(Token) : 0;
+  return TokenizerPlan{.tokens = metadata.size(),
+                       .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging + searching +
+                                suppressed};
+}
+
+Result<TokenizerPlan> Tokenizer::State::plan_json(const Settings& settings, const std::stop_token& stop) {
+  TESSERA_TRY(const std::string_view text, settings.string(Setting::tokenizer_json));
+  TESSERA_TRY(const TokenizerJson json, read_tokenizer_json(text, stop));
+  TESSERA_TRY(Pipeline pipeline, Pipeline::create(json));
+  TESSERA_TRY(const TokenizerMetadata metadata, metadata_of(json, pipeline, settings, stop));
+  const std::uint64_t suppressed = metadata.suppressed ? metadata.suppressed->size() * sizeof(Token) : 0;
+  return TokenizerPlan{.tokens = metadata.size(),
+                       .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + Pipeline::plan_bytes(json) + suppressed + json.memory_bytes()};
 }
 
 // Returns a hash of everything that decides the results of encode() and decode().
@@ -113,6 +186,7 @@ Hash128 Tokenizer::State::make_fingerprint() const noexcept {
   const auto add = [&](const auto& values) { hasher.add(std::as_bytes(std::span(values))); };
   vocabulary.each_part(add);
   merges.each_part(add);
+  if (pipeline) pipeline->each_part(add);
   if (unigram) {
     unigram->charsmap.each_part(add);
     add(std::array<std::uint32_t, 1>{rules.remove_extra_spaces});
@@ -135,6 +209,8 @@ bool Tokenizer::operator==(const Tokenizer& other) const noexcept {
   if (state_ == nullptr || other.state_ == nullptr || state_->fingerprint != other.state_->fingerprint) return false;
   // A file can be made so that its hash equals another's. So the large parts are compared too.
   if (state_->vocabulary != other.state_->vocabulary || state_->merges != other.state_->merges) return false;
+  if (state_->pipeline.has_value() != other.state_->pipeline.has_value()) return false;
+  if (state_->pipeline && !state_->pipeline->same_rules(*other.state_->pipeline)) return false;
   // If one has a unigram model the other has one too, because the hash covers the model.
   return !state_->unigram || state_->unigram->charsmap == other.state_->unigram->charsmap;
 }
@@ -143,7 +219,8 @@ std::uint64_t Tokenizer::memory_bytes() const noexcept {
   if (state_ == nullptr) return 0;
   return sizeof(State) + state_->vocabulary.memory_bytes() + state_->specials.memory_bytes() +
          state_->merges.memory_bytes() + (state_->pre ? state_->pre->memory_bytes() : 0) +
-         (state_->unigram ? state_->unigram->memory_bytes() : 0) + state_->suppressed.capacity() * sizeof(Token);
+         (state_->unigram ? state_->unigram->memory_bytes() : 0) + state_->suppressed.capacity() * sizeof(Token) +
+         (state_->pipeline ? state_->pipeline->memory_bytes() : 0);
 }
 
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOptions options) const noexcept {
@@ -160,6 +237,14 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOption
     }
     TokenList out(text.size());
     const bool as_model = options.bos == Bos::as_model;
+    if (state_->pipeline) {
+      const Pipeline& pipeline = *state_->pipeline;
+      if (options.bos == Bos::always) out.add(bos);
+      for (std::size_t i = 0; as_model && i < pipeline.front().size(); ++i) out.add(pipeline.front()[i]);
+      TESSERA_TRY_STATUS(pipeline.encode(text, options.special, state_->vocabulary, out));
+      for (std::size_t i = 0; as_model && i < pipeline.back().size(); ++i) out.add(pipeline.back()[i]);
+      return std::move(out).take();
+    }
     if (bos != kNoToken && (options.bos == Bos::always || (as_model && state_->rules.add_bos))) out.add(bos);
     TESSERA_TRY_STATUS(state_->encode_text(text, options.special, out));
     if (eos != kNoToken && as_model && state_->rules.add_eos) out.add(eos);
@@ -279,6 +364,10 @@ std::string_view Tokenizer::text(Token token) const noexcept {
 
 std::optional<Token> Tokenizer::find(std::string_view text) const noexcept {
   return state_ == nullptr ? std::nullopt : token_or_none(state_->vocabulary.find(text));
+}
+
+const Decoder* Tokenizer::decoder() const noexcept {
+  return state_ == nullptr || !state_->pipeline ? nullptr : &state_->pipeline->decoder();
 }
 
 std::size_t Tokenizer::vocab_size() const noexcept { return state_ == nullptr ? 0 : state_->vocabulary.size(); }

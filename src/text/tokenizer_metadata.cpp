@@ -45,7 +45,7 @@ class Reader {
     TESSERA_TRY_STATUS(read_ids());
     TESSERA_TRY_STATUS(read_options());
     TESSERA_TRY_STATUS(check_tokens());
-    TESSERA_TRY_STATUS(read_suppressed());
+    TESSERA_TRY_STATUS(read_lists());
     if (m_.scores) TESSERA_TRY_STATUS(check_scores());
     if (m_.merges) TESSERA_TRY_STATUS(check_merges());
     if (is_unigram()) TESSERA_TRY_STATUS(read_charsmap());
@@ -122,11 +122,7 @@ class Reader {
   // Reads a token id. If the file has none, the defaults are those of SentencePiece or T5; a byte-level vocabulary has no default.
   Result<std::uint32_t> read_id(Setting key, std::uint32_t llama_default = kNoToken, std::uint32_t t5_default = kNoToken) {
     const std::uint32_t absent = is_llama() ? llama_default : is_unigram() ? t5_default : kNoToken;
-    if (!settings_.has(key)) return absent < m_.size() ? absent : kNoToken;
-    TESSERA_TRY(const std::uint64_t id, settings_.unsigned_integer(key));
-    if (id == kNoToken) return kNoToken;  // -1 as a 32-bit number: some converters write it to say that there is no such token
-    if (id >= m_.size()) return corrupt(key, "token {} is not in a vocabulary of {}", id, m_.size());
-    return static_cast<std::uint32_t>(id);
+    return read_token_id(settings_, key, m_.size(), absent);
   }
 
   Status read_ids() {
@@ -181,21 +177,9 @@ class Reader {
     return {};
   }
 
-  Status read_suppressed() {
-    if (!settings_.has(Setting::suppressed_tokens)) return {};
-    TESSERA_TRY(m_.suppressed, settings_.list(Setting::suppressed_tokens));
-    if (m_.suppressed->size() == 0) return {};  // some converters write an empty list, which has no element type
-    if (!m_.suppressed->is_integer() || m_.suppressed->size() > m_.size()) {
-      return corrupt(Setting::suppressed_tokens, "{} values of type {}: token ids of a vocabulary of {}", m_.suppressed->size(),
-                     to_string(m_.suppressed->type()), m_.size());
-    }
-    for (std::uint64_t i = 0; i < m_.suppressed->size(); ++i) {
-      if (is_stopped(stop_, i)) return loading_stopped();
-      const std::int64_t id = m_.suppressed->integer(i);
-      if (id < 0 || static_cast<std::uint64_t>(id) >= m_.size()) {
-        return corrupt(Setting::suppressed_tokens, "token {} is not in a vocabulary of {}", id, m_.size());
-      }
-    }
+  Status read_lists() {
+    TESSERA_TRY(m_.suppressed, read_token_list(settings_, Setting::suppressed_tokens, m_.size(), stop_));
+    TESSERA_TRY(m_.ends, read_token_list(settings_, Setting::end_tokens, m_.size(), stop_));
     return {};
   }
 
@@ -253,6 +237,31 @@ class Reader {
 
 Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, const std::stop_token& stop) {
   return Reader(settings, stop).run();
+}
+
+Result<std::uint32_t> read_token_id(const Settings& settings, Setting setting, std::uint32_t tokens, std::uint32_t absent) {
+  if (!settings.has(setting)) return absent < tokens ? absent : kNoToken;
+  TESSERA_TRY(const std::uint64_t id, settings.unsigned_integer(setting));
+  if (id == kNoToken) return kNoToken;  // -1 as a 32-bit number: some converters write it to say that there is no such token
+  if (id < tokens) return static_cast<std::uint32_t>(id);
+  return error_at(ErrorCode::corrupt_file, settings.called(setting), "token {} is not in a vocabulary of {}", id, tokens);
+}
+
+Result<std::optional<ValueList>> read_token_list(const Settings& settings, Setting setting, std::uint32_t tokens, const std::stop_token& stop) {
+  if (!settings.has(setting)) return std::optional<ValueList>();
+  TESSERA_TRY(const ValueList ids, settings.list(setting));
+  if (ids.size() == 0) return std::optional(ids);  // some converters write an empty list, which has no element type
+  if (!ids.is_integer() || ids.size() > tokens) {
+    return error_at(ErrorCode::corrupt_file, settings.called(setting), "{} values of type {}: token ids of a vocabulary of {}", ids.size(),
+                    to_string(ids.type()), tokens);
+  }
+  for (std::uint64_t i = 0; i < ids.size(); ++i) {
+    if (is_stopped(stop, i)) return loading_stopped();
+    const std::int64_t id = ids.integer(i);
+    if (id >= 0 && static_cast<std::uint64_t>(id) < tokens) continue;
+    return error_at(ErrorCode::corrupt_file, settings.called(setting), "token {} is not in a vocabulary of {}", id, tokens);
+  }
+  return std::optional(ids);
 }
 
 Error loading_stopped() noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 
 #include <tessera/extend/files/settings.hpp>
@@ -39,6 +40,10 @@ struct TokenizerMetadata {
   // Ids of tokens; each is within the vocabulary, or kNoToken.
   std::uint32_t bos = kNoToken, eos = kNoToken, unknown = kNoToken, end_of_turn = kNoToken, end_of_message = kNoToken;
 
+  std::optional<ValueList> ends;     // ids of further tokens that end a generation, all within the vocabulary
+  const Decoder* decoder = nullptr;  // of a tokenizer.json: makes the tokens' pieces
+  std::span<const std::uint32_t> outside;  // of a tokenizer.json: ids of added tokens that its model does not have
+
   // Upper bounds: how many tokens SpecialTokens looks for, and how many bytes their texts have.
   std::uint64_t special_count = 0, special_bytes = 0;
 
@@ -48,6 +53,13 @@ struct TokenizerMetadata {
 
 // Reads and checks the settings: first that the lists have matching lengths, then each value.
 [[nodiscard]] Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, const std::stop_token& stop);
+
+// Return a setting that is a token id, or a list of them. `tokens`: the size of the vocabulary. A setting that is absent gives `absent` (or
+// kNoToken, if that is no token) and nullopt. Errors: corrupt_file, a value is no id of the vocabulary; cancelled.
+[[nodiscard]] Result<std::uint32_t> read_token_id(const Settings& settings, Setting setting, std::uint32_t tokens,
+                                                  std::uint32_t absent = kNoToken);
+[[nodiscard]] Result<std::optional<ValueList>> read_token_list(const Settings& settings, Setting setting, std::uint32_t tokens,
+                                                               const std::stop_token& stop);
 
 // Returns whether `stop` was requested. It looks only once in 65,536 steps, so loops over a file's lists can call it in each step.
 [[nodiscard]] inline bool is_stopped(const std::stop_token& stop, std::uint64_t step) noexcept {

@@ -7,9 +7,13 @@
 #include "core/error.hpp"
 #include "text/end_of_generation.hpp"
 #include "text/models/byte_alphabet.hpp"
+#include "text/pipeline/decoder.hpp"
 
 namespace tessera::detail {
 namespace {
+
+// Limits for the pieces that a decoder makes: this many bytes, and this many for each byte of the tokens' texts.
+constexpr std::uint64_t kDecodedSmall = std::uint64_t{16} << 20, kMostDecoded = 8;
 
 std::uint64_t read_u64(const char* at, std::size_t size) noexcept {
   std::uint64_t word = 0;
@@ -44,9 +48,17 @@ Result<Vocabulary> Vocabulary::load(const TokenizerMetadata& metadata, const std
   for (const std::uint32_t id : {metadata.eos, metadata.end_of_turn, metadata.end_of_message}) {
     if (id != kNoToken) v.set_ends_generation(id, true);
   }
+  for (std::uint64_t i = 0; metadata.ends && i < metadata.ends->size(); ++i) {
+    v.set_ends_generation(static_cast<std::uint32_t>(metadata.ends->integer(i)), true);
+  }
+  for (const std::uint32_t id : metadata.outside) v.set_outside(id);
   mark_end_of_generation(v);
   v.find_byte_tokens(metadata.rules.model);
-  if (!v.make_pieces(metadata.rules.model, stop)) return loading_stopped();
+  if (metadata.decoder != nullptr) {
+    TESSERA_TRY_STATUS(v.decode_pieces(*metadata.decoder, stop));
+  } else if (!v.make_pieces(metadata.rules.model, stop)) {
+    return loading_stopped();
+  }
   return v;
 }
 
@@ -163,6 +175,30 @@ bool Vocabulary::make_pieces(TokenizerModel model, const std::stop_token& stop) 
   return true;
 }
 
+Status Vocabulary::decode_pieces(const Decoder& decoder, const std::stop_token& stop) {
+  TESSERA_TRY(Decoder::Runner runner, Decoder::Runner::create(decoder));
+  piece_offsets_.resize(text_offsets_.size());
+  std::uint64_t bytes = 0;
+  for (const bool count : {true, false}) {  // counts the bytes first, so that the memory is taken at once
+    if (!count) pieces_.reserve(static_cast<std::size_t>(bytes));
+    for (std::uint32_t id = 0; id < size(); ++id) {
+      if (is_stopped(stop, id)) return loading_stopped();
+      std::string_view piece;
+      if (!is_control(id)) {
+        TESSERA_TRY(piece, runner.run(text(id), false));
+      }
+      bytes += count ? piece.size() : 0;
+      if (bytes > kDecodedSmall + kMostDecoded * std::uint64_t{texts_.size()}) {
+        return make_error(ErrorCode::unsupported, "the decoder makes more than {} times as many bytes of the tokens' texts", kMostDecoded);
+      }
+      if (count) continue;
+      pieces_.insert(pieces_.end(), piece.begin(), piece.end());
+      piece_offsets_[id + 1] = static_cast<std::uint32_t>(pieces_.size());
+    }
+  }
+  return {};
+}
+
 std::uint32_t Vocabulary::find(std::string_view wanted) const noexcept {
   static_assert(kNoToken == HashedOrder::kNone);
   if (wanted.empty() || wanted.size() > longest_text_) return kNoToken;
@@ -172,6 +208,11 @@ std::uint32_t Vocabulary::find(std::string_view wanted) const noexcept {
 std::uint32_t Vocabulary::find_ordinary(std::string_view wanted) const noexcept {
   const std::uint32_t id = find(wanted);
   return id != kNoToken && is_ordinary(id) ? id : kNoToken;
+}
+
+std::uint32_t Vocabulary::find_mergeable(std::string_view wanted) const noexcept {
+  const std::uint32_t id = find(wanted);
+  return id != kNoToken && !is_control(id) && (kinds_[id] & kOutside) == 0 ? id : kNoToken;
 }
 
 void Vocabulary::set_type(std::uint32_t id, TokenType type) noexcept {

@@ -49,8 +49,10 @@ class Vocabulary {
   // Does the same, but finds only tokens that ordinary text may become. As in SentencePiece, control, unknown and byte tokens are never
   // the result of a merge.
   [[nodiscard]] std::uint32_t find_ordinary(std::string_view text) const noexcept;
+  // Does the same, but finds byte tokens too: in a tokenizer.json, merges may have them as parts.
+  [[nodiscard]] std::uint32_t find_mergeable(std::string_view text) const noexcept;
   [[nodiscard]] bool is_ordinary(std::uint32_t id) const noexcept {
-    return !is_control(id) && type(id) != TokenType::byte;
+    return !is_control(id) && type(id) != TokenType::byte && (kinds_[id] & kOutside) == 0;
   }
 
   [[nodiscard]] std::uint32_t bos() const noexcept { return bos_; }
@@ -66,6 +68,8 @@ class Vocabulary {
 
   void set_type(std::uint32_t id, TokenType type) noexcept;
   void set_ends_generation(std::uint32_t id, bool ends) noexcept;
+  // Says that a token is an added token outside of the model's vocabulary: ordinary text never becomes this token.
+  void set_outside(std::uint32_t id) noexcept { kinds_[id] |= kOutside; }
 
   // Calls add(values) for each array of the vocabulary, for a hash over all of them.
   template <class Add>
@@ -76,6 +80,7 @@ class Vocabulary {
 
  private:
   static constexpr std::uint8_t kType = 0x0F;
+  static constexpr std::uint8_t kOutside = 0x40;
   static constexpr std::uint8_t kEndOfGeneration = 0x80;
 
   static std::string_view view(const std::vector<char>& blob, const std::vector<std::uint32_t>& offsets,
@@ -86,10 +91,11 @@ class Vocabulary {
   [[nodiscard]] bool load_types(const TokenizerMetadata& metadata, const std::stop_token& stop);
   [[nodiscard]] bool load_scores(const ValueList& scores, const std::stop_token& stop);
   [[nodiscard]] bool make_pieces(TokenizerModel model, const std::stop_token& stop);
+  [[nodiscard]] Status decode_pieces(const Decoder& decoder, const std::stop_token& stop);
   void find_byte_tokens(TokenizerModel model) noexcept;
 
   std::vector<char> texts_;
-  std::vector<char> pieces_;  // as many bytes as texts_, because no piece is longer than its text
+  std::vector<char> pieces_;  // as many bytes as texts_, because no piece is longer than its text; a decoder's may be longer
   std::vector<std::uint32_t> text_offsets_, piece_offsets_;  // [size + 1]
   std::vector<std::uint8_t> kinds_;                          // [size]
   std::vector<float> scores_;                                // [size]; only for `llama` and `unigram`

@@ -17,7 +17,7 @@ awk '
     sees["files"] = "core os formats"                  # sizes of tensors are the formats'\''
     sees["kv"] = "core os formats"
     sees["backend"] = "core formats files kv"
-    sees["text"] = "core formats files"
+    sees["text"] = "core formats files json"
     sees["sampling"] = "core"
     sees["grammar"] = "core formats files text sampling json"
     sees["chat"] = "core formats files text sampling json grammar"

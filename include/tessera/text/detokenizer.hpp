@@ -36,6 +36,8 @@ class Detokenizer {
   Tokenizer tokenizer_;
   DecodeOptions options_;
   bool at_start_;
+  bool holds_space_ = false;        // true: a space that stands only between two tokens, so it comes with the next one
+  std::uint8_t to_strip_ = 0;       // how many characters at the text's beginning may still be dropped
   std::uint8_t held_size_ = 0;
   std::array<char, 3> held_{};
 };

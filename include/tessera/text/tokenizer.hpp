@@ -1,8 +1,12 @@
-// Turns text into tokens and back, with the vocabulary among a model's settings; no weights are needed. Four families:
+// Turns text into tokens and back, with the vocabulary among a model's settings; no weights are needed. The settings have the vocabulary as
+// lists (GGUF files), as the text of a tokenizer.json (Setting::tokenizer_json), or as the bytes of SentencePiece's tokenizer.model
+// (Setting::sentencepiece_model). Lists and tokenizer.model are of one of four families:
 //   llama    SentencePiece BPE: scores, byte fallback (Kudo & Richardson, 2018)
 //   gpt2     byte-level BPE: a pre-tokenizer cuts the text into words, ranked merges join the bytes of each (Radford et al., 2019)
 //   unigram  "t5" in files: the cuts of a text whose scores have the greatest sum (Kudo, 2018)
 //   gemma4   ranked merges join the characters of the text as it is, with U+2581 for spaces and byte fallback
+// A tokenizer.json states its steps itself: added tokens, normalizer, pre-tokenizer, model (BPE, Unigram, WordPiece, WordLevel),
+// post-processor, decoder. docs/reference/tokenizers.md lists what tessera has of them.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +25,10 @@
 #include <tessera/extend/files/settings.hpp>
 
 namespace tessera {
+
+namespace detail {
+class Decoder;
+}
 
 // The tokens that encode() puts around a text. as_model: BOS and EOS if the model's metadata demands them. always: BOS in front, even if
 // the metadata does not demand it, and no EOS. never: neither.
@@ -42,7 +50,10 @@ enum class TokenType : std::int32_t {
   undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
 };
 
-enum class TokenizerModel : std::int32_t { none = 0, llama = 1, gpt2 = 2, unigram = 3, gemma4 = 4 };
+// bpe (BPE on characters), word_piece and word_level are models of a tokenizer.json only. gpt2 is its byte-level BPE too.
+enum class TokenizerModel : std::int32_t {
+  none = 0, llama = 1, gpt2 = 2, unigram = 3, gemma4 = 4, bpe = 5, word_piece = 6, word_level = 7
+};
 
 struct EncodeOptions {
   Bos bos = Bos::as_model;
@@ -57,7 +68,8 @@ struct DecodeOptions {
 // The size of the Tokenizer that from_settings() will make.
 struct TokenizerPlan {
   std::uint64_t tokens = 0;
-  // Bytes that the Tokenizer will hold; making it needs hardly more. Compiled pre-tokenizer patterns count as 64 KiB.
+  // Bytes that the Tokenizer will hold; making it needs hardly more. Compiled pre-tokenizer patterns count as 64 KiB. Of a tokenizer.json
+  // and a tokenizer.model: bytes at the peak, while it is made; a third less is held afterwards.
   std::uint64_t bytes = 0;
 };
 
@@ -75,6 +87,7 @@ class Tokenizer {
   // Makes the tokenizer of a model's settings (ModelSource::settings()). Accepts faults with which files work elsewhere: arrays longer than
   // the token list (the rest is ignored), tokens with the same text (encoding gives the lowest id), empty tokens (never encoded), and
   // merges whose parts or result are not tokens (never applied).
+  // Of a tokenizer.json, "truncation" and "padding" are ignored: encode() gives a text's tokens, and all of them.
   // Errors name the setting as its file calls it, and the index in it: corrupt_file; not_found; unsupported, an unknown model or
   // pre-tokenizer, or control and user-defined tokens of more than 2 MiB of text; out_of_memory; cancelled, by `stop`.
   [[nodiscard]] static Result<Tokenizer> from_settings(const Settings& settings, const std::stop_token& stop = {}) noexcept;
@@ -91,7 +104,8 @@ class Tokenizer {
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
   // out_of_memory. Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten bytes for each byte of the
   // text or for each token, whichever are more. A text that is not in normal form takes eleven; if its normal form is longer, count the
-  // bytes of that.
+  // bytes of that. The steps of a tokenizer.json take twice as much. Errors of these steps: unsupported, a pattern of the file takes too
+  // much work on this text; invalid_argument, the normalizer makes a text of it that is far too long.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
   // Returns the text of tokens, as a Detokenizer gives it: always UTF-8, with U+FFFD for bytes that form no character. Errors:
@@ -135,7 +149,9 @@ class Tokenizer {
   [[nodiscard]] bool operator==(const Tokenizer& other) const noexcept;
 
  private:
+  friend class Detokenizer;
   struct State;
+  [[nodiscard]] const detail::Decoder* decoder() const noexcept;  // nullptr unless the file is a tokenizer.json
   explicit Tokenizer(std::shared_ptr<const State> state) noexcept;
   std::shared_ptr<const State> state_;
 };

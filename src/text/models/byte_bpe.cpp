@@ -1,5 +1,6 @@
 #include "text/models/byte_bpe.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -19,7 +20,29 @@ Result<MergeTable> MergeTable::load(const ValueList& merges, const Vocabulary& v
     table.merges_.push_back(
         {vocabulary.find_ordinary(left), vocabulary.find_ordinary(right), vocabulary.find_ordinary(joined)});
   }
-  const auto& pairs = table.merges_;
+  TESSERA_TRY_STATUS(table.index(stop));
+  return table;
+}
+
+Result<MergeTable> MergeTable::load_parts(const ValueList& parts, std::size_t prefix, const Vocabulary& vocabulary,
+                                          const std::stop_token& stop) {
+  MergeTable table;
+  table.merges_.reserve(static_cast<std::size_t>(parts.size() / 2));
+  std::string joined;
+  const auto strings = parts.strings();
+  for (auto at = strings.begin(); at != strings.end(); ++at) {
+    if (is_stopped(stop, table.merges_.size())) return loading_stopped();
+    const std::string_view left = *at, right = *++at;
+    joined.assign(left).append(right.substr(std::min(prefix, right.size())));
+    table.merges_.push_back(
+        {vocabulary.find_mergeable(left), vocabulary.find_mergeable(right), vocabulary.find_mergeable(joined)});
+  }
+  TESSERA_TRY_STATUS(table.index(stop));
+  return table;
+}
+
+Status MergeTable::index(const std::stop_token& stop) {
+  const auto& pairs = merges_;
   const auto hash_of = [&](std::uint32_t i) -> std::optional<std::uint64_t> {
     const Pair& pair = pairs[i];
     // A part or the result is no token, so this merge can never apply.
@@ -30,12 +53,12 @@ Result<MergeTable> MergeTable::load(const ValueList& merges, const Vocabulary& v
     if (pairs[a].left != pairs[b].left) return pairs[a].left < pairs[b].left;
     return pairs[a].right != pairs[b].right ? pairs[a].right < pairs[b].right : a < b;
   };
-  if (!table.by_pair_.build(static_cast<std::uint32_t>(pairs.size()), hash_of, before, stop)) return loading_stopped();
-  return table;
+  if (!by_pair_.build(static_cast<std::uint32_t>(pairs.size()), hash_of, before, stop)) return loading_stopped();
+  return {};
 }
 
-std::uint64_t MergeTable::plan_bytes(const ValueList& merges) noexcept {
-  return merges.size() * sizeof(Pair) + HashedOrder::plan_bytes(merges.size());
+std::uint64_t MergeTable::plan_bytes(std::uint64_t merges) noexcept {
+  return merges * sizeof(Pair) + HashedOrder::plan_bytes(merges);
 }
 
 std::uint64_t MergeTable::memory_bytes() const noexcept {

@@ -18,7 +18,12 @@ class MergeTable {
   // Reads the merges and looks their tokens up in the vocabulary. Error: cancelled, `stop` was requested.
   [[nodiscard]] static Result<MergeTable> load(const ValueList& merges, const Vocabulary& vocabulary,
                                                const std::stop_token& stop);
-  [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept;
+  // Does the same for a list of parts, "left" and "right" of each merge one behind another. The result of a merge is left followed by right
+  // without its first `prefix` bytes, which mark the continuation of a word.
+  [[nodiscard]] static Result<MergeTable> load_parts(const ValueList& parts, std::size_t prefix, const Vocabulary& vocabulary,
+                                                     const std::stop_token& stop);
+  [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept { return plan_bytes(merges.size()); }
+  [[nodiscard]] static std::uint64_t plan_bytes(std::uint64_t merges) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
@@ -33,6 +38,8 @@ class MergeTable {
   }
 
  private:
+  [[nodiscard]] Status index(const std::stop_token& stop);
+
   struct Pair {
     std::uint32_t left, right, result;
     bool operator==(const Pair&) const = default;

@@ -64,9 +64,10 @@ Charsmap::Charsmap(std::string_view blob) {
   replacements_.assign(parts.replacements.begin(), parts.replacements.end());
 }
 
-Charsmap::Found Charsmap::find(std::string_view text) const noexcept {
-  Found found{};
-  if (units_.empty()) return found;
+// Calls accept(found) for each sequence at the beginning of `text` that has a replacement, the shortest first, until it returns false.
+template <class Accept>
+void Charsmap::each_found(std::string_view text, const Accept& accept) const noexcept {
+  if (units_.empty()) return;
   std::uint32_t at = offset_of(units_[0]);
   const std::size_t end = std::min(text.size(), kLongestSequence);
   for (std::size_t i = 0; i < end; ++i) {
@@ -77,9 +78,26 @@ Charsmap::Found Charsmap::find(std::string_view text) const noexcept {
     at ^= offset_of(unit);
     if (!has_value(unit) || at >= units_.size()) continue;
     const std::uint32_t value = value_of(units_[at]);
-    if (value < replacements_.size()) found = {i + 1, std::string_view(replacements_.data() + value)};
+    if (value < replacements_.size() && !accept(Found{i + 1, std::string_view(replacements_.data() + value)})) return;
   }
-  return found;
+}
+
+Charsmap::Found Charsmap::find(std::string_view text) const noexcept {
+  Found longest{};
+  each_found(text, [&](const Found& found) {
+    longest = found;
+    return true;
+  });
+  return longest;
+}
+
+Charsmap::Found Charsmap::find_shortest(std::string_view text) const noexcept {
+  Found shortest{};
+  each_found(text, [&](const Found& found) {
+    shortest = found;
+    return false;
+  });
+  return shortest;
 }
 
 }  // namespace tessera::detail

@@ -32,6 +32,8 @@ class Charsmap {
   };
   // Returns the longest sequence at the beginning of `text` that has a replacement, and that replacement.
   [[nodiscard]] Found find(std::string_view text) const noexcept;
+  // Does the same for the shortest sequence.
+  [[nodiscard]] Found find_shortest(std::string_view text) const noexcept;
 
   [[nodiscard]] static std::uint64_t plan_bytes(std::uint64_t blob) noexcept { return blob; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
@@ -43,6 +45,9 @@ class Charsmap {
   }
 
  private:
+  template <class Accept>
+  void each_found(std::string_view text, const Accept& accept) const noexcept;
+
   std::vector<std::uint32_t> units_;
   std::vector<char> replacements_;
 };

@@ -15,33 +15,39 @@ bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
          vocabulary.text(id).find(' ') == std::string_view::npos;
 }
 
+// Returns the same for texts that are compared as the vocabulary spells them.
+bool can_be_spelled(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
+  return vocabulary.is_ordinary(id) && !vocabulary.text(id).empty() && vocabulary.text(id).size() <= PieceOrder::kLongestPiece;
+}
+
 }  // namespace
 
-bool PieceOrder::build(const Vocabulary& vocabulary, const std::stop_token& stop) {
+bool PieceOrder::build(const Vocabulary& vocabulary, const std::stop_token& stop, Spelling spelling) {
+  spelling_ = spelling;
   order_.reserve(vocabulary.size());
   for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
     if (is_stopped(stop, id)) return false;
-    if (can_be_found(vocabulary, id)) order_.push_back(id);
+    if (spelling == Spelling::piece ? can_be_found(vocabulary, id) : can_be_spelled(vocabulary, id)) order_.push_back(id);
   }
   std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const int order = vocabulary.piece(a).compare(vocabulary.piece(b));
+    const int order = spelled(a, vocabulary).compare(spelled(b, vocabulary));
     return order != 0 ? order < 0 : a < b;
   });
-  const auto same = [&](std::uint32_t a, std::uint32_t b) { return vocabulary.piece(a) == vocabulary.piece(b); };
+  const auto same = [&](std::uint32_t a, std::uint32_t b) { return spelled(a, vocabulary) == spelled(b, vocabulary); };
   order_.erase(std::unique(order_.begin(), order_.end(), same), order_.end());
   for (unsigned byte = 0; byte <= 256; ++byte) {
     first_[byte] = static_cast<std::uint32_t>(
         std::partition_point(order_.begin(), order_.end(),
-                             [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.piece(id)[0]) < byte; }) -
+                             [&](std::uint32_t id) { return static_cast<unsigned char>(spelled(id, vocabulary)[0]) < byte; }) -
         order_.begin());
   }
   return !stop.stop_requested();
 }
 
 PieceOrder::Range PieceOrder::narrowed(Range range, unsigned char byte, const Vocabulary& vocabulary) const noexcept {
-  const auto at_depth = [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.piece(id)[range.depth]); };
+  const auto at_depth = [&](std::uint32_t id) { return static_cast<unsigned char>(spelled(id, vocabulary)[range.depth]); };
   if (range.end - range.begin == 1) {  // a fast path: after a few bytes most ranges have only one piece
-    const std::string_view piece = vocabulary.piece(order_[range.begin]);
+    const std::string_view piece = spelled(order_[range.begin], vocabulary);
     const bool goes_on = piece.size() > range.depth && static_cast<unsigned char>(piece[range.depth]) == byte;
     return {range.begin, range.end - (goes_on ? 0 : 1), range.depth + 1};
   }

@@ -16,8 +16,15 @@ class PieceOrder {
  public:
   static constexpr std::size_t kLongestPiece = 511;  // in bytes; SentencePiece itself makes pieces of at most 16 characters
 
+  // What a text is compared with: the tokens' pieces (U+2581 is a space), or their texts as the vocabulary spells them.
+  enum class Spelling : std::uint8_t { piece, text };
+
   // Sorts the tokens that a text may consist of: normal and user-defined ones. Returns false if `stop` was requested.
-  [[nodiscard]] bool build(const Vocabulary& vocabulary, const std::stop_token& stop);
+  [[nodiscard]] bool build(const Vocabulary& vocabulary, const std::stop_token& stop, Spelling spelling = Spelling::piece);
+  // Returns what a text is compared with, of one token.
+  [[nodiscard]] std::string_view spelled(std::uint32_t id, const Vocabulary& vocabulary) const noexcept {
+    return spelling_ == Spelling::piece ? vocabulary.piece(id) : vocabulary.text(id);
+  }
   [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept {
     return metadata.size() * std::uint64_t{sizeof(std::uint32_t)};
   }
@@ -33,11 +40,12 @@ class PieceOrder {
   [[nodiscard]] Range narrowed(Range range, unsigned char byte, const Vocabulary& vocabulary) const noexcept;
   // Returns the token whose piece ends at the range's depth, so that it is matched as a whole; kNoToken if there is none.
   [[nodiscard]] std::uint32_t whole(Range range, const Vocabulary& vocabulary) const noexcept {
-    return vocabulary.piece(order_[range.begin]).size() == range.depth ? order_[range.begin] : kNoToken;
+    return spelled(order_[range.begin], vocabulary).size() == range.depth ? order_[range.begin] : kNoToken;
   }
 
  private:
   std::vector<std::uint32_t> order_;  // token ids, sorted by piece; of equal pieces only the lowest id
+  Spelling spelling_ = Spelling::piece;
   std::array<std::uint32_t, 257> first_{};  // [first byte of a piece]: where its range begins
 };
 

@@ -43,15 +43,28 @@ Result<UnigramModel> UnigramModel::load(const TokenizerMetadata& metadata, const
   return model;
 }
 
+Result<UnigramModel> UnigramModel::of_texts(const Vocabulary& vocabulary, std::vector<double> scores, double least, bool byte_fallback,
+                                            const std::stop_token& stop) {
+  UnigramModel model;
+  model.scores = std::move(scores);
+  if (!model.pieces.build(vocabulary, stop, PieceOrder::Spelling::text)) return loading_stopped();
+  model.unknown_score = least - kUnknownPenalty;
+  model.byte_fallback = byte_fallback;
+  for (unsigned byte = 0; byte < 256; ++byte) model.byte_fallback &= vocabulary.byte_token(static_cast<unsigned char>(byte)) != kNoToken;
+  return model;
+}
+
 std::uint64_t UnigramModel::plan_bytes(const TokenizerMetadata& metadata) noexcept {
   return PieceOrder::plan_bytes(metadata) + Charsmap::plan_bytes(metadata.charsmap.size());
 }
 
 Status Unigram::encode(std::string_view text, TokenList& out) {
   TESSERA_TRY_STATUS(normalize(text));
-  search(out);
+  search(normal_, out);
   return {};
 }
+
+void Unigram::encode_normal(std::string_view text, TokenList& out) { search(text, out); }
 
 // Normalises a text as SentencePiece's normalizer.cc does. Exception: bytes that are not UTF-8 are kept, while SentencePiece replaces
 // them by U+FFFD.
@@ -94,7 +107,7 @@ void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint3
   if (end > known_) {
     const std::size_t needed = end - segment_ + 1;
     if (needed > last_.capacity()) {  // grows at most to what is left of the text
-      last_.reserve(std::max(needed, std::min(2 * last_.capacity() + 64, normal_.size() - segment_ + 1)));
+      last_.reserve(std::max(needed, std::min(2 * last_.capacity() + 64, text_.size() - segment_ + 1)));
     }
     last_.resize(needed, kNoToken);
     known_ = end;
@@ -106,8 +119,8 @@ void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint3
   at(end) = sum;
 }
 
-void Unigram::search(TokenList& out) {
-  const std::string_view text = normal_;
+void Unigram::search(std::string_view text, TokenList& out) {
+  text_ = text;
   const auto begin_segment = [&](std::size_t at) {
     segment_ = known_ = at;
     last_.assign(1, kNoToken);
@@ -121,7 +134,7 @@ void Unigram::search(TokenList& out) {
     PieceOrder::Range range = model_.pieces.starting_with(static_cast<unsigned char>(text[at]));
     for (std::size_t end = at + 1; !range.empty(); ++end) {
       if (const std::uint32_t id = model_.pieces.whole(range, vocabulary_); id != kNoToken) {
-        offer(at, end, vocabulary_.type(id) == TokenType::user_defined ? 0.0 : double{vocabulary_.score(id)}, id);
+        offer(at, end, model_.score(id, vocabulary_), id);
         whole_character |= end == at + character;
       }
       if (end == text.size()) break;
@@ -141,7 +154,7 @@ void Unigram::search(TokenList& out) {
 // there.
 void Unigram::end_segment(std::size_t end, TokenList& out) {
   const auto size_of = [&](std::uint32_t token) {
-    return (token & kUnknownCharacter) != 0 ? token & ~kUnknownCharacter : static_cast<std::uint32_t>(vocabulary_.piece(token).size());
+    return (token & kUnknownCharacter) != 0 ? token & ~kUnknownCharacter : static_cast<std::uint32_t>(model_.pieces.spelled(token, vocabulary_).size());
   };
   std::size_t count = 0;
   std::uint32_t token = last_[end - segment_];
@@ -152,7 +165,7 @@ void Unigram::end_segment(std::size_t end, TokenList& out) {
   if (count >= kLargeNormal) out.reserve(count);
   for (std::size_t at = segment_; at < end;) {
     const std::uint32_t id = last_[at - segment_];
-    const std::string_view piece = std::string_view(normal_).substr(at, size_of(id));
+    const std::string_view piece = text_.substr(at, size_of(id));
     emit(id, piece, out);
     at += piece.size();
   }
@@ -163,7 +176,7 @@ void Unigram::emit(std::uint32_t token, std::string_view piece, TokenList& out) 
   if (!unknown) {
     out.add(token);
   } else if (model_.byte_fallback) {
-    for (const char c : piece == " " ? kSpaceMark : piece) out.add(vocabulary_.byte_token(static_cast<unsigned char>(c)));
+    for (const char c : piece == " " && model_.scores.empty() ? kSpaceMark : piece) out.add(vocabulary_.byte_token(static_cast<unsigned char>(c)));
   } else if (!after_unknown_ && vocabulary_.stand_in() != kNoToken) {
     out.add(vocabulary_.stand_in());
   }

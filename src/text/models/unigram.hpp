@@ -23,10 +23,20 @@ class UnigramModel {
   [[nodiscard]] static Result<UnigramModel> load(const TokenizerMetadata& metadata, const Vocabulary& vocabulary,
                                                  const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept;
-  [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return pieces.memory_bytes() + charsmap.memory_bytes(); }
+  // Makes the model of a tokenizer.json, whose normalizer runs before. `scores`: one for each token. Error: cancelled.
+  [[nodiscard]] static Result<UnigramModel> of_texts(const Vocabulary& vocabulary, std::vector<double> scores, double least, bool byte_fallback,
+                                                     const std::stop_token& stop);
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
+    return pieces.memory_bytes() + charsmap.memory_bytes() + scores.capacity() * sizeof(double);
+  }
+  [[nodiscard]] double score(std::uint32_t id, const Vocabulary& vocabulary) const noexcept {
+    if (!scores.empty()) return scores[id];
+    return vocabulary.type(id) == TokenType::user_defined ? 0.0 : double{vocabulary.score(id)};
+  }
 
   Charsmap charsmap;
   PieceOrder pieces;
+  std::vector<double> scores{};  // [token]; empty: the vocabulary's scores, and 0 for user-defined tokens
   double unknown_score = 0;
   bool add_space_prefix = false, remove_extra_spaces = false;
   bool byte_fallback = false;
@@ -37,17 +47,19 @@ class Unigram {
  public:
   Unigram(const Vocabulary& vocabulary, const UnigramModel& model) noexcept : vocabulary_(vocabulary), model_(model) {}
   [[nodiscard]] Status encode(std::string_view text, TokenList& out);
+  void encode_normal(std::string_view text, TokenList& out);  // encodes a text that is normalised already
 
  private:
   [[nodiscard]] Status normalize(std::string_view text);
-  void search(TokenList& out);
+  void search(std::string_view text, TokenList& out);
   void offer(std::size_t begin, std::size_t end, double score, std::uint32_t token);
   void end_segment(std::size_t end, TokenList& out);
   void emit(std::uint32_t token, std::string_view piece, TokenList& out);
 
   const Vocabulary& vocabulary_;
   const UnigramModel& model_;
-  std::string normal_;  // the normalised text; U+2581 is stored as one space
+  std::string normal_;     // the normalised text; U+2581 is stored as one space
+  std::string_view text_;  // the text that is searched: normal_, or the caller's
 
   // The search goes through the text in segments. A segment ends where no piece of the vocabulary can reach further, so that its tokens are
   // final there.

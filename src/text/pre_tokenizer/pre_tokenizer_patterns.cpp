@@ -63,11 +63,12 @@ constexpr Pattern kGpt4o[] = {
 
 // The characters of the script Han, listed because PCRE2's versions differ. Runs of Han are pieces of their own; other letters are split
 // as in GPT-4o.
-constexpr char kHan[] =
-    R"([\x{2E80}-\x{2E99}\x{2E9B}-\x{2EF3}\x{2F00}-\x{2FD5}\x{3005}\x{3007}\x{3021}-\x{3029}\x{3038}-\x{303B})"
-    R"(\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FA6D}\x{FA70}-\x{FAD9}\x{16FE2}\x{16FE3}\x{16FF0}-\x{16FF6})"
-    R"(\x{20000}-\x{2A6DF}\x{2A700}-\x{2B81E}\x{2B820}-\x{2CEAD}\x{2CEB0}-\x{2EBE0}\x{2EBF0}-\x{2EE5D})"
-    R"(\x{2F800}-\x{2FA1D}\x{30000}-\x{3134A}\x{31350}-\x{33479}])";
+#define TESSERA_HAN                                                                                            \
+  R"(\x{2E80}-\x{2E99}\x{2E9B}-\x{2EF3}\x{2F00}-\x{2FD5}\x{3005}\x{3007}\x{3021}-\x{3029}\x{3038}-\x{303B})"   \
+  R"(\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FA6D}\x{FA70}-\x{FAD9}\x{16FE2}\x{16FE3}\x{16FF0}-\x{16FF6})" \
+  R"(\x{20000}-\x{2A6DF}\x{2A700}-\x{2B81E}\x{2B820}-\x{2CEAD}\x{2CEB0}-\x{2EBE0}\x{2EBF0}-\x{2EE5D})"         \
+  R"(\x{2F800}-\x{2FA1D}\x{30000}-\x{3134A}\x{31350}-\x{33479})"
+constexpr char kHan[] = "[" TESSERA_HAN "]";
 constexpr char kUpper[] = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]))", kLower[] = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]))";
 constexpr char kBefore[] = R"(|[^\r\n\p{L}\p{N}]?(?:(?!)", kContraction[] = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)";
 constexpr auto kKimiK2Words =
@@ -177,6 +178,9 @@ constexpr PreTokenizerSpec kPreTokenizers[] = {
 };
 
 }  // namespace
+
+constinit const std::string_view kHanMembers = TESSERA_HAN;
+#undef TESSERA_HAN
 
 const PreTokenizerSpec* find_pre_tokenizer(std::string_view name) noexcept {
   for (const PreTokenizerSpec& spec : kPreTokenizers) {

@@ -19,6 +19,9 @@ struct PreTokenizerSpec {
   bool nfc = false;    // true: text is brought into Unicode's normal form C before it is split
 };
 
+// The characters of the script Han, as members of a set in PCRE2's syntax, without the brackets.
+extern const std::string_view kHanMembers;
+
 // Returns the pre-tokenizer with this name; nullptr if it is not known.
 [[nodiscard]] const PreTokenizerSpec* find_pre_tokenizer(std::string_view name) noexcept;
 [[nodiscard]] std::string known_pre_tokenizers();  // "default, gpt-2, ..."

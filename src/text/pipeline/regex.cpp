@@ -1,0 +1,179 @@
+#include "text/pipeline/regex.hpp"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/printable.hpp"
+#include "text/pipeline/oniguruma.hpp"
+
+namespace tessera::detail {
+namespace {
+
+constexpr std::uint32_t kFreeSteps = 2048;  // steps of one search that cost no fuel
+constexpr std::uint32_t kHeapKib = 32 << 10;
+
+constexpr Regex::Match kNone{std::string_view::npos, std::string_view::npos};
+
+// Fuel of a Finder, in PCRE2's steps: enough for every known pattern on texts of any length, and some seconds at most.
+std::uint64_t fuel_for(std::size_t text_bytes) noexcept { return 100'000'000 + 64 * std::uint64_t{text_bytes}; }
+
+std::string describe(int code) {
+  PCRE2_UCHAR text[160] = {};
+  pcre2_get_error_message(code, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+}  // namespace
+
+struct Regex::Code {
+  struct Free {
+    void operator()(pcre2_code* compiled) const noexcept { pcre2_code_free(compiled); }
+    void operator()(pcre2_compile_context* options) const noexcept { pcre2_compile_context_free(options); }
+  };
+  std::unique_ptr<pcre2_code, Free> code;
+};
+
+Regex::Regex() noexcept = default;
+Regex::Regex(Regex&&) noexcept = default;
+Regex& Regex::operator=(Regex&&) noexcept = default;
+Regex::~Regex() = default;
+
+Result<Regex> Regex::literal(std::string_view text) {
+  Regex made;
+  made.text_ = text;
+  return made;
+}
+
+Result<Regex> Regex::compile(std::string_view pattern) {
+  if (pattern.size() > kLongestPattern) {
+    return make_error(ErrorCode::unsupported, "a pattern of {} bytes; at most {} are read", pattern.size(), kLongestPattern);
+  }
+  if (pattern.empty()) return literal("");
+  TESSERA_TRY(const std::string translated, pcre2_pattern(pattern));
+  const std::unique_ptr<pcre2_compile_context, Code::Free> context(pcre2_compile_context_create(nullptr));
+  if (!context) return out_of_memory_error();
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  pcre2_set_parens_nest_limit(context.get(), 100);
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  Regex made;
+  made.text_ = pattern;
+  made.code_ = std::make_unique<Code>();
+  made.code_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                                       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
+                                       &error, &offset, context.get()));
+  if (!made.code_->code) {
+    if (error == 121 /* no memory */) return out_of_memory_error();
+    return make_error(ErrorCode::unsupported, "the pattern \"{}\" cannot be compiled: {}", printable(pattern, 120), describe(error));
+  }
+  // An error is ignored: if there is no JIT, or the system forbids it, the interpreter finds the same matches.
+  (void)pcre2_jit_compile(made.code_->code.get(), PCRE2_JIT_COMPLETE);
+  return made;
+}
+
+std::uint64_t Regex::memory_bytes() const noexcept {
+  std::uint64_t total = text_.capacity();
+  if (!code_) return total;
+  for (const std::uint32_t what : {std::uint32_t{PCRE2_INFO_SIZE}, std::uint32_t{PCRE2_INFO_JITSIZE}}) {
+    std::size_t bytes = 0;
+    if (pcre2_pattern_info(code_->code.get(), what, &bytes) == 0) total += bytes;
+  }
+  return total;
+}
+
+struct Regex::Finder::State {
+  struct Free {
+    void operator()(pcre2_match_data* freed) const noexcept { pcre2_match_data_free(freed); }
+    void operator()(pcre2_match_context* freed) const noexcept { pcre2_match_context_free(freed); }
+  };
+  const Regex* regex = nullptr;
+  std::unique_ptr<pcre2_match_data, Free> data;
+  std::unique_ptr<pcre2_match_context, Free> context;
+  std::uint64_t used = 0;  // fuel that searches have used
+  std::string_view text;
+  std::size_t from = 0;                            // where the next search begins
+  std::size_t last_end = std::string_view::npos;  // where the last match ended
+};
+
+Regex::Finder::Finder() noexcept = default;
+Regex::Finder::Finder(Finder&&) noexcept = default;
+Regex::Finder& Regex::Finder::operator=(Finder&&) noexcept = default;
+Regex::Finder::~Finder() = default;
+
+Result<Regex::Finder> Regex::Finder::create(const Regex& regex) {
+  Finder made;
+  made.state_ = std::make_unique<State>();
+  made.state_->regex = &regex;
+  if (!regex.code_) return made;
+  made.state_->data.reset(pcre2_match_data_create(1, nullptr));
+  made.state_->context.reset(pcre2_match_context_create(nullptr));
+  if (!made.state_->data || !made.state_->context) return out_of_memory_error();
+  pcre2_set_heap_limit(made.state_->context.get(), kHeapKib);
+  return made;
+}
+
+void Regex::Finder::begin(std::string_view text) noexcept {
+  state_->text = text;
+  state_->from = 0;
+  state_->last_end = std::string_view::npos;
+}
+
+Result<Regex::Match> Regex::Finder::next() {
+  State& state = *state_;
+  for (;;) {
+    if (state.from > state.text.size()) return kNone;
+    TESSERA_TRY(const Match match, search(state.from));
+    if (match.begin == std::string_view::npos) {
+      state.from = state.text.size() + 1;
+      return kNone;
+    }
+    if (match.begin < match.end || match.end != state.last_end) {
+      state.from = state.last_end = match.end;
+      return match;
+    }
+    ++state.from;
+    while (state.from < state.text.size() && (static_cast<unsigned char>(state.text[state.from]) & 0xC0u) == 0x80u) ++state.from;
+  }
+}
+
+// A search runs under a limit of steps. If that was too low, it runs again under a higher one, and the limit is charged. So the sum of all
+// searches is bounded, and searches that take few steps are free.
+Result<Regex::Match> Regex::Finder::search(std::size_t from) {
+  const Regex& regex = *state_->regex;
+  const std::string_view text = state_->text;
+  if (!regex.code_) {
+    if (regex.text_.empty()) return kNone;
+    const std::size_t begin = text.find(regex.text_, from);
+    return begin == text.npos ? kNone : Match{begin, begin + regex.text_.size()};
+  }
+  const std::uint64_t fuel = fuel_for(text.size());
+  std::uint32_t options = PCRE2_NO_UTF_CHECK;
+  for (std::uint32_t steps = kFreeSteps;;) {
+    pcre2_set_match_limit(state_->context.get(), steps);
+    const int found = pcre2_match(regex.code_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, options,
+                                  state_->data.get(), state_->context.get());
+    if (found == PCRE2_ERROR_NOMATCH) return kNone;
+    if (found == PCRE2_ERROR_NOMEMORY) return out_of_memory_error();
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
+      options |= PCRE2_NO_JIT;
+      continue;
+    }
+    if (found == PCRE2_ERROR_MATCHLIMIT && state_->used + steps < fuel) {
+      state_->used += steps;
+      steps = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{steps} * 16, 0xFFFFFFF0u));
+      continue;
+    }
+    if (found < 0) {
+      return make_error(ErrorCode::unsupported, "the pattern \"{}\" takes too much work on this text ({}): split the text, or use another tokenizer",
+                        printable(regex.text_, 120), describe(found));
+    }
+    const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(state_->data.get());
+    return Match{bounds[0], std::max(bounds[0], bounds[1])};
+  }
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,83 @@
+// The pre-tokenizers of a tokenizer.json: they cut a text into the words that the model encodes one by one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+
+#include "text/pipeline/characters.hpp"
+#include "text/pipeline/regex.hpp"
+
+namespace tessera::detail {
+
+// What becomes of the matches that a text is split by.
+enum class SplitBehavior : std::uint8_t { removed, isolated, contiguous, merged_with_previous, merged_with_next };
+
+// Where Metaspace puts its mark in front of a word: in front of every text between added tokens, of a text at the very beginning, or never.
+enum class PrependScheme : std::uint8_t { always, first, never };
+
+struct SplitStep {
+  enum class Kind : std::uint8_t {
+    pattern,           // splits by `pattern`
+    white_space,       // splits by characters of a kind
+    numeric,           //
+    punctuation,       //
+    delimiter,         //
+    words,             // keeps runs of word characters, and runs of others that are not white space
+    fixed_length,      // pieces of `length` characters
+    metaspace,         // writes spaces as `mark`, and splits in front of it if `splits`
+    prefix_space,      // puts a space in front of a text that does not begin with one
+    bytes              // writes bytes in GPT-2's alphabet
+  };
+  Kind kind;
+  SplitBehavior behavior = SplitBehavior::removed;
+  bool invert = false;
+  Regex pattern{};
+  CodePoint delimiter = 0;
+  std::size_t length = 0;
+  std::string mark{};
+  PrependScheme scheme = PrependScheme::never;
+  bool splits = false;
+};
+
+class Splitter {
+ public:
+  Splitter() = default;  // does not split
+  explicit Splitter(std::vector<SplitStep> steps) noexcept : steps_(std::move(steps)) {}
+  [[nodiscard]] const std::vector<SplitStep>& steps() const noexcept { return steps_; }
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
+  // Returns whether the last step is of kind `bytes`, and takes this step away. Then words are bytes as they are in the text, and the model
+  // must be one of bytes.
+  [[nodiscard]] bool take_last_bytes() noexcept;
+
+  using Word = std::function<Status(std::string_view)>;
+
+  // Splits texts, with working memory that lasts for one encode() call of the tokenizer.
+  class Runner {
+   public:
+    [[nodiscard]] static Result<Runner> create(const Splitter& splitter);
+    // Calls word() for each word of `text`, in order; no word is empty. `at_origin`: the text begins where the whole input does.
+    // Precondition: `text` is valid UTF-8. Errors: those of word(), and unsupported, a pattern takes too much work.
+    [[nodiscard]] Status run(std::string_view text, bool at_origin, const Word& word);
+
+   private:
+    class Parts;
+    [[nodiscard]] Status run_from(std::size_t step, std::string_view text, bool at_origin);
+    [[nodiscard]] Status by_pattern(std::size_t step, std::string_view text, Parts& parts);
+    [[nodiscard]] Status metaspace(std::size_t step, std::string_view text, bool at_origin);
+
+    const Splitter* splitter_ = nullptr;
+    const Word* word_ = nullptr;
+    std::vector<Regex::Finder> finders_;  // [steps]; empty objects for steps without a pattern
+    std::vector<std::string> texts_;      // [steps]: the text that a step writes
+  };
+
+ private:
+  std::vector<SplitStep> steps_;
+};
+
+}  // namespace tessera::detail

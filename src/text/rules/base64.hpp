@@ -1,0 +1,13 @@
+// Base64 (RFC 4648), in which a tokenizer.json has its charsmap.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tessera::detail {
+
+// Returns the bytes; nullopt: the text is not base64.
+[[nodiscard]] std::optional<std::string> base64_bytes(std::string_view text);
+
+}  // namespace tessera::detail

@@ -1,0 +1,19 @@
+// The post-processor of a tokenizer.json: tokens that stand in front of and behind every text.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "text/rules/rule_reader.hpp"
+
+namespace tessera::detail {
+
+struct Frame {
+  std::vector<std::int64_t> front, back;  // ids as the file has them, unchecked
+};
+
+// Returns the tokens that the value of "post_processor" puts around one text. Rules that change offsets only (ByteLevel) add none. Errors:
+// unsupported, a rule that tessera does not have; corrupt_file. Both name the place.
+[[nodiscard]] Result<Frame> read_frame(const Json& json);
+
+}  // namespace tessera::detail
