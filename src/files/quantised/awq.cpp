@@ -7,12 +7,17 @@ namespace {
 
 constexpr unsigned kNibbleOfOutput[8] = {0, 4, 1, 5, 2, 6, 3, 7};  // the inverse of 0, 2, 4, 6, 1, 3, 5, 7
 
-// Returns the integer of an output in a row of packed words.
-int awq_value(const std::byte* row, std::uint64_t output) noexcept {
-  const unsigned nibble = kNibbleOfOutput[output % 8];
-  const auto byte = static_cast<unsigned>(row[output / 8 * 4 + nibble / 2]);
-  return static_cast<int>(byte >> nibble % 2 * 4 & 15u);
-}
+// Where an output's integer stands in each row of packed words.
+struct AwqPlace {
+  explicit AwqPlace(std::uint64_t output) noexcept
+      : byte(output / 8 * 4 + kNibbleOfOutput[output % 8] / 2), shift(kNibbleOfOutput[output % 8] % 2 * 4) {}
+  [[nodiscard]] int value(const std::byte* row) const noexcept {
+    return static_cast<int>(static_cast<unsigned>(row[byte]) >> shift & 15u);
+  }
+
+  std::uint64_t byte;
+  unsigned shift;
+};
 
 }  // namespace
 
@@ -47,22 +52,32 @@ Status decode_awq(const AwqLayer& layer, std::uint64_t first, std::uint64_t rows
     for (std::uint64_t k = 0; k < shape.inputs / kIntegerBlock; ++k) {
       for (std::uint64_t row = 0; row < rows; ++row) {
         const std::uint64_t output = first + row;
+        const AwqPlace place(output);
         std::byte* const to = out.data() + row * row_bytes + k * block_bytes;
-        IntegerBlock values;
-        for (std::uint64_t i = 0; i < kIntegerBlock; ++i) {
-          const std::uint64_t input = k * kIntegerBlock + i, group = input / shape.group;
-          const int zero = awq_value(layer.qzeros.data() + group * packed_bytes, output);
-          values[i] = static_cast<std::int16_t>(awq_value(layer.qweight.data() + input * packed_bytes, output) - zero);
-          if (form == DType::f32) {
-            const float value = static_cast<float>(values[i]) *
-                                load_scale(layer.scale_type, layer.scales.data(), group * shape.outputs + output);
+        const std::byte* const packed = layer.qweight.data() + k * kIntegerBlock * packed_bytes;
+        const auto zero_of = [&](std::uint64_t group) {
+          return place.value(layer.qzeros.data() + group * packed_bytes);
+        };
+        const auto scale_of = [&](std::uint64_t group) {
+          return load_scale(layer.scale_type, layer.scales.data(), group * shape.outputs + output);
+        };
+        if (form == DType::f32) {
+          for (std::uint64_t i = 0; i < kIntegerBlock; ++i) {
+            const std::uint64_t group = (k * kIntegerBlock + i) / shape.group;
+            const float value =
+                static_cast<float>(place.value(packed + i * packed_bytes) - zero_of(group)) * scale_of(group);
             std::memcpy(to + i * sizeof value, &value, sizeof value);
           }
+          continue;
         }
-        if (form == DType::f32) continue;
         const std::uint64_t group = k * kIntegerBlock / shape.group;
-        const float scale = load_scale(layer.scale_type, layer.scales.data(), group * shape.outputs + output);
-        if (!write_integers(form, values, scale, to)) return Error(ErrorCode::internal, "an AWQ form is too small");
+        const int zero = zero_of(group);
+        IntegerBlock values;
+        for (std::uint64_t i = 0; i < kIntegerBlock; ++i) {
+          values[i] = static_cast<std::int16_t>(place.value(packed + i * packed_bytes) - zero);
+        }
+        if (!write_integers(form, values, scale_of(group), to))
+          return Error(ErrorCode::internal, "an AWQ form is too small");
       }
     }
     return {};

@@ -1,5 +1,7 @@
 #include "files/quantised/codebook4.hpp"
 
+#include <array>
+
 #include "core/error.hpp"
 
 namespace tessera::detail {
@@ -39,13 +41,19 @@ Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::u
   return guard([&]() -> Status {
     TESSERA_TRY_STATUS(check_rows({layer.outputs, layer.inputs, layer.inputs}, first, rows, DType::f32, out));
     std::byte* to = out.data();
-    float scale = 0;
-    const std::uint64_t begin = first * layer.inputs, end = begin + rows * layer.inputs;
-    for (std::uint64_t i = begin; i < end; ++i, to += sizeof(float)) {
-      if (i == begin || i % layer.block == 0) scale = codebook_scale(layer, i / layer.block);
-      const auto byte = static_cast<unsigned>(layer.weight[i / 2]);
-      const float value = load_scale(ScaleType::f32, layer.table.data(), i % 2 == 0 ? byte >> 4 : byte & 15u) * scale;
-      std::memcpy(to, &value, sizeof value);
+    const std::uint64_t end = (first + rows) * layer.inputs;
+    for (std::uint64_t i = first * layer.inputs; i < end;) {
+      const std::uint64_t block = i / layer.block;
+      const std::uint64_t block_end =
+          end - i < layer.block - i % layer.block ? end : i + (layer.block - i % layer.block);
+      const float scale = codebook_scale(layer, block);
+      std::array<float, 16> scaled;  // the table times the block's scale
+      for (std::size_t q = 0; q < scaled.size(); ++q)
+        scaled[q] = load_scale(ScaleType::f32, layer.table.data(), q) * scale;
+      for (; i < block_end; ++i, to += sizeof(float)) {
+        const auto byte = static_cast<unsigned>(layer.weight[i / 2]);
+        std::memcpy(to, &scaled[i % 2 == 0 ? byte >> 4 : byte & 15u], sizeof(float));
+      }
     }
     return {};
   });

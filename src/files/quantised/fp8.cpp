@@ -1,5 +1,6 @@
 #include "files/quantised/fp8.hpp"
 
+#include <array>
 #include <limits>
 
 #include "core/error.hpp"
@@ -57,6 +58,8 @@ Status decode_fp8(const Fp8Layer& layer, DType form, std::uint64_t first, std::u
       return make_error(ErrorCode::invalid_argument, "FP8 weights become F32 or BF16, not {}", to_string(form));
     }
     TESSERA_TRY_STATUS(check_rows({layer.outputs, layer.inputs, layer.inputs}, first, rows, form, out));
+    std::array<float, 256> floats;
+    for (std::size_t i = 0; i < floats.size(); ++i) floats[i] = fp8_value(layer.type, static_cast<std::byte>(i));
     const std::uint64_t scales_a_row = (layer.inputs - 1) / layer.block_inputs + 1;
     std::byte* to = out.data();
     for (std::uint64_t output = first; output < first + rows; ++output) {
@@ -66,7 +69,7 @@ Status decode_fp8(const Fp8Layer& layer, DType form, std::uint64_t first, std::u
         const std::uint64_t begin = block * layer.block_inputs;
         const std::uint64_t end = layer.inputs - begin < layer.block_inputs ? layer.inputs : begin + layer.block_inputs;
         for (std::uint64_t input = begin; input < end; ++input) {
-          const float value = fp8_value(layer.type, row[input]) * scale;
+          const float value = floats[static_cast<std::size_t>(row[input])] * scale;
           if (form == DType::bf16) {
             formats::detail::store_u16(to, f32_to_bf16(value));
             to += 2;

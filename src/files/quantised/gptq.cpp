@@ -116,9 +116,7 @@ Status decode_gptq(const GptqLayer& layer, bool act_order, std::uint64_t first, 
         const int zero = groups.zero(group, output);
         if (layer.symmetric && zero != middle) return unexpected_zero(zero, group, output, middle);
         IntegerBlock values;
-        for (std::uint64_t i = 0; i < kIntegerBlock; ++i) {
-          values[i] = static_cast<std::int16_t>(static_cast<int>(stream_value(stream, i, layer.bits)) - zero);
-        }
+        unpack_stream(stream, layer.bits, zero, values);
         if (!write_integers(form, values, groups.scale(group, output), to))
           return Error(ErrorCode::internal, "a GPTQ form is too small");
       }

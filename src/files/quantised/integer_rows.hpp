@@ -62,14 +62,15 @@ struct LinearShape {
 // if an integer is beyond the form's range. A block's scale is rounded to F16.
 [[nodiscard]] inline bool write_integers(DType form, const IntegerBlock& values, float scale, std::byte* out) noexcept {
   formats::detail::Quants<kIntegerBlock> q{};
-  const auto shift = [&](int by, int count) {
-    bool fits = true;
+  // Makes q of the values plus `by`; returns whether all are from 0 to count - 1. `count`: a power of two.
+  const auto shift = [&](int by, unsigned count) {
+    unsigned beyond = 0;
     for (std::size_t i = 0; i < kIntegerBlock; ++i) {
-      const int shifted = values[i] + by;
-      fits = fits && shifted >= 0 && shifted < count;
+      const auto shifted = static_cast<unsigned>(values[i] + by);
+      beyond |= shifted & ~(count - 1);
       q[i] = static_cast<std::uint8_t>(shifted);
     }
-    return fits;
+    return beyond == 0;
   };
   switch (form) {
     case DType::q4_0:
@@ -105,6 +106,24 @@ struct LinearShape {
   unsigned word = static_cast<unsigned>(stream[at / 8]);
   if (in_byte + bits > 8) word |= static_cast<unsigned>(stream[at / 8 + 1]) << 8;
   return word >> in_byte & ((1u << bits) - 1);
+}
+
+// Reads the first 32 integers of a stream, and subtracts `minus` from each.
+inline void unpack_stream(const std::byte* stream, unsigned bits, int minus, IntegerBlock& values) noexcept {
+  if (bits == 4) {
+    for (std::size_t i = 0; i < kIntegerBlock / 2; ++i) {
+      const auto byte = static_cast<int>(stream[i]);
+      values[2 * i] = static_cast<std::int16_t>((byte & 15) - minus);
+      values[2 * i + 1] = static_cast<std::int16_t>((byte >> 4) - minus);
+    }
+  } else if (bits == 8) {
+    for (std::size_t i = 0; i < kIntegerBlock; ++i)
+      values[i] = static_cast<std::int16_t>(static_cast<int>(stream[i]) - minus);
+  } else {
+    for (std::size_t i = 0; i < kIntegerBlock; ++i) {
+      values[i] = static_cast<std::int16_t>(static_cast<int>(stream_value(stream, i, bits)) - minus);
+    }
+  }
 }
 
 // The types in which formats keep scales.

@@ -26,6 +26,14 @@ class PackedIntegers {
     if (!layer_.packed) return static_cast<std::int8_t>(row[input]);
     return static_cast<int>(stream_value(row, input, layer_.bits)) - half_;
   }
+  // Reads 32 integers minus a zero point. Precondition: the first one begins a byte.
+  void block(std::uint64_t output, std::uint64_t input, int zero, IntegerBlock& values) const noexcept {
+    const std::byte* const row = layer_.weight.data() + output * row_bytes_;
+    if (layer_.packed) return unpack_stream(row + input * layer_.bits / 8, layer_.bits, half_ + zero, values);
+    for (std::size_t i = 0; i < kIntegerBlock; ++i) {
+      values[i] = static_cast<std::int16_t>(static_cast<std::int8_t>(row[input + i]) - zero);
+    }
+  }
   [[nodiscard]] int zero(std::uint64_t output, std::uint64_t group) const noexcept {
     if (layer_.zeros.empty()) return 0;
     if (!layer_.packed) return static_cast<std::int8_t>(layer_.zeros[output * groups_ + group]);
@@ -120,8 +128,7 @@ Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, 
         const int zero = integers.zero(output, group);
         const float scale = integers.scale(output, group);
         IntegerBlock values;
-        for (std::uint64_t i = 0; i < kIntegerBlock; ++i)
-          values[i] = static_cast<std::int16_t>(integers.value(output, input + i) - zero);
+        integers.block(output, input, zero, values);
         if (!write_integers(form, values, scale, to))
           return Error(ErrorCode::internal, "a form of packed integers is too small");
         if (f16_to_f32(f32_to_f16(scale)) != scale) ++rounded;
