@@ -184,6 +184,14 @@ def nf4(layer: str, nested: bool) -> None:
     add(layer, weight=((q[0::2] << 4) | q[1::2]).reshape(-1, 1), table=NF4, absmax=absmax, expected=expected)
 
 
+def int8() -> None:
+    outputs, inputs = 3, 40
+    q = random.integers(-128, 128, (outputs, inputs)).astype(np.int8)
+    scb = (random.random(outputs) * 3).astype(np.float32)
+    # bitsandbytes' int8_vectorwise_dequant(): A * stats.view(-1, 1) * 7.874015718698502e-3
+    add("bnb8", weight=q, scb=scb, expected=q.astype(np.float32) * scb[:, None] * np.float32(7.874015718698502e-3))
+
+
 def main() -> None:
     gptq("gptq2", 2, 1, True)
     gptq("gptq3", 3, 1, False)
@@ -213,6 +221,7 @@ def main() -> None:
     fp4("nvfp4", 16)
     nf4("nf4", False)
     nf4("nf4nested", True)
+    int8()
     save_file(tensors, DATA / "quantised.safetensors")
 
 

@@ -6,6 +6,7 @@
 #include "files/quantised/fp8.hpp"
 #include "files/quantised/gptq.hpp"
 #include "files/quantised/packed_integers.hpp"
+#include "files/quantised/scaled_int8.hpp"
 #include "files/safetensors/safetensors_folder.hpp"
 
 #include <algorithm>
@@ -328,6 +329,35 @@ TEST_CASE("NF4 layers") {
                               &Codebook4Layer::nested_table}) {
       if (!(layer.*tensor).empty()) check_short(layer, tensor, +[](const Codebook4Layer& l) { return check_codebook4(l); });
     }
+  }
+}
+
+TEST_CASE("an odd number of 4-bit weights leaves half a byte unused") {
+  std::vector<float> table(16);
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
+  const std::byte weight[] = {std::byte{0x12}, std::byte{0x3f}};
+  const float absmax[] = {0.5f};
+  const Codebook4Layer layer{.outputs = 3,
+                             .inputs = 1,
+                             .weight = weight,
+                             .table = std::as_bytes(std::span(table)),
+                             .absmax = std::as_bytes(std::span(absmax))};
+  REQUIRE(check_codebook4(layer));
+  float values[3];
+  REQUIRE(decode_codebook4(layer, 0, 3, std::as_writable_bytes(std::span(values))));
+  CHECK(values[0] == 0.5f);
+  CHECK(values[1] == 1.0f);
+  CHECK(values[2] == 1.5f);
+}
+
+TEST_CASE("layers of bitsandbytes' 8 bits") {
+  const Goldens goldens;
+  const ScaledInt8Layer layer{.outputs = 3, .inputs = 40, .weight = goldens("bnb8", "weight"), .scb = goldens("bnb8", "scb")};
+  REQUIRE(check_scaled_int8(layer));
+  check_rows_equal("bnb8", DType::f32, 3, goldens.floats("bnb8", "expected"),
+                   [&](auto first, auto rows, auto out) { return decode_scaled_int8(layer, first, rows, out); });
+  for (const auto tensor : {&ScaledInt8Layer::weight, &ScaledInt8Layer::scb}) {
+    check_short(layer, tensor, +[](const ScaledInt8Layer& l) { return check_scaled_int8(l); });
   }
 }
 

@@ -35,9 +35,9 @@ Status check_awq(const AwqLayer& layer) noexcept {
                         shape.outputs, shape.inputs, shape.group);
     }
     const std::uint64_t groups = shape.groups();
-    TESSERA_TRY_STATUS(check_bytes("qweight", layer.qweight, product({shape.inputs, shape.outputs / 8, 4})));
-    TESSERA_TRY_STATUS(check_bytes("qzeros", layer.qzeros, product({groups, shape.outputs / 8, 4})));
-    return check_bytes("scales", layer.scales, product({groups, shape.outputs, scale_bytes(layer.scale_type)}));
+    TESSERA_TRY_STATUS(check_bytes("qweight", layer.qweight, size_product({shape.inputs, shape.outputs / 8, 4})));
+    TESSERA_TRY_STATUS(check_bytes("qzeros", layer.qzeros, size_product({groups, shape.outputs / 8, 4})));
+    return check_bytes("scales", layer.scales, size_product({groups, shape.outputs, scale_bytes(layer.scale_type)}));
   });
 }
 

@@ -19,20 +19,20 @@ float codebook_scale(const Codebook4Layer& layer, std::uint64_t block) noexcept 
 
 Status check_codebook4(const Codebook4Layer& layer) noexcept {
   return guard([&]() -> Status {
-    const auto values = product({layer.outputs, layer.inputs});
-    if (!values || *values == 0 || *values % 2 != 0 || layer.block == 0 || layer.nested_block == 0) {
+    const auto values = size_product({layer.outputs, layer.inputs});
+    if (!values || *values == 0 || layer.block == 0 || layer.nested_block == 0) {
       return make_error(ErrorCode::corrupt_file, "weights of 4 bits of {} x {} in blocks of {}: no layer has that",
                         layer.outputs, layer.inputs, layer.block);
     }
     const std::uint64_t blocks = (*values - 1) / layer.block + 1;
     const bool nested = !layer.nested_table.empty();
-    TESSERA_TRY_STATUS(check_bytes("weight", layer.weight, *values / 2));
+    TESSERA_TRY_STATUS(check_bytes("weight", layer.weight, *values / 2 + *values % 2));
     TESSERA_TRY_STATUS(check_bytes("weight.quant_map", layer.table, 16 * sizeof(float)));
-    TESSERA_TRY_STATUS(check_bytes("weight.absmax", layer.absmax, product({blocks, nested ? 1 : sizeof(float)})));
+    TESSERA_TRY_STATUS(check_bytes("weight.absmax", layer.absmax, size_product({blocks, nested ? 1 : sizeof(float)})));
     if (!nested) return {};
     TESSERA_TRY_STATUS(check_bytes("weight.nested_quant_map", layer.nested_table, 256 * sizeof(float)));
     return check_bytes("weight.nested_absmax", layer.nested_absmax,
-                       product({(blocks - 1) / layer.nested_block + 1, sizeof(float)}));
+                       size_product({(blocks - 1) / layer.nested_block + 1, sizeof(float)}));
   });
 }
 

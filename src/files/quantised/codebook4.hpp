@@ -1,7 +1,7 @@
 // Weights of 4 bits that are numbers of a table (bitsandbytes NF4 and FP4), under a scale for each block of consecutive
 // weights. Blocks run through the whole matrix and may cross its rows.
 //
-//   weight                  U8 [values / 2, 1]: the high nibble first
+//   weight                  U8 [values / 2 rounded up, 1]: the high nibble first
 //   weight.quant_map        F32 [16]: the table
 //   weight.absmax           F32 [blocks]; or, nested, U8 [blocks]
 //   weight.nested_absmax, weight.nested_quant_map   F32 [blocks / nested_block rounded up], F32 [256]

@@ -23,8 +23,8 @@ Status check_fp4(const Fp4Rows& rows, const char* name, std::size_t block, std::
     return make_error(ErrorCode::unsupported, "{} weights of {} x {}: rows must be multiples of {}", name, rows.rows,
                       rows.inputs, block);
   }
-  TESSERA_TRY_STATUS(check_bytes("the weights", rows.weights, product({rows.rows, rows.inputs / 2})));
-  return check_bytes("the scales of the weights", rows.scales, product({rows.rows, rows.inputs / a_scale}));
+  TESSERA_TRY_STATUS(check_bytes("the weights", rows.weights, size_product({rows.rows, rows.inputs / 2})));
+  return check_bytes("the scales of the weights", rows.scales, size_product({rows.rows, rows.inputs / a_scale}));
 }
 
 // Checks that the rows of a range exist, and that `out` is as long as they are.

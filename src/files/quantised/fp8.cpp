@@ -44,10 +44,10 @@ Status check_fp8(const Fp8Layer& layer) noexcept {
       return make_error(ErrorCode::corrupt_file, "FP8 weights of {} x {} in blocks of {} x {}: none may be 0",
                         layer.outputs, layer.inputs, layer.block_outputs, layer.block_inputs);
     }
-    TESSERA_TRY_STATUS(check_bytes("weight", layer.weight, product({layer.outputs, layer.inputs})));
+    TESSERA_TRY_STATUS(check_bytes("weight", layer.weight, size_product({layer.outputs, layer.inputs})));
     return check_bytes("the scale of the weight", layer.scales,
-                       product({(layer.outputs - 1) / layer.block_outputs + 1,
-                                (layer.inputs - 1) / layer.block_inputs + 1, fp8_scale_bytes(layer.scale_type)}));
+                       size_product({(layer.outputs - 1) / layer.block_outputs + 1,
+                                     (layer.inputs - 1) / layer.block_inputs + 1, fp8_scale_bytes(layer.scale_type)}));
   });
 }
 

@@ -62,12 +62,12 @@ Result<bool> check_gptq(const GptqLayer& layer) noexcept {
     }
     const std::uint64_t groups = shape.groups();
     TESSERA_TRY_STATUS(
-        check_bytes("qweight", layer.qweight, product({shape.inputs / 32, 4, layer.bits, shape.outputs})));
-    TESSERA_TRY_STATUS(check_bytes("qzeros", layer.qzeros, product({groups, shape.outputs / 32, 4, layer.bits})));
+        check_bytes("qweight", layer.qweight, size_product({shape.inputs / 32, 4, layer.bits, shape.outputs})));
+    TESSERA_TRY_STATUS(check_bytes("qzeros", layer.qzeros, size_product({groups, shape.outputs / 32, 4, layer.bits})));
     TESSERA_TRY_STATUS(
-        check_bytes("scales", layer.scales, product({groups, shape.outputs, scale_bytes(layer.scale_type)})));
+        check_bytes("scales", layer.scales, size_product({groups, shape.outputs, scale_bytes(layer.scale_type)})));
     if (layer.g_idx.empty()) return false;
-    TESSERA_TRY_STATUS(check_bytes("g_idx", layer.g_idx, product({shape.inputs, 4})));
+    TESSERA_TRY_STATUS(check_bytes("g_idx", layer.g_idx, size_product({shape.inputs, 4})));
     bool act_order = false;
     for (std::uint64_t i = 0; i < shape.inputs; ++i) {
       const std::uint32_t group = load_word(layer.g_idx.data(), i);

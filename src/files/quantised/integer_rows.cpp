@@ -5,7 +5,7 @@
 
 namespace tessera::detail {
 
-std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factors) noexcept {
+std::optional<std::uint64_t> size_product(std::initializer_list<std::uint64_t> factors) noexcept {
   std::optional<std::uint64_t> all = 1;
   for (const std::uint64_t factor : factors) {
     if (all) all = checked_multiply(*all, factor);

@@ -148,6 +148,6 @@ enum class ScaleType : std::uint8_t { f16, bf16, f32 };
 [[nodiscard]] Status check_rows(const LinearShape& shape, std::uint64_t first, std::uint64_t rows, DType form,
                                 std::span<const std::byte> out);
 // Returns the product, or nullopt if it overflows: for sizes given to check_bytes().
-[[nodiscard]] std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factors) noexcept;
+[[nodiscard]] std::optional<std::uint64_t> size_product(std::initializer_list<std::uint64_t> factors) noexcept;
 
 }  // namespace tessera::detail

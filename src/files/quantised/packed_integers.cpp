@@ -79,17 +79,17 @@ Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept {
     }
     const std::uint64_t groups = shape.groups();
     TESSERA_TRY_STATUS(check_bytes(layer.packed ? "weight_packed" : "weight", layer.weight,
-                                   product({shape.outputs, PackedIntegers::packed_row_bytes(layer)})));
-    TESSERA_TRY_STATUS(
-        check_bytes("weight_scale", layer.scales, product({shape.outputs, groups, scale_bytes(layer.scale_type)})));
+                                   size_product({shape.outputs, PackedIntegers::packed_row_bytes(layer)})));
+    TESSERA_TRY_STATUS(check_bytes("weight_scale", layer.scales,
+                                   size_product({shape.outputs, groups, scale_bytes(layer.scale_type)})));
     if (!layer.zeros.empty()) {
       const std::uint64_t a_word = 32 / layer.bits;
-      TESSERA_TRY_STATUS(check_bytes(
-          "weight_zero_point", layer.zeros,
-          layer.packed ? product({(shape.outputs - 1) / a_word + 1, groups, 4}) : product({shape.outputs, groups})));
+      TESSERA_TRY_STATUS(check_bytes("weight_zero_point", layer.zeros,
+                                     layer.packed ? size_product({(shape.outputs - 1) / a_word + 1, groups, 4})
+                                                  : size_product({shape.outputs, groups})));
     }
     if (layer.g_idx.empty()) return false;
-    TESSERA_TRY_STATUS(check_bytes("weight_g_idx", layer.g_idx, product({shape.inputs, 4})));
+    TESSERA_TRY_STATUS(check_bytes("weight_g_idx", layer.g_idx, size_product({shape.inputs, 4})));
     const PackedIntegers integers(layer);
     bool reordered = false;
     for (std::uint64_t i = 0; i < shape.inputs; ++i) {
