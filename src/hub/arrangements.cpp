@@ -1,5 +1,7 @@
 #include "hub/arrangements.hpp"
 
+#include <utility>
+
 namespace tessera::detail::hub {
 
 namespace {
@@ -49,9 +51,10 @@ bool half(Recipe& recipe, std::uint64_t which) {
 // The experts' matrices [inputs, outputs] become [outputs, inputs], of which every second row is taken, from `first` on.
 bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
   if (recipe.n_dims != 3) return false;
-  const auto [outputs, inputs, experts, unused] = recipe.dims;
+  auto [outputs, inputs, experts, unused] = recipe.dims;
+  if (recipe.dtype == DType::mxfp4) std::swap(outputs, inputs);  // quantised, they are [outputs, inputs]
+  else recipe.transposed_rows = inputs;
   if (outputs % 2 != 0) return false;
-  recipe.transposed_rows = inputs;
   recipe.order.push_back({.rows = experts * outputs / 2, .first = first, .run = outputs / 2, .stride = outputs, .step = 2});
   recipe.set_dims({inputs, outputs / 2, experts});
   return true;
@@ -60,7 +63,8 @@ bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
 bool alternate_values(Recipe& recipe, std::uint64_t first) {
   if (recipe.n_dims != 2 || recipe.dims[0] % 2 != 0) return false;
   const std::uint64_t values = recipe.dims[0], rows = recipe.dims[1];
-  only(recipe) = {.tensor = only(recipe).tensor, .rows = rows * values, .columns = 1};
+  only(recipe).rows = rows * values;
+  only(recipe).columns = 1;
   recipe.order.push_back({.rows = rows * values / 2, .first = first, .run = rows * values / 2, .stride = 0, .step = 2});
   recipe.dims[0] /= 2;
   return true;
@@ -116,6 +120,7 @@ bool falcon_qkv(const Shape& shape, Recipe& recipe) {
 
 bool transposed_experts(const Shape&, Recipe& recipe) {
   if (recipe.n_dims != 3) return false;
+  if (recipe.dtype == DType::mxfp4) return true;
   const auto [outputs, inputs, experts, unused] = recipe.dims;
   recipe.transposed_rows = inputs;
   recipe.set_dims({inputs, outputs, experts});

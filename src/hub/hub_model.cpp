@@ -16,19 +16,12 @@ namespace {
 
 constexpr std::uint64_t kMostGathered = std::uint64_t{4} << 20;  // bytes of rows that are read together and put in order in memory
 
-// Returns the bytes of a row of the recipe's result, for recipes that copy rows.
-std::uint64_t row_bytes_of(const Recipe& recipe) noexcept { return recipe.parts.front().columns * number_bytes(recipe.dtype); }
-
-// Refuses weights that are quantised in a way that is not read.
-Status check_quantisation(const Config& config) {
-  const Json* how = config.find_anywhere("quantization_config");
-  if (how == nullptr) how = config.find_anywhere("compression_config");
-  if (how == nullptr) return {};
-  const Json* method = find_in(how, "quant_method");
-  return error_at(ErrorCode::unsupported, "config.json: quantization_config",
-                  "the weights are quantised by \"{}\", which tessera does not read: take the model in BF16, or a GGUF file of it",
-                  method != nullptr && method->string() != nullptr ? printable(*method->string()) : "an unnamed method");
+std::uint64_t row_bytes_of_part(const Recipe& recipe, std::size_t part) noexcept {
+  return bytes_of_values(recipe.dtype, recipe.parts[part].columns);
 }
+
+// Returns the bytes of a row of the recipe's result, for recipes that copy rows.
+std::uint64_t row_bytes_of(const Recipe& recipe) noexcept { return bytes_of_values(recipe.dtype, recipe.parts.front().columns); }
 
 }  // namespace
 
@@ -40,7 +33,7 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
     return error_at(ErrorCode::unsupported, os::text_of(folder / "config.json"),
                     "model_type is \"{}\", which tessera does not load from a folder; it loads {}", printable(type), known_types());
   }
-  TESSERA_TRY_STATUS(check_quantisation(config));
+  TESSERA_TRY(const Quantisation quantisation, Quantisation::read(config));
   auto model = std::make_shared<HubModel>();
   model->table_ = table;
   TESSERA_TRY(model->folder_, SafetensorsFolder::open(folder, stop));
@@ -57,7 +50,7 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
                            model->folder_.find(fmt::format("{}{}{}.enorm.weight", model->prefix_, table->layers, layers)) != nullptr;
   if (has_further) model->settings_.set(Setting::n_layers, layers + further, "num_hidden_layers");
   else model->settings_.remove(Setting::n_further_layers);
-  TESSERA_TRY_STATUS(TensorList(*model, mapping).make());
+  TESSERA_TRY_STATUS(TensorList(*model, mapping, quantisation).make());
   return std::shared_ptr<const ModelSource>(std::move(model));
 }
 
@@ -66,7 +59,13 @@ const TensorInfo* HubModel::find_tensor(std::string_view name) const noexcept {
 }
 
 Status HubModel::read_part(const Recipe& recipe, std::uint32_t part, std::uint64_t offset, std::span<std::byte> out) const {
-  return folder_.read(folder_.tensors()[recipe.parts[part].tensor], offset, out);
+  const Matrix* matrix = recipe.parts[part].matrix.get();
+  {
+    const std::lock_guard lock(matrix_mutex_);
+    if (last_matrix_ != nullptr && last_matrix_ != matrix) last_matrix_->release();
+    last_matrix_ = matrix;
+  }
+  return matrix->read(folder_, offset, out);
 }
 
 // Reads rows that are copied from the parts. Rows that follow each other in a part are read together. A range whose rows are scattered over
@@ -116,7 +115,7 @@ Status HubModel::read_whole(const TensorInfo& tensor, std::uint64_t offset, std:
     const Recipe& recipe = made_[static_cast<std::size_t>(&tensor - infos_.data())].recipe;
     std::vector<std::vector<std::byte>> parts;
     for (std::uint32_t i = 0; i < recipe.parts.size(); ++i) {
-      parts.emplace_back(folder_.tensors()[recipe.parts[i].tensor].bytes);
+      parts.emplace_back(recipe.parts[i].rows * row_bytes_of_part(recipe, i));
       TESSERA_TRY_STATUS(read_part(recipe, i, 0, parts.back()));
     }
     last_bytes_ = make_whole(recipe, std::move(parts));
@@ -170,7 +169,7 @@ std::string HubModel::called(std::string_view name) const {
 }
 
 std::uint64_t HubModel::memory_bytes() const noexcept {
-  std::uint64_t bytes = sizeof *this + folder_.memory_bytes() + settings_.memory_bytes() + largest_whole_;
+  std::uint64_t bytes = sizeof *this + folder_.memory_bytes() + settings_.memory_bytes() + largest_whole_ + largest_staged_;
   bytes += infos_.capacity() * sizeof(TensorInfo) + by_name_.capacity() * sizeof(std::uint32_t) + made_.capacity() * sizeof(Made);
   for (const Made& made : made_) {
     bytes += made.name.capacity() + made.recipe.parts.capacity() * sizeof(Part) + made.recipe.order.capacity() * sizeof(RowRange) +

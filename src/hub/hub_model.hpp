@@ -50,10 +50,13 @@ class HubModel final : public ModelSource {
   std::vector<TensorInfo> infos_;                // of made_, in the same order
   std::vector<std::uint32_t> by_name_;           // indices of infos_, sorted by name
   std::uint64_t largest_whole_ = 0;              // bytes of the largest tensor that read_whole() makes
+  std::uint64_t largest_staged_ = 0;             // bytes of the largest matrix that must be read whole to be decoded
   // The tensor that read_whole() made last, since loading reads a tensor in several pieces.
   mutable std::mutex mutex_;
   mutable const TensorInfo* last_ = nullptr;
   mutable std::vector<std::byte> last_bytes_;
+  mutable std::mutex matrix_mutex_;
+  mutable const Matrix* last_matrix_ = nullptr;  // the matrix that was read last, which may keep memory
 };
 
 }  // namespace tessera::detail::hub

@@ -64,6 +64,11 @@ std::vector<std::byte> changed(const Recipe& recipe, const std::vector<std::byte
 
 }  // namespace
 
+std::uint64_t bytes_of_values(DType dtype, std::uint64_t values) noexcept {
+  const auto block = formats::block_of(dtype);
+  return block ? values / block->values * block->bytes : 0;
+}
+
 std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<std::byte>> parts) {
   if (recipe.parts.empty()) {
     const auto out = std::as_bytes(std::span(recipe.constants));

@@ -4,11 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+
+#include "hub/matrix.hpp"
 
 namespace tessera::detail::hub {
 
@@ -33,9 +37,9 @@ struct RowRange {
   }
 };
 
-// One tensor of the folder as the recipe sees it: a matrix whose rows are the tensor's last dimension.
+// One matrix of the folder as the recipe sees it: its rows are the last dimension.
 struct Part {
-  std::uint32_t tensor = 0;  // index among the folder's tensors
+  std::shared_ptr<const Matrix> matrix;
   std::uint64_t rows = 0, columns = 0;
 };
 
@@ -70,7 +74,13 @@ struct Recipe {
 // Returns the whole result of a recipe from the bytes of its parts, in their order.
 [[nodiscard]] std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<std::byte>> parts);
 
-// Returns the bytes that a number of these formats takes: 2 or 4. The others do not occur in recipes.
+// Returns whether a format has a number after the other, so that numbers can be arranged one by one.
+[[nodiscard]] constexpr bool has_single_numbers(DType dtype) noexcept {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+// Returns the bytes that a number of such a format takes: 2 or 4.
 [[nodiscard]] constexpr std::uint64_t number_bytes(DType dtype) noexcept { return dtype == DType::f32 ? 4 : 2; }
+// Returns the bytes of a number of values in a format. Precondition: the values are whole blocks of the format.
+[[nodiscard]] std::uint64_t bytes_of_values(DType dtype, std::uint64_t values) noexcept;
 
 }  // namespace tessera::detail::hub

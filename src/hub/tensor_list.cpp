@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/checked.hpp"
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "files/sorted_names.hpp"
@@ -20,18 +19,9 @@ constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "mo
 // Tensors that no computation needs: tables that are computed anew, and masks of early checkpoints.
 constexpr std::string_view kUnused[] = {"rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "rotary_emb.cos_cached", "rotary_emb.sin_cached"};
 
-std::optional<DType> dtype_of(SafetensorsType type) noexcept {
-  switch (type) {
-    case SafetensorsType::f32: return DType::f32;
-    case SafetensorsType::f16: return DType::f16;
-    case SafetensorsType::bf16: return DType::bf16;
-    default: return std::nullopt;
-  }
-}
-
-std::string shape_of(const SafetensorsTensor& tensor) {
+std::string shape_of(std::span<const std::uint64_t> dims) {
   std::string text = "[";
-  for (const std::uint64_t dim : tensor.dims) text += (text.size() == 1 ? "" : ", ") + std::to_string(dim);
+  for (const std::uint64_t dim : dims) text += (text.size() == 1 ? "" : ", ") + std::to_string(dim);
   return text + "]";
 }
 
@@ -67,7 +57,8 @@ std::vector<std::string> names_of(const TensorRow& row, const Table& table, std:
   return names;
 }
 
-TensorList::TensorList(HubModel& model, const Mapping& mapping) : model_(model), mapping_(mapping), used_(model.folder_.tensors().size()) {
+TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisation& quantisation)
+    : model_(model), mapping_(mapping), quantisation_(quantisation), used_(model.folder_.tensors().size()) {
   const auto count = [&](Setting setting) { return static_cast<std::uint64_t>(std::clamp<std::int64_t>(mapping.given(setting), 0, 1 << 24)); };
   shape_.heads = count(Setting::n_heads);
   shape_.kv_heads = count(Setting::n_kv_heads);
@@ -108,11 +99,21 @@ Status TensorList::make() {
   return {};
 }
 
-const SafetensorsTensor* TensorList::find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert) const {
+Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert) {
   for (const std::string& name : names_of(row, *model_.table_, model_.prefix_, layer, expert)) {
-    if (const SafetensorsTensor* tensor = model_.folder_.find(name)) return tensor;
+    std::shared_ptr<const Matrix> matrix;
+    if (!quantisation_.is_none()) TESSERA_TRY(matrix, quantisation_.find(model_.folder_, name));
+    const SafetensorsTensor* tensor = matrix == nullptr ? model_.folder_.find(name) : nullptr;
+    if (tensor != nullptr) {
+      used_[static_cast<std::size_t>(tensor - model_.folder_.tensors().data())] = true;
+      if (row.role == Role::output && is_tied_) continue;  // the embeddings count, also if a checkpoint repeats them
+      TESSERA_TRY(matrix, plain_matrix(model_.folder_, *tensor));
+    }
+    if (matrix == nullptr) continue;
+    for (const std::uint32_t index : matrix->tensors()) used_[index] = true;
+    return matrix;
   }
-  return nullptr;
+  return std::shared_ptr<const Matrix>();
 }
 
 bool TensorList::is_made(std::string_view name) const noexcept {
@@ -125,49 +126,60 @@ bool TensorList::is_made(std::string_view name) const noexcept {
 Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
   if (row.of == Of::models_with_experts && !has_experts_) return {};
   if (row.of == Of::models_without_experts && has_experts_) return {};
-  const SafetensorsTensor* first = find(row, layer, 0);
+  TESSERA_TRY(const std::shared_ptr<const Matrix> first, find(row, layer, 0));
   if (first == nullptr) return {};  // if the model needs it, the check of all tensors says so
-  const std::span<const SafetensorsTensor> all = model_.folder_.tensors();
-  const bool is_stack = row.name.find('*') != std::string_view::npos;
-  used_[static_cast<std::size_t>(first - all.data())] = true;
-  if (row.role == Role::output && is_tied_) return {};  // the embeddings count, also if a checkpoint repeats them
   std::string name = row_of(row.role).tensor_name(layer);
   if (is_made(name)) return {};
-  const auto dtype = dtype_of(first->type);
-  if (!dtype) {
-    return wrong(ErrorCode::unsupported, model_.folder_, *first,
-                 fmt::format("its type is {}; F32, F16 and BF16 can be loaded", to_string(first->type)));
+  const SafetensorsTensor& shown = model_.folder_.tensors()[first->tensors().front()];  // in errors
+  const std::span<const std::uint64_t> dims = first->dims();
+  const bool is_stack = row.name.find('*') != std::string_view::npos;
+  std::uint64_t values = 1;
+  for (const std::uint64_t dim : dims) values *= dim;  // the folder's header bounds the product
+  if (dims.empty() || dims.size() > (is_stack ? 2u : 3u) || values == 0) {
+    return wrong(ErrorCode::corrupt_file, model_.folder_, shown, fmt::format("its shape is {}", shape_of(dims)));
   }
-  Recipe recipe{.dtype = *dtype};
-  const std::size_t n_dims = first->dims.size();
-  if (n_dims == 0 || n_dims > (is_stack ? 2u : 3u)) {
-    return wrong(ErrorCode::corrupt_file, model_.folder_, *first, fmt::format("its shape is {}", shape_of(*first)));
-  }
-  recipe.n_dims = static_cast<std::uint32_t>(n_dims);
-  for (std::size_t i = 0; i < n_dims; ++i) recipe.dims[i] = first->dims[n_dims - 1 - i];
-  std::uint64_t values = first->bytes / number_bytes(*dtype);
+  Recipe recipe{.dtype = first->form(), .n_dims = static_cast<std::uint32_t>(dims.size())};
+  for (std::size_t i = 0; i < dims.size(); ++i) recipe.dims[i] = dims[dims.size() - 1 - i];
   const std::uint64_t columns = recipe.dims[0];
-  if (values == 0) return wrong(ErrorCode::corrupt_file, model_.folder_, *first, fmt::format("its shape is {}", shape_of(*first)));
-  const auto add_part = [&](const SafetensorsTensor& tensor) {
-    recipe.parts.push_back({.tensor = static_cast<std::uint32_t>(&tensor - all.data()), .rows = values / columns, .columns = columns});
-    used_[recipe.parts.back().tensor] = true;
+  if (columns % formats::block_of(recipe.dtype)->values != 0) {
+    return wrong(ErrorCode::unsupported, model_.folder_, shown, fmt::format("its rows of {} values are not whole blocks of {}", columns, to_string(recipe.dtype)));
+  }
+  std::vector<float> factors;
+  const auto add_part = [&](std::shared_ptr<const Matrix> matrix) {
+    factors.push_back(matrix->factor());
+    recipe.parts.push_back({.matrix = std::move(matrix), .rows = values / columns, .columns = columns});
   };
-  add_part(*first);
-  if (is_stack) {
-    for (std::uint32_t expert = 1; const SafetensorsTensor* next = find(row, layer, expert); ++expert) {
-      if (next->type != first->type || !std::ranges::equal(next->dims, first->dims)) {
-        return wrong(ErrorCode::corrupt_file, model_.folder_, *next,
-                     fmt::format("it is {} of shape {}, but {} is {} of shape {}", to_string(next->type), shape_of(*next),
-                                 printable(first->name), to_string(first->type), shape_of(*first)));
-      }
-      add_part(*next);
+  add_part(first);
+  for (std::uint32_t expert = 1; is_stack; ++expert) {
+    TESSERA_TRY(std::shared_ptr<const Matrix> next, find(row, layer, expert));
+    if (next == nullptr) break;
+    if (next->form() != first->form() || !std::ranges::equal(next->dims(), dims)) {
+      return wrong(ErrorCode::corrupt_file, model_.folder_, model_.folder_.tensors()[next->tensors().front()],
+                   fmt::format("it is {} of shape {}, but {} is {} of shape {}", to_string(next->form()), shape_of(next->dims()),
+                               printable(shown.name), to_string(first->form()), shape_of(dims)));
     }
-    recipe.dims[recipe.n_dims++] = recipe.parts.size();
+    add_part(std::move(next));
   }
+  if (is_stack) recipe.dims[recipe.n_dims++] = recipe.parts.size();
   if (row.arrange != nullptr && !row.arrange(shape_, recipe)) {
-    return wrong(ErrorCode::corrupt_file, model_.folder_, *first, fmt::format("its shape {} does not fit config.json", shape_of(*first)));
+    return wrong(ErrorCode::corrupt_file, model_.folder_, shown, fmt::format("its shape {} does not fit config.json", shape_of(dims)));
   }
-  return add(std::move(name), std::move(recipe));
+  if (!recipe.copies_rows() && !has_single_numbers(recipe.dtype)) {
+    return wrong(ErrorCode::unsupported, model_.folder_, shown,
+                 fmt::format("its numbers must be put into another order, which cannot be done in {}: take the model in BF16", to_string(recipe.dtype)));
+  }
+  const std::string kept = name;
+  TESSERA_TRY_STATUS(add(std::move(name), std::move(recipe)));
+  return add_factors(kept, factors);
+}
+
+// Adds the tensor of factors beside a matrix's, if it has some: NAME.scale beside NAME.weight.
+Status TensorList::add_factors(std::string_view name, const std::vector<float>& factors) {
+  constexpr std::string_view kEnd = "weight";
+  if (!name.ends_with(kEnd) || std::ranges::all_of(factors, [](float factor) { return factor == 1.0f; })) return {};
+  Recipe recipe{.dtype = DType::f32, .constants = factors};
+  recipe.set_dims({factors.size()});
+  return add(std::string(name.substr(0, name.size() - kEnd.size())) + "scale", std::move(recipe));
 }
 
 Status TensorList::add(std::string name, Recipe recipe) {
@@ -175,16 +187,16 @@ Status TensorList::add(std::string name, Recipe recipe) {
   model_.made_.push_back({std::move(name), std::move(recipe)});
   const Recipe& kept = model_.made_.back().recipe;
   const DType dtype = kept.numbers == Numbers::same ? kept.dtype : DType::f32;
-  const auto bytes = checked_multiply(kept.values(), number_bytes(dtype));
-  if (!bytes) return error_at(ErrorCode::corrupt_file, model_.made_.back().name, "the tensor is too large");
-  TensorInfo info{.name = {}, .dtype = dtype, .n_dims = kept.n_dims, .dims = kept.dims, .offset = 0, .bytes = *bytes};
+  const std::uint64_t bytes = bytes_of_values(dtype, kept.values());
+  TensorInfo info{.name = {}, .dtype = dtype, .n_dims = kept.n_dims, .dims = kept.dims, .offset = 0, .bytes = bytes};
   if (!kept.parts.empty()) {
-    const SafetensorsTensor& first = model_.folder_.tensors()[kept.parts.front().tensor];
+    const SafetensorsTensor& first = model_.folder_.tensors()[kept.parts.front().matrix->tensors().front()];
     info.offset = first.offset;
     info.part = first.part;
   }
   model_.infos_.push_back(info);
-  if (!copies) model_.largest_whole_ = std::max(model_.largest_whole_, *bytes);
+  if (!copies) model_.largest_whole_ = std::max(model_.largest_whole_, bytes);
+  for (const Part& part : kept.parts) model_.largest_staged_ = std::max(model_.largest_staged_, part.matrix->staging_bytes());
   return {};
 }
 

@@ -20,7 +20,7 @@ namespace tessera::detail::hub {
 
 class TensorList {
  public:
-  TensorList(HubModel& model, const Mapping& mapping);
+  TensorList(HubModel& model, const Mapping& mapping, const Quantisation& quantisation);
   // Fills the model's list. Errors name the folder's tensor: unsupported, its type, or a tensor that the type of model does not have;
   // corrupt_file, its shape.
   [[nodiscard]] Status make();
@@ -30,12 +30,15 @@ class TensorList {
   [[nodiscard]] Status add_constants();
   [[nodiscard]] Status add_strangers();
   [[nodiscard]] Status add(std::string name, Recipe recipe);
-  [[nodiscard]] const SafetensorsTensor* find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert) const;
+  // Returns the matrix of a row; nullptr if the folder has none.
+  [[nodiscard]] Result<std::shared_ptr<const Matrix>> find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert);
+  [[nodiscard]] Status add_factors(std::string_view name, const std::vector<float>& factors);
   [[nodiscard]] bool is_made(std::string_view name) const noexcept;
   void finish();
 
   HubModel& model_;
   const Mapping& mapping_;
+  const Quantisation& quantisation_;
   Shape shape_;
   std::uint32_t n_layers_ = 0;
   bool has_experts_ = false, is_tied_ = false;
