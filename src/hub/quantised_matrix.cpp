@@ -206,7 +206,12 @@ Made packed_integers(const SafetensorsFolder& folder, std::string_view stem, uns
   PackedIntegersLayer layer{.shape = {outputs, inputs, own_group}, .bits = bits, .packed = is_packed, .scale_type = *scale_type(scales),
                             .weight = {}, .scales = {}};
   TESSERA_TRY(const bool reordered, is_reordered(folder, order, own_group));
-  return make(packed_integers_form(layer, reordered), outputs, inputs, {weight, scales, zeros, order, shape},
+  // The form depends on whether there are zero points, not on which.
+  constexpr std::byte kSome{};
+  if (zeros) layer.zeros = std::span(&kSome, 1);
+  const DType form = packed_integers_form(layer, reordered);
+  layer.zeros = {};
+  return make(form, outputs, inputs, {weight, scales, zeros, order, shape},
               [layer](std::span<const Bytes> bytes, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out) mutable -> Status {
                 layer.weight = bytes[0], layer.scales = bytes[1], layer.zeros = bytes[2], layer.g_idx = bytes[3];
                 TESSERA_TRY(const bool in_other_order, check_packed_integers(layer));

@@ -102,7 +102,9 @@ Status TensorList::make() {
 Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert) {
   for (const std::string& name : names_of(row, *model_.table_, model_.prefix_, layer, expert)) {
     std::shared_ptr<const Matrix> matrix;
-    if (!quantisation_.is_none()) TESSERA_TRY(matrix, quantisation_.find(model_.folder_, name));
+    if (!quantisation_.is_none()) {
+      TESSERA_TRY(matrix, quantisation_.find(model_.folder_, name));
+    }
     const SafetensorsTensor* tensor = matrix == nullptr ? model_.folder_.find(name) : nullptr;
     if (tensor != nullptr) {
       used_[static_cast<std::size_t>(tensor - model_.folder_.tensors().data())] = true;
@@ -179,7 +181,7 @@ Status TensorList::add_factors(std::string_view name, const std::vector<float>& 
   if (!name.ends_with(kEnd) || std::ranges::all_of(factors, [](float factor) { return factor == 1.0f; })) return {};
   Recipe recipe{.dtype = DType::f32, .constants = factors};
   recipe.set_dims({factors.size()});
-  return add(std::string(name.substr(0, name.size() - kEnd.size())) + "scale", std::move(recipe));
+  return add(std::string(name.substr(0, name.size() - kEnd.size())).append("scale"), std::move(recipe));
 }
 
 Status TensorList::add(std::string name, Recipe recipe) {

@@ -154,8 +154,8 @@ Result<fs::path> in_hub_cache(std::string_view text, std::string_view name) {
       std::string own = text_of(model.filename());
       if (!own.starts_with("models--")) continue;
       own.erase(0, 8);
-      if (const std::size_t at = own.find("--"); at != std::string::npos) own.replace(at, 2, "/");
-      names.push_back(own);
+      const std::size_t at = std::min(own.find("--"), own.size());
+      names.push_back(at == own.size() ? own : fmt::format("{}/{}", own.substr(0, at), own.substr(at + 2)));
     }
     return not_there(text, fmt::format("the hub's cache {} has no such model; it has {}. Fetch it with: hf download {}", text_of(store), list_of(names), name));
   }
