@@ -17,7 +17,8 @@ bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
 
 // Returns the same for texts that are compared as the vocabulary spells them.
 bool can_be_spelled(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
-  return vocabulary.is_ordinary(id) && !vocabulary.text(id).empty() && vocabulary.text(id).size() <= PieceOrder::kLongestPiece;
+  const bool can_be = vocabulary.is_ordinary(id) || vocabulary.type(id) == TokenType::unknown;
+  return can_be && !vocabulary.text(id).empty() && vocabulary.text(id).size() <= PieceOrder::kLongestPiece;
 }
 
 }  // namespace

@@ -134,7 +134,9 @@ void Unigram::search(std::string_view text, TokenList& out) {
     PieceOrder::Range range = model_.pieces.starting_with(static_cast<unsigned char>(text[at]));
     for (std::size_t end = at + 1; !range.empty(); ++end) {
       if (const std::uint32_t id = model_.pieces.whole(range, vocabulary_); id != kNoToken) {
-        offer(at, end, model_.score(id, vocabulary_), id);
+        // The text of the unknown token counts as unknown too. (Only a tokenizer.json finds it.)
+        const bool known = vocabulary_.type(id) != TokenType::unknown;
+        offer(at, end, model_.score(id, vocabulary_), known ? id : kUnknownCharacter | static_cast<std::uint32_t>(end - at));
         whole_character |= end == at + character;
       }
       if (end == text.size()) break;

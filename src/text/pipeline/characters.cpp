@@ -83,7 +83,7 @@ bool is_nonspacing_mark(CodePoint c) noexcept { return c >= 0x300 && category_of
 bool is_other(CodePoint c) noexcept {
   if (c < 0x80) return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
   const utf8proc_category_t category = category_of(c);
-  return category == UTF8PROC_CATEGORY_CN || category >= UTF8PROC_CATEGORY_CC;
+  return category >= UTF8PROC_CATEGORY_CC;
 }
 
 bool is_cjk_ideograph(CodePoint c) noexcept {

@@ -22,7 +22,7 @@ using CodePoint = std::int32_t;
 [[nodiscard]] bool is_punctuation(CodePoint c) noexcept;      // P, and the symbols of ASCII
 [[nodiscard]] bool is_mark(CodePoint c) noexcept;             // M
 [[nodiscard]] bool is_nonspacing_mark(CodePoint c) noexcept;  // Mn
-[[nodiscard]] bool is_other(CodePoint c) noexcept;            // Cc, Cf, Cn, Co, without tab, newline and carriage return
+[[nodiscard]] bool is_other(CodePoint c) noexcept;            // Cc, Cf, Co, without tab, newline and carriage return
 [[nodiscard]] bool is_cjk_ideograph(CodePoint c) noexcept;    // the blocks that BERT surrounds with spaces
 
 // Appends the character in lower case. U+0130 becomes two characters.

@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
@@ -118,15 +119,20 @@ Result<Normalizer::Runner> Normalizer::Runner::create(const Normalizer& normaliz
 }
 
 Status Normalizer::Runner::replace(const NormalizerStep& step, Regex::Finder& finder, std::string_view text, std::string& out) {
-  std::size_t done = 0;
+  std::size_t done = 0, origin = 0;
   finder.begin(text);
   for (;;) {
     TESSERA_TRY(const Regex::Match match, finder.next());
     if (match.begin == text.npos || out.size() > longest_) break;
+    if (done < origin_) origin = out.size() + std::min(match.begin, origin_) - done;
     out.append(text.substr(done, match.begin - done)).append(step.text);
+    // What replaces several characters comes from the last of them.
+    if (match.begin < match.end && previous_character(text, match.end) < origin_) origin = out.size();
     done = match.end;
   }
+  if (done < origin_) origin = out.size() + origin_ - done;
   out.append(text.substr(done));
+  origin_ = origin;
   return {};
 }
 
@@ -162,7 +168,6 @@ Result<std::string_view> Normalizer::Runner::run_step(std::size_t index, std::st
     case Kind::append: out.append(text).append(step.text); break;
     case Kind::strip: {
       const std::string_view rest = trimmed(text, step.left, step.right);
-      removed_front_ |= rest.data() != text.data();
       return rest;
     }
     case Kind::clean: clean(text, out); break;
@@ -180,15 +185,43 @@ Result<std::string_view> Normalizer::Runner::run_step(std::size_t index, std::st
   return std::string_view(out);
 }
 
+// Sets origin_ after a step other than replace, which made `after` of `before`.
+Status Normalizer::Runner::follow_origin(std::size_t index, std::string_view before, std::string_view after) {
+  const NormalizerStep& step = normalizer_->steps_[index];
+  if (origin_ == 0 || after.data() == before.data()) return {};
+  if (step.kind == Kind::prepend) {
+    origin_ += step.text.size();
+  } else if (step.kind == Kind::strip) {
+    const std::size_t removed = before.size() - trimmed(before, step.left, false).size();
+    origin_ -= std::min(origin_, removed);
+  } else if (step.kind != Kind::append) {
+    std::string front;
+    const std::string beginning(before.substr(0, origin_));
+    TESSERA_TRY(const std::string_view made, run_step(index, beginning, front));
+    origin_ = std::min(made.size(), after.size());
+    if (step.kind == Kind::normal_form && origin_ > 0) {  // the first character may have been composed with the next one
+      std::size_t first = 0;
+      (void)next_code_point(after, first);
+      origin_ = std::max(origin_, first);
+    }
+  }
+  return {};
+}
+
 Result<std::string_view> Normalizer::Runner::run(std::string_view text) {
-  removed_front_ = false;
+  origin_ = 0;
+  if (!text.empty()) (void)next_code_point(text, origin_);
   longest_ = kLongestSmall + kMostGrowth * text.size();
   for (std::string& buffer : buffers_) {
     if (buffer.capacity() > kLargeBuffer) std::string().swap(buffer);
   }
   std::size_t at = 0;  // the buffer for the next result; the other one may have the text
   for (std::size_t i = 0; i < normalizer_->steps_.size() && !text.empty(); ++i) {
+    const std::string_view before = text;
     TESSERA_TRY(text, run_step(i, text, buffers_[at]));
+    if (normalizer_->steps_[i].kind != Kind::replace) {
+      TESSERA_TRY_STATUS(follow_origin(i, before, text));
+    }
     if (text.data() == buffers_[at].data()) at = 1 - at;
     if (text.size() > longest_) {
       return make_error(ErrorCode::invalid_argument, "the tokenizer's normalizer makes more than {} bytes of the text: encode a shorter text", longest_);

@@ -44,11 +44,12 @@ class Normalizer {
     // Returns the normal form of `text`, which must be valid UTF-8: `text` itself or a view into this object, valid until the next call.
     // Errors: unsupported, a pattern takes too much work; invalid_argument, the normal form is too long.
     [[nodiscard]] Result<std::string_view> run(std::string_view text);
-    // Returns whether the last run() removed characters at the text's beginning.
-    [[nodiscard]] bool removed_front() const noexcept { return removed_front_; }
+    // Returns how many bytes at the beginning of the last run()'s result come from the text's first character.
+    [[nodiscard]] std::size_t origin() const noexcept { return origin_; }
 
    private:
     [[nodiscard]] Status replace(const NormalizerStep& step, Regex::Finder& finder, std::string_view text, std::string& out);
+    [[nodiscard]] Status follow_origin(std::size_t step, std::string_view before, std::string_view after);
     [[nodiscard]] Result<std::string_view> run_step(std::size_t step, std::string_view text, std::string& out);
 
     const Normalizer* normalizer_ = nullptr;
@@ -57,7 +58,7 @@ class Normalizer {
     NormalFormer former_;
     std::string buffers_[2];
     std::size_t longest_ = 0;  // bytes that a result of this run() may have
-    bool removed_front_ = false;
+    std::size_t origin_ = 0;   // see origin()
   };
 
  private:

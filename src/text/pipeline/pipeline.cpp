@@ -172,10 +172,10 @@ class Pipeline::Encoder {
 
   Status encode_valid(std::string_view text, bool at_origin) {
     TESSERA_TRY(const std::string_view normal, normalizer_.run(text));
-    const bool origin = at_origin && !normalizer_.removed_front();
+    const std::size_t origin = at_origin ? normalizer_.origin() : 0;
     const Splitter::Word word = [this](std::string_view one) { return encode_word(one); };
     return pipeline_.normalized_.split(normal, special_, [&](std::size_t begin, std::size_t end, std::uint32_t id) -> Status {
-      if (id == AddedTokens::kText) return splitter_.run(normal.substr(begin, end - begin), origin && begin == 0, word);
+      if (id == AddedTokens::kText) return splitter_.run(normal.substr(begin, end - begin), origin - std::min(origin, begin), word);
       out_.add(id);
       return {};
     });

@@ -1,5 +1,6 @@
 #include "text/pipeline/splitter.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/guard.hpp"
@@ -44,8 +45,8 @@ bool Splitter::take_last_bytes() noexcept {
 // Gets the stretches of a text that match and those that do not, in order, and hands on the pieces that the step's behavior makes of them.
 class Splitter::Runner::Parts {
  public:
-  Parts(Runner& runner, std::size_t step, std::string_view text, bool at_origin) noexcept
-      : runner_(runner), step_(step), text_(text), at_origin_(at_origin) {}
+  Parts(Runner& runner, std::size_t step, std::string_view text, std::size_t origin) noexcept
+      : runner_(runner), step_(step), text_(text), origin_(origin) {}
 
   Status add(std::size_t begin, std::size_t end, bool matches) {
     const SplitStep& step = runner_.splitter_->steps_[step_];
@@ -71,14 +72,14 @@ class Splitter::Runner::Parts {
   // Hands on what is held. Call it once more at the end.
   Status flush() {
     if (!std::exchange(held_, false) || begin_ == end_) return {};
-    return runner_.run_from(step_ + 1, text_.substr(begin_, end_ - begin_), at_origin_ && begin_ == 0);
+    return runner_.run_from(step_ + 1, text_.substr(begin_, end_ - begin_), origin_ - std::min(origin_, begin_));
   }
 
  private:
   Runner& runner_;
   std::size_t step_;
   std::string_view text_;
-  bool at_origin_;
+  std::size_t origin_;
   bool held_ = false, last_ = false;  // last_: whether the stretch that was added last is a match
   std::size_t begin_ = 0, end_ = 0;   // the piece that is held, because the next stretch may join it
 };
@@ -95,9 +96,9 @@ Result<Splitter::Runner> Splitter::Runner::create(const Splitter& splitter) {
   return made;
 }
 
-Status Splitter::Runner::run(std::string_view text, bool at_origin, const Word& word) {
+Status Splitter::Runner::run(std::string_view text, std::size_t origin, const Word& word) {
   word_ = &word;
-  return run_from(0, text, at_origin);
+  return run_from(0, text, origin);
 }
 
 Status Splitter::Runner::by_pattern(std::size_t index, std::string_view text, Parts& parts) {
@@ -114,33 +115,37 @@ Status Splitter::Runner::by_pattern(std::size_t index, std::string_view text, Pa
   return done < text.size() ? parts.add(done, text.size(), false) : Status();
 }
 
-Status Splitter::Runner::metaspace(std::size_t index, std::string_view text, bool at_origin) {
+Status Splitter::Runner::metaspace(std::size_t index, std::string_view text, std::size_t origin) {
   const SplitStep& step = splitter_->steps_[index];
   std::string& marked = texts_[index];
   marked.clear();
-  const bool wants = step.scheme == PrependScheme::always || (step.scheme == PrependScheme::first && at_origin);
+  const bool wants = step.scheme == PrependScheme::always || (step.scheme == PrependScheme::first && origin > 0);
   if (wants && !text.starts_with(' ') && !text.starts_with(step.mark)) marked.append(step.mark);
+  const std::size_t marked_front = marked.size();
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t space = std::min(text.find(' ', at), text.size());
     marked.append(text.substr(at, space - at));
     if (space < text.size()) marked.append(step.mark);
     at = space + 1;
   }
-  if (!step.splits) return run_from(index + 1, marked, at_origin);
+  std::size_t front = origin == 0 ? 0 : marked_front + origin;
+  for (std::size_t i = 0; i < origin; ++i) front += text[i] == ' ' ? step.mark.size() - 1 : 0;
+  if (!step.splits) return run_from(index + 1, marked, front);
   const std::string_view whole = marked;
   std::size_t begin = 0;
   for (std::size_t at = whole.find(step.mark, 0); at != whole.npos; at = whole.find(step.mark, at + step.mark.size())) {
-    if (at > begin) TESSERA_TRY_STATUS(run_from(index + 1, whole.substr(begin, at - begin), at_origin && begin == 0));
+    if (at > begin) TESSERA_TRY_STATUS(run_from(index + 1, whole.substr(begin, at - begin), front - std::min(front, begin)));
     begin = at;
   }
-  return begin < whole.size() ? run_from(index + 1, whole.substr(begin), at_origin && begin == 0) : Status();
+  return begin < whole.size() ? run_from(index + 1, whole.substr(begin), front - std::min(front, begin)) : Status();
 }
 
-Status Splitter::Runner::run_from(std::size_t index, std::string_view text, bool at_origin) {
+Status Splitter::Runner::run_from(std::size_t index, std::string_view text, std::size_t origin) {
   if (text.empty()) return {};
+  origin = std::min(origin, text.size());
   if (index == splitter_->steps_.size()) return (*word_)(text);
   const SplitStep& step = splitter_->steps_[index];
-  Parts parts(*this, index, text, at_origin);
+  Parts parts(*this, index, text, origin);
   const auto add = [&](std::size_t begin, std::size_t end, bool matches) { return parts.add(begin, end, matches); };
   // Each matching character is a match by itself; the behavior may join them again.
   switch (step.kind) {
@@ -169,15 +174,19 @@ Status Splitter::Runner::run_from(std::size_t index, std::string_view text, bool
       }
       break;
     }
-    case Kind::metaspace: return metaspace(index, text, at_origin);
+    case Kind::metaspace: return metaspace(index, text, origin);
     case Kind::prefix_space:
-      if (text.starts_with(' ')) return run_from(index + 1, text, at_origin);
+      if (text.starts_with(' ')) return run_from(index + 1, text, origin);
       texts_[index].assign(1, ' ').append(text);
-      return run_from(index + 1, texts_[index], at_origin);
-    case Kind::bytes:
+      return run_from(index + 1, texts_[index], origin == 0 ? 0 : origin + 1);
+    case Kind::bytes: {
+      const std::size_t origin_bytes = origin;
       texts_[index].clear();
-      spell_bytes(text, texts_[index]);
-      return run_from(index + 1, texts_[index], at_origin);
+      spell_bytes(text.substr(0, origin), texts_[index]);
+      origin = texts_[index].size();
+      spell_bytes(text.substr(origin_bytes), texts_[index]);
+      return run_from(index + 1, texts_[index], origin);
+    }
   }
   return parts.flush();
 }

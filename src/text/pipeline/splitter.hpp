@@ -60,15 +60,15 @@ class Splitter {
   class Runner {
    public:
     [[nodiscard]] static Result<Runner> create(const Splitter& splitter);
-    // Calls word() for each word of `text`, in order; no word is empty. `at_origin`: the text begins where the whole input does.
-    // Precondition: `text` is valid UTF-8. Errors: those of word(), and unsupported, a pattern takes too much work.
-    [[nodiscard]] Status run(std::string_view text, bool at_origin, const Word& word);
+    // Calls word() for each word of `text`, in order; no word is empty. `origin`: how many bytes
+    // of it come from the first character of the whole input; 0 if the text begins elsewhere. Precondition: `text` is valid UTF-8. Errors: those of word(), and unsupported, a pattern takes too much work.
+    [[nodiscard]] Status run(std::string_view text, std::size_t origin, const Word& word);
 
    private:
     class Parts;
-    [[nodiscard]] Status run_from(std::size_t step, std::string_view text, bool at_origin);
+    [[nodiscard]] Status run_from(std::size_t step, std::string_view text, std::size_t origin);
     [[nodiscard]] Status by_pattern(std::size_t step, std::string_view text, Parts& parts);
-    [[nodiscard]] Status metaspace(std::size_t step, std::string_view text, bool at_origin);
+    [[nodiscard]] Status metaspace(std::size_t step, std::string_view text, std::size_t origin);
 
     const Splitter* splitter_ = nullptr;
     const Word* word_ = nullptr;
