@@ -124,7 +124,8 @@ void Unigram::search(std::string_view text, TokenList& out) {
   const auto begin_segment = [&](std::size_t at) {
     segment_ = known_ = at;
     last_.assign(1, kNoToken);
-    scores_[at % scores_.size()] = 0;
+    // The sums of a tokenizer.json go on, because where they are rounded decides between cuts with equal scores.
+    if (at == 0 || model_.scores.empty()) scores_[at % scores_.size()] = 0;
   };
   after_unknown_ = false;
   begin_segment(0);
@@ -177,7 +178,7 @@ void Unigram::emit(std::uint32_t token, std::string_view piece, TokenList& out) 
   const bool unknown = (token & kUnknownCharacter) != 0;
   if (!unknown) {
     out.add(token);
-  } else if (model_.byte_fallback) {
+  } else if (model_.byte_fallback && (model_.scores.empty() || vocabulary_.stand_in() == kNoToken || piece != vocabulary_.text(vocabulary_.stand_in()))) {
     for (const char c : piece == " " && model_.scores.empty() ? kSpaceMark : piece) out.add(vocabulary_.byte_token(static_cast<unsigned char>(c)));
   } else if (!after_unknown_ && vocabulary_.stand_in() != kNoToken) {
     out.add(vocabulary_.stand_in());

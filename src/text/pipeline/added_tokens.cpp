@@ -75,7 +75,7 @@ Status AddedTokens::split(std::string_view text, Special special, const Part& pa
   std::size_t done = 0, free = 0;  // where the text begins that is not handed on yet; where the next token may begin
   for (; !begins.empty(); begins.pop_back()) {
     const std::size_t at = begins.back().at;
-    if (at < free) continue;
+    if (at < std::max(free, done)) continue;
     const TextAutomaton::Node& node = backwards_.node(begins.back().node);
     const AddedToken& token = tokens_[node.id];
     std::size_t begin = at, end = at + node.size;

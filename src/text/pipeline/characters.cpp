@@ -66,26 +66,6 @@ bool is_numeric(CodePoint c) noexcept {
   return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_NO;
 }
 
-bool is_punctuation(CodePoint c) noexcept {
-  if (c < 0x80) return is_between(c, 0x21, 0x7E) && !is_between(c, '0', '9') && !is_between(c | 0x20, 'a', 'z');
-  const utf8proc_category_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
-}
-
-bool is_mark(CodePoint c) noexcept {
-  if (c < 0x300) return false;
-  const utf8proc_category_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
-}
-
-bool is_nonspacing_mark(CodePoint c) noexcept { return c >= 0x300 && category_of(c) == UTF8PROC_CATEGORY_MN; }
-
-bool is_other(CodePoint c) noexcept {
-  if (c < 0x80) return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
-  const utf8proc_category_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_CC;
-}
-
 bool is_cjk_ideograph(CodePoint c) noexcept {
   return is_between(c, 0x4E00, 0x9FFF) || is_between(c, 0x3400, 0x4DBF) || is_between(c, 0x20000, 0x2A6DF) ||
          is_between(c, 0x2A700, 0x2B73F) || is_between(c, 0x2B740, 0x2B81F) || is_between(c, 0x2B920, 0x2CEAF) ||

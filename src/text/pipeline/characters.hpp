@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "text/pipeline/character_tables.hpp"
+
 namespace tessera::detail {
 
 using CodePoint = std::int32_t;
@@ -19,10 +21,6 @@ using CodePoint = std::int32_t;
 [[nodiscard]] bool is_white_space(CodePoint c) noexcept;      // White_Space
 [[nodiscard]] bool is_word_character(CodePoint c) noexcept;   // \w of regular expressions: Alphabetic, M, Nd, Pc and the two joiners
 [[nodiscard]] bool is_numeric(CodePoint c) noexcept;          // Nd, Nl, No
-[[nodiscard]] bool is_punctuation(CodePoint c) noexcept;      // P, and the symbols of ASCII
-[[nodiscard]] bool is_mark(CodePoint c) noexcept;             // M
-[[nodiscard]] bool is_nonspacing_mark(CodePoint c) noexcept;  // Mn
-[[nodiscard]] bool is_other(CodePoint c) noexcept;            // Cc, Cf, Co, without tab, newline and carriage return
 [[nodiscard]] bool is_cjk_ideograph(CodePoint c) noexcept;    // the blocks that BERT surrounds with spaces
 
 // Appends the character in lower case. U+0130 becomes two characters.
