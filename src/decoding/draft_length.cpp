@@ -1,6 +1,7 @@
 #include "decoding/draft_length.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera::detail {
 namespace {
@@ -8,12 +9,9 @@ namespace {
 constexpr double kMemory = 0.985;         // all earlier drafts weigh this much less with each step that has drafts: half after 46 steps
 constexpr double kTried = 2.0, kRight = 1.4;  // the first estimate: as if this many drafts had been tried and accepted
 constexpr double kAlike = 4.0;            // in a position's acceptance rate, the rate of all positions counts like this many tries
-constexpr std::uint64_t kPlainFirst = 2;  // the first steps have no drafts, to measure the time that steps with drafts must beat
-constexpr std::uint64_t kPlainAgain = 48; // later, one step in 48 has no drafts
 constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // if drafts do not pay: steps until they are tried again, at first and at most
 constexpr std::size_t kProbed = 4;        // number of drafts in such a try
 constexpr std::size_t kTrusted = 1;       // number of drafts in the first step that has any
-constexpr double kMayLose = 0.01;         // fraction of the time that drafts may lose; the first step with drafts may lose more
 
 }  // namespace
 
@@ -23,10 +21,11 @@ DraftLengths::DraftLengths(std::size_t most)
 void DraftLengths::observe_step(std::size_t rows, double seconds) noexcept {
   steps_.observe(rows, seconds);
   cycle_ += steps_.at(rows);
-  spent_ += cycle_;
-  if (rows > 1) return;  // a step with drafts is counted by observe_accepted(), when it is known how many were accepted
-  lost_ += cycle_ - steps_.at(1);  // not 0 if drafts were made but not computed
-  cycle_ = 0.0;
+  if (rows <= 1) end_cycle(1);  // a step with drafts is counted by observe_accepted(), when it is known how many were accepted
+}
+
+void DraftLengths::end_cycle(std::size_t tokens) noexcept {
+  ledger_.observe({.seconds = std::exchange(cycle_, 0.0), .without = static_cast<double>(tokens) * steps_.at(1)});
 }
 
 double DraftLengths::expected(std::size_t k) const noexcept {
@@ -59,16 +58,14 @@ void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) no
   for (std::size_t i = 0; i < positions_.size(); ++i) note(positions_[i], i < tried ? 1.0 : 0.0, i < accepted ? 1.0 : 0.0);
   note(all_, static_cast<double>(tried), static_cast<double>(accepted));
   trusted_ = std::min(positions_.size(), trusted_ + accepted);
-  lost_ += cycle_ - static_cast<double>(accepted + 1) * steps_.at(1);
-  cycle_ = 0.0;
+  end_cycle(accepted + 1);
 }
 
 std::size_t DraftLengths::explored(std::size_t room, std::size_t best) noexcept {
   exploring_ = false;
   if (room == 0) return 0;
   const std::uint64_t turn = chosen_++;
-  if (turn < kPlainFirst || (best > 0 && turn % kPlainAgain == kPlainAgain - 1)) return 0;
-  if (lost_ > kMayLose * spent_) return 0;
+  if (!ledger_.may_draft(1)) return 0;
   if (best > 0) {
     probe_after_ = kProbe;
     next_probe_ = chosen_ + probe_after_;
@@ -76,7 +73,7 @@ std::size_t DraftLengths::explored(std::size_t room, std::size_t best) noexcept 
   }
   if (turn < next_probe_) return 0;
   std::size_t probed = std::min({room, kProbed, trusted_});
-  while (probed > 0 && lost_ + drafting_.at(probed) > kMayLose * spent_) --probed;
+  while (probed > 0 && !ledger_.can_lose(drafting_.at(probed))) --probed;
   if (probed == 0) return 0;
   exploring_ = true;
   probe_after_ = std::min(2 * probe_after_, kMostProbe);

@@ -14,6 +14,8 @@
 
 #include <tessera/extend/decoding/measured_costs.hpp>
 
+#include "decoding/draft_economy.hpp"
+
 namespace tessera::detail {
 
 class DraftLengths {
@@ -53,21 +55,23 @@ class DraftLengths {
   [[nodiscard]] double expected(std::size_t k) const noexcept;
 
  private:
-  static constexpr double kMargin = 1.05;  // drafts must be better than none by this factor, because measurements are not exact
-
   template <class Cost>
   [[nodiscard]] std::size_t best(std::size_t room, const Cost& drafting) const noexcept {
+    const auto with = [&](std::size_t k) {
+      return Goodput{.tokens = expected(k), .seconds = (k > 0 ? drafting(k) : 0.0) + steps_.at(k + 1)};
+    };
     std::size_t best = 0;
-    double most = 0.0;
-    for (std::size_t k = 0; k <= room; ++k) {
-      const double seconds = (k > 0 ? drafting(k) : 0.0) + steps_.at(k + 1);
-      const double rate = seconds > 0.0 ? expected(k) / seconds : expected(k);
-      if (rate <= most) continue;
-      most = k == 0 ? kMargin * rate : rate;
+    Goodput most;
+    for (std::size_t k = 1; k <= room; ++k) {
+      const Goodput one = with(k);
+      if (best != 0 && !exceeds(one, most)) continue;
+      most = one;
       best = k;
     }
-    return best;
+    return pays(most, with(0)) ? best : 0;
   }
+  // Tells the ledger that the present step and its drafts have given `tokens` tokens.
+  void end_cycle(std::size_t tokens) noexcept;
   std::size_t explored(std::size_t room, std::size_t best) noexcept;
 
   struct Position {
@@ -81,12 +85,10 @@ class DraftLengths {
   std::uint64_t next_probe_, probe_after_;
   bool exploring_ = false;
   std::size_t trusted_;
-  // Sums of seconds. A step counts with the usual time of steps with its number of rows, not with its own time, because other work of the
-  // machine may have slowed it down.
-  double cycle_ = 0.0;         // seconds of the present step and its drafts
-  double spent_ = 0.0;         // seconds of all steps and drafts
-  // The part of spent_ that the same tokens would not have taken without drafts; negative: drafts have gained time.
-  double lost_ = 0.0;
+  // Seconds of the present step and its drafts. A step counts with the usual time of steps with its number of rows, not with its own
+  // time, because other work of the machine may have slowed it down.
+  double cycle_ = 0.0;
+  DraftLedger ledger_{{}};
 };
 
 }  // namespace tessera::detail

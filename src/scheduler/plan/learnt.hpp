@@ -6,17 +6,16 @@
 
 #include <tessera/extend/scheduler/cost_model.hpp>
 
-#include "scheduler/plan/draft_ledger.hpp"
+#include "decoding/draft_economy.hpp"
 
 namespace tessera::detail {
 
 struct Learnt {
-  static constexpr std::size_t kMostRows = 256;  // for DraftLedger, which treats all steps with more rows than this as one width
-
   explicit Learnt(const CostModel& known) : costs(known) {}
 
   CostModel costs;
-  DraftLedger drafts{kMostRows};
+  // Over all requests. Only steps in which every row draws a token are observed. A width's time is known after 3 steps (CostModel).
+  DraftLedger drafts{{.widths = 256, .plain = 3, .memory = 0.998}};
   double file_rate = 1e9;  // bytes a second at which pages are read from the KV file
 
   void observe_file(std::uint64_t bytes, double seconds) noexcept {

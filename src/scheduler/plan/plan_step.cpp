@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "decoding/draft_economy.hpp"
+
 namespace tessera {
 namespace {
 
@@ -156,7 +158,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
         const double with_it = costs_.more(none, load), cost = with_it - rows_cost + request.draft_seconds;
         const bool always = std::isinf(request.draft_chance);
         const double kept = always ? 1.0 : std::pow(request.draft_chance, k);
-        if (!always && (!(kept * seconds > kMargin * cost * tokens) || costs_.predict(load) > limits_.seconds)) continue;
+        if (!always && (!detail::pays({.tokens = kept, .seconds = cost}, {.tokens = tokens, .seconds = seconds}) || costs_.predict(load) > limits_.seconds)) continue;
         const std::uint64_t need = growth(request, k + 1) - growth(request, k);
         if (need > free_) continue;
         free_ -= need;
@@ -176,7 +178,6 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
 
  private:
   static constexpr std::uint32_t kLeastRows = 8;
-  static constexpr double kMargin = 1.05;  // a draft must gain this many times what it costs, because predicted costs are not exact
 
   [[nodiscard]] const PlannedRequest& request_of(std::size_t index) const noexcept {
     return index < running_.size() ? running_[index] : waiting_[index - running_.size()];
