@@ -12,8 +12,8 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
-#include "core/fp_state.hpp"
 #include "decoding/beam_search_state.hpp"
+#include "decoding/drive.hpp"
 #include "decoding/text_state.hpp"
 #include "engine/run/streams.hpp"
 #include "engine/session/edit.hpp"
@@ -145,11 +145,8 @@ Status BeamSearch::State::take(Run& run) {
 }
 
 Status BeamSearch::State::step() {
-  if (options_.stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the beams' next token");
-  Run run(*shared_, detail::all_layers(*shared_, options_.stop));
-  TESSERA_TRY_STATUS(offer(run));
-  run.compute();
-  return take(run);
+  return detail::drive_step(
+      *shared_, options_.stop, "the beams' next token", [this](Run& run) { return offer(run); }, [this](Run& run) { return take(run); });
 }
 
 // Fills candidates_ with the likeliest continuations of all beams.
@@ -323,7 +320,6 @@ Result<bool> BeamSearch::step() noexcept {
     if (state_ == nullptr) return detail::empty_handle("BeamSearch");
     State& s = *state_;
     if (s.has_ended()) return false;
-    const detail::FpState fp_state;
     const Status status = guard([&]() -> Status { return s.step(); });
     if (!status) {
       s.end();

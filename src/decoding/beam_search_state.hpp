@@ -6,6 +6,9 @@
 //   run.compute();
 //   TESSERA_TRY_STATUS(search.take(run));
 //
+// Its steps are driven like a Decoding's (drive.hpp), but a search is no Decoding: a step moves all beams at once by one token each, forks
+// and drops their sessions, and gives no piece before the end; it has no sampler, no drafts, no stop strings and no prompt of its own.
+//
 // If take() returns an error, the search cannot go on, and its beams have no parts in the run any more. A new search would find the same
 // beams, because a beam search draws no random numbers.
 #pragma once

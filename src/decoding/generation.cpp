@@ -8,8 +8,8 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
-#include "core/fp_state.hpp"
 #include "decoding/decoding.hpp"
+#include "decoding/drive.hpp"
 #include "engine/session/growth.hpp"
 #include "engine/views.hpp"
 
@@ -17,7 +17,6 @@ namespace tessera {
 
 using detail::Changing;
 using detail::guard;
-using detail::make_error;
 using detail::Run;
 
 std::string_view to_string(FinishReason reason) noexcept {
@@ -89,17 +88,20 @@ struct [[gnu::visibility("hidden")]] Generation::State {
 };
 
 Result<Piece> Generation::State::step() {
-  const detail::FpState fp_state;
-  if (stop_.stop_requested()) {
-    return make_error(ErrorCode::cancelled, "stopped before the next token; the session is as it was");
+  std::optional<Piece> piece;
+  const std::size_t rows = detail::view_of(*shared_).options.step_rows;
+  const auto offer = [&](Run& run) -> Status {
+    TESSERA_TRY_STATUS(decoding_.offer_ready(run, rows));
+    return {};
+  };
+  const auto take = [&](Run& run) -> Status {
+    TESSERA_TRY(piece, decoding_.next(run));
+    return {};
+  };
+  while (!piece) {
+    TESSERA_TRY_STATUS(detail::drive_step(*shared_, stop_, "the next token; the session is as it was", offer, take));
   }
-  for (;;) {
-    Run run(*shared_, detail::all_layers(*shared_, stop_));
-    TESSERA_TRY(const bool in_run, decoding_.offer_ready(run, detail::view_of(*shared_).options.step_rows));
-    if (in_run) run.compute();
-    TESSERA_TRY(std::optional<Piece> piece, decoding_.next(run));
-    if (piece) return *std::move(piece);
-  }
+  return *std::move(piece);
 }
 
 Generation::Generation(Result<std::unique_ptr<State>> state) noexcept {

@@ -10,8 +10,8 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
-#include "core/fp_state.hpp"
 #include "decoding/decoding.hpp"
+#include "decoding/drive.hpp"
 #include "engine/views.hpp"
 
 namespace tessera {
@@ -104,25 +104,26 @@ void Samples::State::give(std::uint32_t index, Piece piece) {
 }
 
 Status Samples::State::step() {
-  const detail::FpState fp_state;
-  const std::stop_token& stop = options.generate.stop;
-  if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the next tokens of the samples");
-  Run run(*shared, detail::all_layers(*shared, stop));
   std::vector<std::uint32_t> members;
   members.reserve(samples.size());
-  for (std::uint32_t i = 0; i < samples.size(); ++i) {
-    if (!samples[i].goes_on()) continue;
-    TESSERA_TRY_STATUS(samples[i].decoding->offer_ready(run, detail::view_of(*shared).options.step_rows));
-    members.push_back(i);
-  }
-  run.compute();
+  const auto offer = [&](Run& run) -> Status {
+    for (std::uint32_t i = 0; i < samples.size(); ++i) {
+      if (!samples[i].goes_on()) continue;
+      TESSERA_TRY_STATUS(samples[i].decoding->offer_ready(run, detail::view_of(*shared).options.step_rows));
+      members.push_back(i);
+    }
+    return {};
+  };
   // Every sample takes its pieces, even if another sample fails.
-  Status status;
-  for (const std::uint32_t i : members) {
-    const Status taken = guard([&] { return samples[i].decoding->take_all(run, [&](Piece piece) { give(i, std::move(piece)); }); });
-    if (status) status = taken;
-  }
-  return status;
+  const auto take = [&](Run& run) -> Status {
+    Status status;
+    for (const std::uint32_t i : members) {
+      const Status taken = guard([&] { return samples[i].decoding->take_all(run, [&](Piece piece) { give(i, std::move(piece)); }); });
+      if (status) status = taken;
+    }
+    return status;
+  };
+  return detail::drive_step(*shared, options.generate.stop, "the next tokens of the samples", offer, take);
 }
 
 std::optional<SamplePiece> Samples::next() noexcept {
