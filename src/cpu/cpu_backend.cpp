@@ -11,15 +11,11 @@
 #include "core/math_inline.hpp"
 #include "cpu/attention/move_tokens.hpp"
 #include "cpu/attention/rope.hpp"
-#include "cpu/for_each.hpp"
 #include "cpu/instruction_sets.hpp"
 
 namespace tessera::cpu {
 
 namespace {
-
-// The most slots (threads) that are used. Each has a scratch, so a limit to the concurrency of a host's executor limits the memory.
-constexpr std::size_t kMaxSlots = 1024;
 
 void multiply_by(float factor, std::span<float> values) noexcept {
   for (float& value : values) value *= factor;
@@ -28,8 +24,28 @@ void multiply_by(float factor, std::span<float> values) noexcept {
 }  // namespace
 
 CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused)
-    : executor_(executor), memory_(memory), set_(set), refused_(std::move(refused)), numerics_(numerics), kernels_(kernels_of(set)),
-      slots_(std::clamp<std::size_t>(executor.concurrency(), 1, kMaxSlots)), stretches_(slots_) {}
+    : memory_(memory), set_(set), refused_(std::move(refused)), numerics_(numerics), kernels_(kernels_of(set)), tasks_(executor),
+      weights_(memory, tasks_) {}
+
+std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
+  return Workspace::lay_out(shape, {kernels_, numerics_, tasks_.slots()}, nullptr).bytes;
+}
+
+Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
+  TESSERA_TRY(workspace_, Buffer::allocate(memory_, workspace_bytes(shape), "the workspace"));
+  space_ = Workspace::lay_out(shape, {kernels_, numerics_, tasks_.slots()}, workspace_.data());
+  for (std::size_t i = 0; i < backend::kActs; ++i) acts_[i] = {.data = space_.acts[i], .capacity = shape.columns[i]};
+  tasks_.set_scratch(space_.scratch, space_.scratch_bytes);
+  voters_.reserve(shape, space_.votes);
+  experts_.reserve(shape, space_);
+  max_rows_ = shape.rows;
+  turns_.reserve(shape.ropes);
+  rows_.reserve(shape.rows);
+  state_rows_.reserve(shape.rows);
+  attention_plan_.reserve(shape.rows);
+  sequences_.reserve(shape.rows);
+  return {};
+}
 
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) {
   std::array<float, kMaxHeadDim> table;  // an allocation must not fail here: the session is marked as edited already
@@ -59,16 +75,16 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   selected_ = tables.selected;
   prepared_kind_ = {};
   turns_.clear();
-  TESSERA_TRY_STATUS(begin_votes(tables.votes));
+  TESSERA_TRY_STATUS(voters_.begin(tables.votes, rows_));
   std::size_t floats = 0, pairs = 0;
   for (const backend::RopeTable& rope : tables.ropes) {
     const std::size_t n = rope.frequencies.size();
-    turns_.push_back({.factors = rope_ + floats, .pairs = n, .interleaved = rope.pairs == RopePairs::interleaved});
+    turns_.push_back({.factors = space_.rope + floats, .pairs = n, .interleaved = rope.pairs == RopePairs::interleaved});
     pairs += n;
     floats += n_rows_ * 4 * n;
   }
-  if (floats > rope_floats_) {
-    return detail::make_error(ErrorCode::internal, "rope tables of {} numbers in a workspace for {}", floats, rope_floats_);
+  if (floats > space_.rope_floats) {
+    return detail::make_error(ErrorCode::internal, "rope tables of {} numbers in a workspace for {}", floats, space_.rope_floats);
   }
   if (pairs == 0) return {};
   for_each_row(64 * pairs, [&](std::size_t row, std::byte*) {  // a sine and cosine cost about as much as 64 values

@@ -2,7 +2,6 @@
 // the form that the family of their arithmetic needs (prepared_rows.hpp). Rows are prepared once for all products of the same input.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -13,10 +12,15 @@
 
 #include "backend/backend.hpp"
 #include "cpu/attention/attention_plan.hpp"
-#include "cpu/attention/stretches.hpp"
+#include "cpu/attention/voters.hpp"
+#include "cpu/experts/expert_slots.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/products/packed_matrix.hpp"
 #include "cpu/products/product.hpp"
+#include "cpu/recurrent/state_rows.hpp"
+#include "cpu/tasks.hpp"
+#include "cpu/weight_store.hpp"
+#include "cpu/workspace.hpp"
 
 namespace tessera::cpu {
 
@@ -37,16 +41,16 @@ class CpuBackend final : public backend::Backend {
     return numerics_ != Numerics::fastest || !kernels_.has_tiles;
   }
 
-  [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override;
-  [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override;
-  [[nodiscard]] std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept override;
+  [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override { return WeightStore::matrix_bytes(shape); }
+  [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override { return WeightStore::vector_bytes(n); }
+  [[nodiscard]] std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept override { return WeightStore::staging_bytes(shape); }
   [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& shape) const noexcept override;
-  Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override;
+  Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override { return weights_.reserve(bytes, staging); }
   Status reserve_workspace(const backend::WorkspaceShape& shape) override;
-  Result<const Matrix*> add_matrix(const MatrixShape& shape, const backend::RowReader& read) override;
-  Status scale_products(const Matrix& weight, std::span<const float> factors) override;
-  Result<const Vector*> add_vector(std::span<const float> values) override;
-  void finish_loading() noexcept override;
+  Result<const Matrix*> add_matrix(const MatrixShape& shape, const backend::RowReader& read) override { return weights_.add_matrix(shape, read); }
+  Status scale_products(const Matrix& weight, std::span<const float> factors) override { return weights_.scale_products(weight, factors); }
+  Result<const Vector*> add_vector(std::span<const float> values) override { return weights_.add_vector(values); }
+  void finish_loading() noexcept override { weights_.finish_loading(); }
 
   Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override;
 
@@ -109,10 +113,14 @@ class CpuBackend final : public backend::Backend {
 
   // Calls fn(item, scratch) for each item in [0, n), on any threads, each thread with its own scratch.
   template <class Fn>
-  void for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept;
+  void for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {
+    tasks_.for_each(n, grain, fn);
+  }
   // Calls fn(row, scratch) for each row of the step, in parallel if rows of `columns` columns are enough work.
   template <class Fn>
-  void for_each_row(std::size_t columns, Fn&& fn) noexcept;
+  void for_each_row(std::size_t columns, Fn&& fn) noexcept {
+    if (n_rows_ != 0) tasks_.for_each(n_rows_, std::max<std::size_t>(1, kValuesWorthSharing / columns), fn);
+  }
 
   // Return an activation. Use act() to read it, and written() to write it: written() invalidates the activation's prepared rows.
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
@@ -121,12 +129,7 @@ class CpuBackend final : public backend::Backend {
     return act(id);
   }
 
-  // InputKind: the form in which a kernel's products read an activation. Input: an activation in this form.
-  struct InputKind {
-    InputForm form = InputForm::count;  // count: no form
-    std::size_t group = 1;              // rows of a group
-    bool operator==(const InputKind&) const = default;
-  };
+  // An input of products, prepared in one form.
   struct Input {
     const std::byte* rows;
     std::size_t stride;  // bytes
@@ -167,10 +170,7 @@ class CpuBackend final : public backend::Backend {
   void attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept;
   [[nodiscard]] AttendJob attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
                                         std::size_t head, std::byte* scratch) const noexcept;
-  // Votes (cpu_votes.cpp): vote_bytes() returns the memory for the scores of voting rows; begin_votes() gives each voting row its part of
-  // it, to which attention writes; count_votes() turns the scores into votes and adds them up.
-  [[nodiscard]] static std::uint64_t vote_bytes(const backend::WorkspaceShape& shape) noexcept;
-  Status begin_votes(std::span<const backend::RowVotes> votes);
+  // Turns the scores that attention left for the voters into votes, and adds these up (cpu_votes.cpp).
   void count_votes(const backend::AttentionShape& shape) noexcept;
   [[nodiscard]] const Attend& attend_kernel(const KvView& kv, std::uint32_t layer) const noexcept;
   [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
@@ -178,11 +178,8 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::span<const KvView> branches_of(const backend::RowTable& row) const noexcept {
     return std::span<const KvView>(sequences_).subspan(row.also, row.n_also);
   }
-  [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // scratch of a task of head_linear()
-  [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // The steps of experts(), in order: deal_to_experts() sorts rows by expert; prepare_slots() prepares their inputs; multiply_slots()
-  // computes the products with all experts' matrices in `parts`; join_slots() lets ExpertProducts change the products.
-  void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;
+  // The steps of experts(), after ExpertSlots::deal(), in order: prepare_slots() prepares the inputs; multiply_slots() computes the products
+  // with all experts' matrices in `parts`; join_slots() lets ExpertProducts change the products.
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
   struct SlotsPart {
@@ -194,80 +191,33 @@ class CpuBackend final : public backend::Backend {
   void multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept;
   template <class InputOf>
   void join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept;
-  [[nodiscard]] std::uint64_t expert_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  [[nodiscard]] std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
-  // Recurrent layers: find_states() finds the memory from which the step's rows read the state and to which they write it; recur() computes
-  // the recurrence of all heads along each sequence.
-  void find_states(std::uint32_t layer, std::uint64_t offset) noexcept;
+  // Recurrent layers: finds the states of the step's rows (StateRows::find()); recur() computes the recurrence of all heads along each
+  // sequence.
+  void find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
+    state_rows_.find(std::span(rows_).first(n_rows_), sequences_, layer, offset);
+  }
   struct HeadColumns {  // a head's first columns in an activation's row
     std::size_t key, query, value;
   };
   template <class Columns>
   void recur(const backend::Recurrence& how, const Activation& rows, const Activation& decays, const Activation& rates, Activation& out,
              StateFn step, Columns columns) noexcept;
-  Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
-  Status populate_weights(const std::byte* end) noexcept;  // populates pages up to `end`, and some behind it
-
-  Executor& executor_;
   Memory& memory_;
   InstructionSet set_;
   std::string refused_;
   Numerics numerics_;
   Kernels kernels_;
-  std::size_t slots_;  // tasks that run at once, each with its own scratch
-  Stretches stretches_;
-
-  Buffer weights_;
-  std::uint64_t weights_used_ = 0, weights_populated_ = 0;
-  Buffer staging_;
-  std::deque<Matrix> matrices_;
-  bool all_quantised_ = true;
-  std::deque<Vector> vectors_;
+  Tasks tasks_;
+  WeightStore weights_;
 
   Buffer workspace_;
-  Activation acts_[backend::kActs];
-  float* rope_ = nullptr;     // rope_floats_ floats: memory for the factors of all turns_
-  std::size_t rope_floats_ = 0;
-  std::byte* prepared_ = nullptr;  // prepared rows, row_layout(form).bytes each, in groups; of prepared_act_, if prepared_kind_ is set
-  Act prepared_act_ = Act::count;
-  InputKind prepared_kind_;
-  float* states_ = nullptr;       // attention: [rows][n_heads][maximum, sum], while phases merge chunks
-  float* partials_ = nullptr;     // attention: split_floats() floats
-  std::byte* scratch_ = nullptr;  // [slots][scratch_size_]
-  std::size_t scratch_size_ = 0;
+  Workspace space_;  // where its buffers are
   std::size_t max_rows_ = 0;
-
-  // The working memory of experts(). A slot is one row at one of the experts that it takes. The slots of an expert lie side by side.
-  struct Slots {
-    float* gate = nullptr;       // [slots, ffn_dim], then the experts' outputs [slots, width]
-    float* up = nullptr;         // [slots, ffn_dim]
-    std::byte* rows = nullptr;   // prepared rows, each expert's from at[expert] on
-    std::uint32_t* chosen = nullptr;     // [rows, n_used], ascending
-    float* weights = nullptr;            // [rows, n_used]
-    std::uint32_t* slot_of = nullptr;    // [rows, n_used]
-    std::uint32_t* row_of = nullptr;     // [slots]
-    std::uint32_t* expert_of = nullptr;  // [slots]
-    std::uint64_t* first = nullptr;      // [n_experts]: an expert's first slot; its last is before the next expert's first
-    std::uint64_t* at = nullptr;         // [n_experts]: offset into `rows`
-    std::vector<InputKind> kinds;        // [n_experts]
-    std::vector<Product> products;
-    std::uint32_t n_experts = 0, n_slots = 0;
-
-    [[nodiscard]] std::size_t count(std::uint32_t expert) const noexcept {
-      return (expert + 1 < n_experts ? first[expert + 1] : n_slots) - first[expert];
-    }
-  } experts_;
-
-  // The rows that vote, and their scores in the present layer, which later become weights  [voters][heads][keys].
-  struct Voting {
-    float* scores = nullptr;
-    std::size_t most = 0;    // the most voters
-    std::size_t stride = 0;  // floats from a head to the next
-    std::size_t heads = 0;
-    std::vector<backend::RowVotes> rows;  // the step's voters
-    std::vector<float*> at;               // [rows of the step]: address of the row's scores, or nullptr; empty: no row votes
-  } voting_;
+  Activation acts_[backend::kActs];
+  Act prepared_act_ = Act::count;  // the activation whose rows are prepared, if prepared_kind_ is set
+  InputKind prepared_kind_;
+  ExpertSlots experts_;
+  Voters voters_;
 
   // The present step.
   std::vector<backend::RowTable> rows_;
@@ -276,14 +226,7 @@ class CpuBackend final : public backend::Backend {
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
-  // For the recurrent layer that is being computed: the runs of consecutive rows of one sequence, and for each row the address to which the
-  // state after the row is written.
-  struct SequenceRows {
-    std::size_t first, count;
-    const float* before;  // the state before the first row; nullptr: zeros
-  };
-  std::vector<SequenceRows> runs_;
-  std::vector<float*> states_after_;  // [rows]
+  StateRows state_rows_;      // of the recurrent layer that is being computed
 };
 
 }  // namespace tessera::cpu

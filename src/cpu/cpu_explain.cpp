@@ -73,7 +73,7 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   if (set_ == InstructionSet::baseline) lines.push_back({"fused multiply-add", "software", "", "-", ""});
 
   std::vector<std::pair<DType, std::size_t>> types;
-  for (const Matrix& matrix : matrices_) {
+  for (const Matrix& matrix : weights_.matrices()) {
     const auto at = std::find_if(types.begin(), types.end(), [&](auto& t) { return t.first == matrix.shape.dtype; });
     if (at == types.end()) {
       types.emplace_back(matrix.shape.dtype, 1);
@@ -95,7 +95,7 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   lines.push_back({"sink logits", wide, kReference, "F32", ""});
   lines.push_back({"append_kv", "portable", kReference, "", ""});
   for (const char* operation : {"embed", "add_positions"}) lines.push_back({operation, "portable", kReference, "F32", ""});
-  if (std::ranges::any_of(matrices_, [](const Matrix& matrix) { return matrix.shape.count > 1; })) {
+  if (std::ranges::any_of(weights_.matrices(), [](const Matrix& matrix) { return matrix.shape.count > 1; })) {
     lines.push_back({"routing", "portable", kReference, "F32", ""});
   }
   for (const char* operation : {"norm", "rope", "activation", "residual"}) {

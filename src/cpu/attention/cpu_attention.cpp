@@ -6,7 +6,6 @@
 #include "cpu/attention/reference_attention.hpp"
 #include "cpu/attention/write_kv.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/for_each.hpp"
 #include "kv/codecs.hpp"
 #include "kv/rotation.hpp"
 
@@ -35,19 +34,19 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   const KvLayerShape& dims = sequences_[0].layout->layer(shape.layer).shape;  // the same for all sequences, since they have one model
   const std::size_t group = shape.n_heads / dims.kv_heads;
   to.columns = std::size_t{shape.n_heads} * dims.value_dim;
-  const bool counts = shape.counts_votes && !voting_.at.empty();
+  const bool counts = shape.counts_votes && voters_.any();
   if (numerics_ != Numerics::reference) {
     attend_blocks(shape, dims, queries, to);
   } else {
     for_each(n_rows_ * dims.kv_heads, 1, [&](std::size_t item, std::byte* scratch) {
       const std::size_t row = item / dims.kv_heads;
       const std::size_t head = item % dims.kv_heads;
-      float* scores = counts ? voting_.at[row] : nullptr;
-      if (scores != nullptr) scores += head * group * voting_.stride;
+      float* scores = counts ? voters_.scores()[row] : nullptr;
+      if (scores != nullptr) scores += head * group * voters_.stride();
       attend_reference(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
              queries.data + row * queries.columns + head * group * dims.key_dim,
              to.data + row * to.columns + head * group * dims.value_dim, reinterpret_cast<float*>(scratch),
-             {.at = scores, .stride = voting_.stride});
+             {.at = scores, .stride = voters_.stride()});
     });
   }
   if (counts) count_votes(shape);
@@ -64,8 +63,8 @@ void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLay
                          .queries = most,
                          .kv_heads = dims.kv_heads,
                          .query_group = shape.n_heads / dims.kv_heads,
-                         .slots = slots_});
-  if (attention_plan_.shares()) std::fill_n(states_, n_rows_ * shape.n_heads * 2, 0.0f);
+                         .slots = tasks_.slots()});
+  if (attention_plan_.shares()) std::fill_n(space_.states, n_rows_ * shape.n_heads * 2, 0.0f);
   const AttentionCall call{shape, dims, queries, out};
   for (AttentionPhase phase; attention_plan_.next(phase);) {
     if (phase.chunks_at_once == 0) attend_whole(call, phase);
@@ -104,12 +103,12 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
   job.out = call.out.data + row * call.out.columns + first_head * job.value_dim;
   job.out_stride = call.out.columns;
   if (attention_plan_.shares()) {
-    job.states = states_ + (row * call.shape.n_heads + first_head) * 2;
+    job.states = space_.states + (row * call.shape.n_heads + first_head) * 2;
     job.state_stride = std::size_t{call.shape.n_heads} * 2;
   }
-  if (call.shape.counts_votes && !voting_.at.empty()) {
-    job.scores = voting_.at.data() + row;
-    job.score_stride = voting_.stride;
+  if (call.shape.counts_votes && voters_.any()) {
+    job.scores = voters_.scores() + row;
+    job.score_stride = voters_.stride();
     job.first_head = first_head;
   }
   job.is_last = phase.is_last;
@@ -143,7 +142,7 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
   const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // from chunk to chunk
   const std::size_t unit_floats = phase.chunks_at_once * stride;
   const std::size_t tasks = (phase.chunks_at_once + phase.chunks_a_task - 1) / phase.chunks_a_task;  // tasks of a unit
-  if (!attention_plan_.shares()) std::fill_n(states_, n_rows_ * call.shape.n_heads * 2, 0.0f);
+  if (!attention_plan_.shares()) std::fill_n(space_.states, n_rows_ * call.shape.n_heads * 2, 0.0f);
   for (std::uint64_t done = 0; done < phase.most_chunks; done += phase.chunks_at_once) {
     for_each(units * tasks, 1, [&](std::size_t item, std::byte* scratch) {
       const std::size_t unit = item / tasks, at = item % tasks * phase.chunks_a_task;
@@ -152,7 +151,7 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
       job.first_chunk = block.chunks.first + done + at;
       job.last_chunk = std::min<std::uint64_t>(
           job.first_chunk + std::min(phase.chunks_a_task, phase.chunks_at_once - at), block.chunks.last);
-      job.partials = partials_ + unit * unit_floats + at * stride;
+      job.partials = space_.partials + unit * unit_floats + at * stride;
       job.partial_stride = stride;
       if (job.first_chunk < job.last_chunk) attend_kernel(kv_of(phase, block), call.shape.layer).run(job);
     });
@@ -165,8 +164,8 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
         const std::size_t row = phase.row_numbers != nullptr ? phase.row_numbers[block.row + i] : block.row + i;
         const std::size_t head = unit % heads * group;
         float* to = call.out.data + row * call.out.columns + head * value_dim;
-        float* state = states_ + (row * call.shape.n_heads + head) * 2;
-        merge_partials(partials_ + unit * unit_floats + i * group * partial_floats(value_dim), stride, chunks, group,
+        float* state = space_.states + (row * call.shape.n_heads + head) * 2;
+        merge_partials(space_.partials + unit * unit_floats + i * group * partial_floats(value_dim), stride, chunks, group,
                        value_dim, state, to);
         const float* sinks = call.shape.sinks != nullptr ? call.shape.sinks->data + head : nullptr;
         if (!phase.is_last || done + chunks != all) continue;

@@ -5,26 +5,9 @@
 #include <tessera/extend/kv/records.hpp>
 
 #include "cpu/cpu_backend.hpp"
-#include "cpu/for_each.hpp"
 #include "cpu/products/product.hpp"
 
 namespace tessera::cpu {
-
-namespace {
-
-// Number of rows of a task: a multiple of a tile's rows, and small enough that the prepared rows fit a task's scratch.
-constexpr std::size_t kTaskRows = 32;
-
-}  // namespace
-
-std::size_t CpuBackend::head_rows_bytes(std::uint64_t inputs) const noexcept {
-  std::size_t bytes = 0;
-  for (std::size_t form = 0; form < kInputForms; ++form) {
-    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // kernels read f32 activations where they are
-    bytes = std::max(bytes, row_layout(static_cast<InputForm>(form), inputs).bytes);
-  }
-  return numerics_ == Numerics::reference ? 0 : kTaskRows * bytes;
-}
 
 // Multiplies each head of all rows by the head's own matrix. A task has one head and some rows: it prepares the head's part of these rows,
 // and multiplies them by the whole matrix.
@@ -37,10 +20,10 @@ Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const Family family = family_of(weight.form, n_rows_);
   const InputForm form = input_form(family, weight.form);
   const std::size_t panel = panel_bytes(weight.form, inputs), panels = panels_of(weight.shape);
-  const std::size_t blocks = divide_up(n_rows_, kTaskRows), stride = row_layout(form, inputs).bytes;
+  const std::size_t blocks = divide_up(n_rows_, kHeadRows), stride = row_layout(form, inputs).bytes;
   for_each(heads * blocks, 1, [&](std::size_t item, std::byte* scratch) {
-    const std::size_t head = item / blocks, first = item % blocks * kTaskRows;
-    const std::size_t rows = std::min(kTaskRows, n_rows_ - first);
+    const std::size_t head = item / blocks, first = item % blocks * kHeadRows;
+    const std::size_t rows = std::min(kHeadRows, n_rows_ - first);
     const Linear& kernel = kernels_.product(family, weight.form).of(rows);
     const std::size_t group = form == InputForm::f32 ? 1 : RowCut(kernel, rows).group;
     const float* x = from.data + first * from.columns + head * inputs;
@@ -63,7 +46,7 @@ Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
       }
       job.x = scratch;
       job.x_stride = stride;
-      job.scratch = scratch + kTaskRows * stride;
+      job.scratch = scratch + kHeadRows * stride;
     }
     const std::size_t most = kernel.max_rows / group * group;  // the most rows of a call
     for (std::size_t done = 0; done < rows; done += most) {

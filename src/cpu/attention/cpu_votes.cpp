@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/error.hpp"
 #include "core/math_inline.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/for_each.hpp"
 
 namespace tessera::cpu {
 namespace {
@@ -37,32 +35,8 @@ void votes_of(float* scores, std::size_t n, const float* sink) noexcept {
 
 }  // namespace
 
-std::uint64_t CpuBackend::vote_bytes(const backend::WorkspaceShape& shape) noexcept {
-  return std::uint64_t{shape.voters} * shape.max_heads * rounded_up(shape.vote_keys, 16) * sizeof(float);
-}
-
-Status CpuBackend::begin_votes(std::span<const backend::RowVotes> votes) {
-  voting_.rows.clear();
-  voting_.at.clear();
-  if (votes.empty()) return {};
-  if (votes.size() > voting_.most) {
-    return detail::make_error(ErrorCode::internal, "{} rows vote in a workspace for {}", votes.size(), voting_.most);
-  }
-  voting_.at.resize(rows_.size(), nullptr);
-  for (const backend::RowVotes& row : votes) {
-    const std::uint64_t keys = rows_[row.row].position + 1;
-    if (keys > voting_.stride || keys > row.of_keys.size()) {
-      return detail::make_error(ErrorCode::internal, "a row votes for {} keys in a workspace for {}, and a list of {}", keys,
-                                voting_.stride, row.of_keys.size());
-    }
-    voting_.at[row.row] = voting_.scores + voting_.rows.size() * voting_.heads * voting_.stride;
-    voting_.rows.push_back(row);
-  }
-  return {};
-}
-
 void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
-  const std::size_t heads = shape.n_heads, stride = voting_.stride;
+  const std::size_t heads = shape.n_heads, stride = voters_.stride();
   struct Seen {
     std::size_t globals, first, last;  // keys: [0, globals) and [first, last)
   };
@@ -71,30 +45,30 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
     const std::size_t first = shape.window != 0 && last > shape.window ? last - shape.window : 0;
     return Seen{std::min<std::size_t>(shape.globals, first), first, last};
   };
-  for_each(voting_.rows.size() * heads, 1, [&](std::size_t item, std::byte*) {
-    const backend::RowVotes& row = voting_.rows[item / heads];
+  for_each(voters_.all().size() * heads, 1, [&](std::size_t item, std::byte*) {
+    const backend::RowVotes& row = voters_.all()[item / heads];
     const std::size_t head = item % heads;
     const Seen seen = seen_by(row);
     // For this computation, moves the scores of global keys next to those of the window's keys.
-    float* const scores = voting_.at[row.row] + head * stride;
+    float* const scores = voters_.scores()[row.row] + head * stride;
     float* const all = scores + seen.first - seen.globals;
     std::memmove(all, scores, seen.globals * sizeof(float));
     votes_of(all, seen.globals + seen.last - seen.first, shape.sinks != nullptr ? shape.sinks->data + head : nullptr);
     std::memmove(scores, all, seen.globals * sizeof(float));
   });
   std::size_t keys = 0;
-  for (const backend::RowVotes& row : voting_.rows) keys = std::max(keys, seen_by(row).last);
+  for (const backend::RowVotes& row : voters_.all()) keys = std::max(keys, seen_by(row).last);
   // A task has keys of its own, and adds the votes of all rows for these keys. So no two tasks add to the same sum, although rows may share
   // sums.
   for_each((keys + kVoteBlock - 1) / kVoteBlock, 1, [&](std::size_t block, std::byte*) {
-    for (const backend::RowVotes& row : voting_.rows) {
+    for (const backend::RowVotes& row : voters_.all()) {
       const Seen seen = seen_by(row);
       const auto add = [&](std::size_t from, std::size_t to) {
         const std::size_t first = std::max(from, block * kVoteBlock), last = std::min(to, (block + 1) * kVoteBlock);
         if (first >= last) return;
         std::int32_t units[kVoteBlock] = {};
         for (std::size_t head = 0; head < heads; ++head) {
-          const float* weights = voting_.at[row.row] + head * stride + first;
+          const float* weights = voters_.scores()[row.row] + head * stride + first;
           for (std::size_t i = 0; i < last - first; ++i) {
             // A NaN counts as 0.
             const float weight = weights[i] <= 1.0f ? weights[i] : 0.0f;

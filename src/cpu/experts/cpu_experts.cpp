@@ -8,36 +8,13 @@
 #include "core/math_inline.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/experts/routing.hpp"
-#include "cpu/for_each.hpp"
 
 namespace tessera::cpu {
-
-// Sorts the slots (pairs of a row and one of its experts) by expert, then by row.
-void CpuBackend::deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept {
-  Slots& s = experts_;
-  s.n_experts = n_experts;
-  s.n_slots = static_cast<std::uint32_t>(n_rows_ * n_used);
-  std::uint64_t* next = s.at;  // [n_experts]: index of the slot that the expert's next row gets
-  std::fill_n(s.first, n_experts, 0);
-  for (std::uint32_t i = 0; i < s.n_slots; ++i) ++s.first[s.chosen[i]];
-  std::uint64_t slots = 0;
-  for (std::uint32_t expert = 0; expert < n_experts; ++expert) {
-    const std::uint64_t count = s.first[expert];
-    s.first[expert] = next[expert] = slots;
-    slots += count;
-  }
-  for (std::uint32_t i = 0; i < s.n_slots; ++i) {
-    const std::uint64_t slot = next[s.chosen[i]]++;
-    s.slot_of[i] = static_cast<std::uint32_t>(slot);
-    s.row_of[slot] = i / n_used;
-    s.expert_of[slot] = s.chosen[i];
-  }
-}
 
 // Prepares each slot's row in the form that its expert's product with `weight` reads. fill(slot, to) writes the values of the row to `to`.
 template <class Fill>
 void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept {
-  Slots& s = experts_;
+  ExpertSlots& s = experts_;
   const std::size_t columns = weight.shape.inputs;
   std::uint64_t at = 0;
   s.kinds.resize(s.n_experts);
@@ -68,7 +45,7 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
 
 // Computes the products of each expert's prepared rows with the expert's matrices in `parts`.
 void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept {
-  Slots& s = experts_;
+  ExpertSlots& s = experts_;
   std::size_t all_panels = 0;  // panels of all products, which are cut into pieces of one size
   for (const SlotsPart& part : parts) {
     for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
@@ -84,7 +61,7 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases b
       const Matrix& weight = *part.weight;
       const std::size_t panels = panels_of(weight.shape);
       const Linear& kernel = kernels_.product(family_of(weight.form, rows), weight.form).of(rows);
-      const Cut cut(kernel, rows, panels, all_panels, slots_);
+      const Cut cut(kernel, rows, panels, all_panels, tasks_.slots());
       s.products.push_back({.kernel = &kernel,
                             .weight = &weight,
                             .packed = weight.data + expert * panels * panel_bytes(weight.form, weight.shape.inputs),
@@ -108,7 +85,7 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases b
 // returns the input of the slot's product.
 template <class InputOf>
 void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept {
-  const Slots& s = experts_;
+  const ExpertSlots& s = experts_;
   for (const SlotsPart& part : parts) {
     const std::size_t outputs = part.weight->shape.outputs;
     for (std::size_t slot = 0; slot < s.n_slots; ++slot) {
@@ -123,7 +100,7 @@ void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_li
 
 Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act out) {
   if (n_rows_ == 0) return {};
-  Slots& s = experts_;
+  ExpertSlots& s = experts_;
   const backend::Routing& how = of.routing;
   const Activation& from = act(in);
   Activation& logits = written(router);
@@ -135,7 +112,7 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
     route(how, bias, scales, {logits.data + row * n_experts, n_experts}, {s.chosen + row * n_used, n_used},
           {s.weights + row * n_used, n_used});
   });
-  deal_to_experts(n_experts, how.n_used);
+  s.deal(n_rows_, n_experts, how.n_used);
 
   const auto row_of = [&](std::size_t slot) { return std::span<const float>(from.data + s.row_of[slot] * from.columns, from.columns); };
   const auto own_row = [&](std::size_t slot, float* to) { std::ranges::copy(row_of(slot), to); };

@@ -5,7 +5,6 @@
 
 #include "core/error.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/for_each.hpp"
 #include "cpu/products/product.hpp"
 
 namespace tessera::cpu {
@@ -25,7 +24,7 @@ const Linear& CpuBackend::kernel_of(PackedForm form) const noexcept {
   return kernels_.product(family_of(form, n_rows_), form).of(n_rows_);
 }
 
-CpuBackend::InputKind CpuBackend::input_of(PackedForm form) const noexcept {
+InputKind CpuBackend::input_of(PackedForm form) const noexcept {
   return {input_form(family_of(form, n_rows_), form), RowCut(kernel_of(form), n_rows_).group};
 }
 
@@ -34,17 +33,17 @@ CpuBackend::Input CpuBackend::prepare_rows(std::size_t columns, const InputKind&
   const PrepareFn fn = kernels_.preparation(kind.form);
   const std::size_t stride = row_layout(kind.form, columns).bytes;
   for_each_row(columns, [&](std::size_t row, std::byte* scratch) {
-    fn(values(row, scratch), columns, prepared_ + group_at(row, kind.group, stride), kind.group);
+    fn(values(row, scratch), columns, space_.prepared + group_at(row, kind.group, stride), kind.group);
   });
   prepared_kind_ = {};
-  return {prepared_, stride, kind.group};
+  return {space_.prepared, stride, kind.group};
 }
 
 CpuBackend::Input CpuBackend::prepare(Act in, const InputKind& kind) noexcept {
   const Activation& from = act(in);
   if (kind.form == InputForm::f32) return {reinterpret_cast<const std::byte*>(from.data), from.columns * sizeof(float), 1};
   if (prepared_act_ == in && prepared_kind_ == kind) {
-    return {prepared_, row_layout(kind.form, from.columns).bytes, kind.group};
+    return {space_.prepared, row_layout(kind.form, from.columns).bytes, kind.group};
   }
   const Input prepared = prepare_rows(from.columns, kind, [&](std::size_t row, std::byte*) {
     return from.data + row * from.columns;
@@ -70,7 +69,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Matrix& weight = *parts[i].weight;
     const Linear& kernel = kernel_of(weight.form);
-    const Cut cut(kernel, n_rows_, panels_of(weight.shape), most_panels, slots_);
+    const Cut cut(kernel, n_rows_, panels_of(weight.shape), most_panels, tasks_.slots());
     Activation& to = written(parts[i].out);
     to.columns = weight.shape.outputs;
     const float* bias = parts[i].bias != nullptr && added_by_tasks(n_rows_) ? parts[i].bias->data : nullptr;

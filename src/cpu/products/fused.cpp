@@ -4,7 +4,6 @@
 
 #include "cpu/attention/write_kv.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/for_each.hpp"
 
 namespace tessera::cpu {
 
@@ -59,7 +58,7 @@ Status CpuBackend::keep_rows(std::span<const Act> acts) {
   for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows_[rows[i]];
   prepared_kind_ = {};  // the prepared rows are those of the rows before, so they must be prepared again
   n_rows_ = rows.size();
-  voting_.at.clear();
+  voters_.clear();
   return {};
 }
 

@@ -13,6 +13,9 @@ namespace tessera::cpu {
 // of a slower slot, so that threads of unequal speed end together.
 inline constexpr std::size_t kPiecesFew = 32;
 
+// Rows of a task of head_linear(): a multiple of a tile's rows, and few enough that the prepared rows fit a task's scratch.
+inline constexpr std::size_t kHeadRows = 32;
+
 [[nodiscard]] constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
 // A product cut into items: an item multiplies one block of rows by one group of panels. Items are ordered by block of rows and then by

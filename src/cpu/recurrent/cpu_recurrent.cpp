@@ -10,7 +10,6 @@
 #include "core/math.hpp"
 #include "core/math_inline.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/for_each.hpp"
 
 namespace tessera::cpu {
 
@@ -27,33 +26,15 @@ float softplus(float x) noexcept {
 
 }  // namespace
 
-// Fills runs_ (consecutive rows of one sequence, and the state before them) and states_after_ (for each row, where to write the state after
-// it). `offset`: floats from the start of the layer's state to the part that the caller computes: 0 for the convolution's inputs, which
-// come first; Recurrence::state_offset for the heads' states.
-void CpuBackend::find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
-  runs_.clear();
-  states_after_.clear();
-  for (std::size_t row = 0; row < n_rows_; ++row) {
-    const backend::RowTable& at = rows_[row];
-    const KvView& kv = sequences_[at.sequence];
-    const bool goes_on = row > 0 && rows_[row - 1].sequence == at.sequence && rows_[row - 1].position + 1 == at.position;
-    if (!goes_on) {
-      const std::byte* before = kv.state_before(layer, at.position);
-      runs_.push_back({row, 0, before != nullptr ? reinterpret_cast<const float*>(before) + offset : nullptr});
-    }
-    ++runs_.back().count;
-    states_after_.push_back(reinterpret_cast<float*>(kv.state_after(layer, at.position)) + offset);
-  }
-}
-
 Status CpuBackend::convolve(const backend::Convolution& how, Act x) {
   Activation& at = written(x);
   if (n_rows_ == 0) return {};
   const std::size_t columns = at.columns, width = how.weight->n / columns, kept = width - 1;
   const std::size_t blocks = (columns + kConvolvedColumns - 1) / kConvolvedColumns;
   find_states(how.layer, 0);
-  for_each(runs_.size() * blocks, n_rows_ > runs_.size() ? 1 : 4, [&](std::size_t item, std::byte*) {
-    const SequenceRows& run = runs_[item / blocks];
+  const std::span<const StateRows::Run> runs = state_rows_.runs();
+  for_each(runs.size() * blocks, n_rows_ > runs.size() ? 1 : 4, [&](std::size_t item, std::byte*) {
+    const StateRows::Run& run = runs[item / blocks];
     const std::size_t first = item % blocks * kConvolvedColumns, n = std::min(kConvolvedColumns, columns - first);
     std::array<float, (backend::kMostConvolved - 1) * kConvolvedColumns> old;  // inputs of the rows before the run's first
     for (std::size_t i = 0; i < kept; ++i) {
@@ -66,8 +47,8 @@ Status CpuBackend::convolve(const backend::Convolution& how, Act x) {
                    : at.data + (run.first + static_cast<std::size_t>(i)) * columns + first;
     };
     for (std::size_t i = 0; i < run.count; ++i) {
-      float* after = states_after_[run.first + i];
-      if (i + 1 < run.count && states_after_[run.first + i + 1] == after) continue;
+      float* after = state_rows_.after(run.first + i);
+      if (i + 1 < run.count && state_rows_.after(run.first + i + 1) == after) continue;
       for (std::size_t k = 0; k < kept; ++k) {
         const auto seen = static_cast<std::ptrdiff_t>(i + 1 + k) - static_cast<std::ptrdiff_t>(kept);
         std::memcpy(after + k * columns + first, input(seen), n * sizeof(float));
@@ -93,18 +74,19 @@ Status CpuBackend::convolve(const backend::Convolution& how, Act x) {
 template <class Columns>
 void CpuBackend::recur(const backend::Recurrence& how, const Activation& rows, const Activation& decays, const Activation& rates,
                        Activation& out, StateFn step, Columns columns) noexcept {
+  const std::span<const StateRows::Run> runs = state_rows_.runs();
   const std::size_t stripes = backend::stripes_of(how.values), items = how.heads * stripes;
   const std::size_t stripe_floats = how.keys * backend::kStripe;
-  const std::size_t work = stripe_floats * std::max<std::size_t>(1, n_rows_ / runs_.size());  // state values that an item computes
+  const std::size_t work = stripe_floats * std::max<std::size_t>(1, n_rows_ / runs.size());  // state values that an item computes
   out.columns = std::size_t{how.heads} * how.values;
-  for_each(runs_.size() * items, std::max<std::size_t>(1, kValuesWorthSharing / work), [&](std::size_t item, std::byte*) {
-    const SequenceRows& run = runs_[item / items];
+  for_each(runs.size() * items, std::max<std::size_t>(1, kValuesWorthSharing / work), [&](std::size_t item, std::byte*) {
+    const StateRows::Run& run = runs[item / items];
     const std::size_t head = item % items / stripes, stripe = item % stripes, first = stripe * backend::kStripe;
     const std::size_t at = item % items * stripe_floats;
     const HeadColumns of = columns(head);
     const float* before = run.before != nullptr ? run.before + at : nullptr;
     for (std::size_t row = run.first; row < run.first + run.count; ++row) {
-      float* after = states_after_[row] + at;
+      float* after = state_rows_.after(row) + at;
       if (before == nullptr) {
         std::fill_n(after, stripe_floats, 0.0f);
         before = after;
