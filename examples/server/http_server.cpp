@@ -19,6 +19,8 @@
 
 #include "failure.hpp"
 #include "http_connection.hpp"
+#include "system/port.hpp"
+#include "system/program.hpp"
 
 namespace server {
 
@@ -62,7 +64,7 @@ void HttpServer::State::load_certificates() {
                    net::ssl::context::no_compression);
   // Says itself that a file is not there, because OpenSSL's error has no words for this.
   const auto use = [](const char* option, const std::string& path, auto&& load) {
-    std::ifstream file(path);
+    std::ifstream file(tessera::tool::path_of(path));
     error_code error;
     if (file.get() == std::ifstream::traits_type::eof()) throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot read {}", option, path));
     load(error);
@@ -85,7 +87,8 @@ void HttpServer::State::bind() {
   if (error) fail_to_listen(error);
   const tcp::endpoint endpoint = found.begin()->endpoint();
   acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(net::socket_base::reuse_address(true), error);
+  // If the system refuses, the bind decides.
+  if (!error) (void)prepare_to_bind(static_cast<std::uintptr_t>(acceptor.native_handle()));
   if (!error) acceptor.bind(endpoint, error);
   if (error) fail_to_listen(error);
 }

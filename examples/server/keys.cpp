@@ -8,6 +8,7 @@
 #include <openssl/sha.h>
 
 #include "failure.hpp"
+#include "system/program.hpp"
 
 namespace server {
 
@@ -35,7 +36,7 @@ void Keys::add(std::string_view line) {
 }
 
 void Keys::read_file(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file(tessera::tool::path_of(path));
   if (!file) throw Failure(tessera::ErrorCode::not_found, fmt::format("--api-key-file: cannot read {}", path));
   for (std::string line; std::getline(file, line);) {
     const auto first = line.find_first_not_of(" \t\r");

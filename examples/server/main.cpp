@@ -1,6 +1,5 @@
 // tessera-server: serves a model over HTTP. The engine computes, the scheduler chooses for which requests, the server answers.
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <cstdio>
 #include <fstream>
@@ -10,12 +9,13 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include "failure.hpp"
 #include "model_place.hpp"
 #include "options.hpp"
+#include "system/end_signals.hpp"
+#include "system/memory.hpp"
+#include "system/program.hpp"
 
 namespace {
 
@@ -36,26 +36,6 @@ std::shared_ptr<const tessera::ModelSource> open_model(const Options& options) {
 #endif
 }
 
-std::optional<std::uint64_t> number_in(const char* path) {
-  std::ifstream file(path);
-  std::uint64_t number = 0;
-  return file >> number ? std::optional(number) : std::nullopt;
-}
-
-// Returns the bytes of memory that are free: the machine's, or the container's if these are less.
-std::uint64_t available_memory() {
-  std::uint64_t available = std::uint64_t{4} << 30;
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  while (file >> word) {
-    std::uint64_t kib = 0;
-    if (word == "MemAvailable:" && file >> kib) available = kib << 10;
-  }
-  const auto most = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
-  if (most && used) available = std::min(available, *most - std::min(*most, *used));
-  return available;
-}
-
 // Returns the default KV budget: the bytes of max_running full contexts, but at most half of the memory that the weights leave free.
 // Exception: never less than one and a quarter full contexts.
 std::uint64_t choose_kv_budget(const tessera::ModelSource& source, const Options& options) {
@@ -66,8 +46,9 @@ std::uint64_t choose_kv_budget(const tessera::ModelSource& source, const Options
 }
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) throw Failure(tessera::ErrorCode::not_found, fmt::format("cannot read {}", path));
+  const std::filesystem::path found = tessera::tool::path_of(path);
+  std::ifstream file(found, std::ios::binary);
+  if (!file || std::filesystem::is_directory(found)) throw Failure(tessera::ErrorCode::not_found, fmt::format("cannot read {}", path));
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -75,8 +56,8 @@ std::string read_file(const std::string& path) {
 std::string id_of(const Options& options) {
   if (!options.model_id.empty()) return options.model_id;
   if (!options.model) return "tessera-stories";
-  const std::string stem = std::filesystem::path(*options.model).stem().string();
-  return stem.empty() ? "model" : stem;
+  const std::u8string stem = tessera::tool::path_of(*options.model).stem().u8string();
+  return stem.empty() ? "model" : std::string(stem.begin(), stem.end());
 }
 
 Engine load(Options& options, const tessera::ModelSource& source) {
@@ -86,7 +67,7 @@ Engine load(Options& options, const tessera::ModelSource& source) {
   options.engine.log = [](tessera::LogLevel, std::string_view message) { fmt::print(stderr, "{}\n", message); };
   options.engine.progress = [&shown](std::uint64_t done, std::uint64_t total) {
     const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
-    if (isatty(STDERR_FILENO) != 0 && percent != std::exchange(shown, percent)) fmt::print(stderr, "\rloading {:3} %", percent);
+    if (tessera::tool::is_terminal(tessera::tool::Standard::error) && percent != std::exchange(shown, percent)) fmt::print(stderr, "\rloading {:3} %", percent);
     return true;
   };
   Engine engine = options.model ? value(Engine::load(value(tessera::tool::model_place(*options.model)), options.engine)) : value(Engine::load(source, options.engine));
@@ -116,21 +97,7 @@ void greet(const Options& options, const ServedModel& model, std::uint16_t port)
   if (!is_local(options.http.host) && options.server.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
 }
 
-// Waits for a signal that ends the server; a second one ends it at once.
-int wait_for_signal(const sigset_t& signals) {
-  int signal = 0;
-  while (sigwait(&signals, &signal) != 0) {
-  }
-  return signal;
-}
-
 int serve(Options options) {
-  // The signals that end the server. They are blocked below, before the server makes threads of its own, so that only wait_for_signal()
-  // gets them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
   auto port = std::make_unique<HttpServer>(options.http);
   auto source = open_model(options);
   std::optional<tessera::ChatTemplate> chat_template;
@@ -140,8 +107,9 @@ int serve(Options options) {
   }
   Engine engine = load(options, *source);
   source.reset();  // an engine has copied what it needs
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
+  // Until here a signal ends the program at once. From here on this function waits for signals, and the server's threads, which are made
+  // later, do not get them. The program ends before the object does, as a thread may still wait.
+  static const EndSignals signals;
 
   const std::string id = id_of(options);
   ServedModel model(engine, id, std::move(chat_template));
@@ -156,9 +124,9 @@ int serve(Options options) {
   http->start([&server](HttpRequest request, HttpReplyPtr reply) { server.handle(std::move(request), std::move(reply)); }, refusal);
   greet(options, model, http->port());
 
-  (void)wait_for_signal(signals);
-  std::thread([signals] {
-    (void)wait_for_signal(signals);
+  signals.wait();
+  std::thread([] {
+    signals.wait();
     fmt::print(stderr, "ended at once\n");
     std::_Exit(130);
   }).detach();
@@ -190,8 +158,9 @@ int complain(std::string_view message, int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tessera::tool::Program program(argc, argv);
   try {
-    auto options = server::parse_options(argc, argv);
+    auto options = server::parse_options(program.argc(), program.argv());
     return options ? serve(*std::move(options)) : 0;
   } catch (const UsageError& error) {
     return complain(error.what(), 2);

@@ -12,6 +12,7 @@
 #include "kv_options.hpp"
 #include "machine_options.hpp"
 #include "sizes.hpp"
+#include "system/program.hpp"
 
 namespace server {
 
@@ -166,7 +167,7 @@ void add_scheduling_options(CLI::App& app, Options& o) {
       ->type_name("MS")
       ->check(CLI::Range(0.1, 1e6));
   add_bytes(app, "--kv-budget", o.engine.kv_budget, "Memory of keys and values. Default: what --max-running full\ncontexts need, at most half of what the machine has left");
-  app.add_option_function<std::string>("--kv-file", [&o](const std::string& path) { o.engine.kv_file = path; },
+  app.add_option_function<std::string>("--kv-file", [&o](const std::string& path) { o.engine.kv_file = tessera::tool::path_of(path); },
                                        "A new file for keys and values of requests that give way")
       ->type_name("FILE");
   add_bytes(app, "--kv-file-size", o.engine.kv_file_bytes, "Its size");
@@ -185,6 +186,13 @@ void add_machine_options(CLI::App& app, Options& o) {
       ->type_name("N");
   tessera::tool::add_kv_dtype(app, o.engine.kv.dtype, "Type of cached keys and values. Default: auto");
   tessera::tool::add_kv_wide(app, o.engine.kv.wide);
+  using tessera::Numerics;
+  add_choice<Numerics>(app, "--numerics",
+                       {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
+                        {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
+                       [&o](const Numerics& numerics) { o.engine.numerics = numerics; },
+                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at once and in 8 bits\n"
+                       "for few, plainly in f32, or with the same bits on every CPU\nDefault: auto");
   tessera::tool::add_instruction_set(app, o.engine.instruction_set);
   tessera::tool::add_threads(app, o.engine.threads);
   add_number<std::size_t>(app, "--http-threads", o.http.threads, 1, 64, "Of connections. Default: 2");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
 #include <fmt/format.h>
 
@@ -13,6 +12,7 @@
 #include "failure.hpp"
 #include "grammar_store.hpp"
 #include "json_object.hpp"
+#include "system/program.hpp"
 
 namespace server {
 
@@ -31,9 +31,7 @@ using tessera::ToolUse;
 namespace {
 
 tessera::LocalTime local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm t{};
-  localtime_r(&now, &t);
+  const std::tm t = tessera::tool::local_time();
   return {t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec};
 }
 

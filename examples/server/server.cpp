@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
 #include <fmt/format.h>
 
 #include "ollama/ollama.hpp"
 #include "page.hpp"
+#include "system/program.hpp"
 
 namespace server {
 
@@ -154,9 +154,7 @@ Headers page_headers() {
 }
 
 std::string clock_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm t{};
-  localtime_r(&now, &t);
+  const std::tm t = tessera::tool::local_time();
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
 }
 

@@ -1,7 +1,6 @@
 #include "names.hpp"
 
 #include <chrono>
-#include <ctime>
 
 #include <fmt/format.h>
 
@@ -16,10 +15,13 @@ std::string_view without_latest(std::string_view name) {
 }
 
 std::string time_text(std::int64_t unix_seconds, std::int64_t microseconds) {
-  const std::time_t seconds = unix_seconds;
-  std::tm t{};
-  gmtime_r(&seconds, &t);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, microseconds);
+  using namespace std::chrono;
+  const sys_seconds time{seconds(unix_seconds)};
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", int{date.year()}, unsigned{date.month()}, unsigned{date.day()},
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(), microseconds);
 }
 
 }  // namespace
