@@ -56,7 +56,7 @@ int32_t tessera_render_chat(const tessera_engine* engine, const char* json, size
     const tessera::Engine& of = need(engine, "engine").state->engine;
     const auto how = read_conversation_options(of, options, options_size);
     const tessera::ChatRequest request = read_chat(json, json_size, "json");
-    const tessera::ChatTemplate form = how.chat_template ? *how.chat_template : template_of(of);
+    const tessera::ChatTemplate form = how.chat_template ? *how.chat_template : must(chat_template_of(of));
     const tessera::RenderedText rendered = must(form.render(request, how.render));
     std::unique_ptr<tessera_tokens> made;
     if (tokens != nullptr) made.reset(new_tokens(must(rendered.encode(of.tokenizer()))));

@@ -30,8 +30,6 @@ using ConversationStatePtr = std::shared_ptr<ConversationState>;
 
 // Reads {"messages": [...], "tools": [...], ...}; an empty text gives an empty request.
 [[nodiscard]] ChatRequest read_chat(const char* json, std::size_t size, std::string_view what);
-// Returns the model's template, or plain_chat_template() if there is none.
-[[nodiscard]] ChatTemplate template_of(const Engine& engine);
 [[nodiscard]] ConversationOptions read_conversation_options(const Engine& engine, const char* json, std::size_t size);
 
 // How an answer is drawn.

@@ -41,21 +41,6 @@ LocalTime time_of(const Value& value) {
   return time;
 }
 
-std::optional<std::string> token_text(const Engine& engine, Setting id_of) {
-  const auto id = engine.metadata().unsigned_integer(id_of);
-  if (!id || *id >= engine.tokenizer().vocab_size()) return std::nullopt;
-  return std::string(engine.tokenizer().text(static_cast<Token>(*id)));
-}
-
-// As Conversation has them: an engine's metadata has no list of tokens, from which SpecialTexts::from_settings() would
-// take them.
-SpecialTexts special_texts(const Engine& engine) {
-  return {.bos = token_text(engine, Setting::bos_token),
-          .eos = token_text(engine, Setting::eos_token),
-          .pad = token_text(engine, Setting::padding_token),
-          .unk = token_text(engine, Setting::unknown_token)};
-}
-
 struct ConversationAsked {
   const Engine* engine = nullptr;
   ConversationOptions options;
@@ -63,7 +48,7 @@ struct ConversationAsked {
 constexpr Key<ConversationAsked> kConversationKeys[] = {
     {"chat_template", "text", "a template instead of the model's (Jinja)",
      [](ConversationAsked& to, const Value& v) {
-       to.options.chat_template = must(ChatTemplate::parse(v.string(), special_texts(*to.engine)));
+       to.options.chat_template = must(chat_template_of(*to.engine, v.string()));
      }},
     {"output_format", "text",
      "how the model writes reasoning and calls: \"hermes\", \"harmony\", ...; default: chosen by the template, and a "
@@ -166,11 +151,6 @@ ChatRequest read_chat(const char* json, std::size_t size, std::string_view what)
   const Json parsed = parse_json(json, size, what, HalfPairs::replace);
   if (parsed.members() != nullptr && parsed.members()->empty()) return {};
   return must(ChatRequest::from_json(parsed));
-}
-
-ChatTemplate template_of(const Engine& engine) {
-  const auto source = engine.metadata().chat_template({});
-  return must(ChatTemplate::parse(source ? *source : plain_chat_template(), special_texts(engine)));
 }
 
 ConversationOptions read_conversation_options(const Engine& engine, const char* json, std::size_t size) {

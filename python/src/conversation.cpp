@@ -48,9 +48,7 @@ ConversationHandle create(const EngineHandle& engine, const std::optional<std::s
   box->engine = engine.box();
   take(unlocked([&]() -> Status {
     if (chat_template) {
-      auto own = engine->chat();
-      if (!own) return own.error();
-      auto form = ChatTemplate::parse(*chat_template, own->special_texts());
+      auto form = chat_template_of(engine->engine, *chat_template);
       if (!form) return form.error();
       options.chat_template = *std::move(form);
     }

@@ -15,6 +15,11 @@ namespace {
 Result<std::optional<std::string>> token_text(const Settings& settings, Setting id_of) {
   if (!settings.has(id_of)) return std::optional<std::string>();
   TESSERA_TRY(const std::uint64_t id, settings.unsigned_integer(id_of));
+  if (!settings.has(Setting::tokens)) {
+    return error_at(ErrorCode::not_found, printable(settings.called(Setting::tokens)),
+                    "the settings have no list of tokens, and so no text of {}. Those that an engine keeps have no lists: call chat_template_of(engine)",
+                    to_string(id_of));
+  }
   TESSERA_TRY(const ValueList tokens, settings.list(Setting::tokens));
   if (tokens.type() != ValueType::string || id >= tokens.size()) return std::optional<std::string>();
   auto at = tokens.strings().begin();

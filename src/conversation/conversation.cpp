@@ -12,40 +12,6 @@ namespace tessera {
 
 using namespace detail;
 
-namespace {
-
-// The template for a model that brings none. It writes the messages one after another, without marks of its own, so that an answer simply
-// continues the text.
-constexpr std::string_view kPlain =
-    "{{ bos_token }}{% for message in messages %}"
-    "{% if not loop.first and message.role != 'assistant' %}{{ '\\n' }}{% endif %}"
-    "{% if message.content is string %}{{ message.content }}"
-    "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
-
-// Returns the text of the token whose id the setting gives. The tokenizer is asked, because an engine's metadata has no vocabulary.
-std::optional<std::string> token_text(const Engine& engine, Setting id_of) {
-  const auto id = engine.metadata().unsigned_integer(id_of);
-  if (!id || *id >= engine.tokenizer().vocab_size()) return std::nullopt;
-  return std::string(engine.tokenizer().text(static_cast<Token>(*id)));
-}
-
-SpecialTexts special_texts(const Engine& engine) {
-  return {.bos = token_text(engine, Setting::bos_token),
-          .eos = token_text(engine, Setting::eos_token),
-          .pad = token_text(engine, Setting::padding_token),
-          .unk = token_text(engine, Setting::unknown_token)};
-}
-
-Result<ChatTemplate> model_template(const Engine& engine) {
-  if (!engine.metadata().has(Setting::chat_template)) return ChatTemplate::parse(kPlain, special_texts(engine));
-  TESSERA_TRY(const std::string_view source, engine.metadata().string(Setting::chat_template));
-  return ChatTemplate::parse(source, special_texts(engine));
-}
-
-}  // namespace
-
-std::string_view plain_chat_template() noexcept { return kPlain; }
-
 Conversation::Conversation(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 Conversation::Conversation() noexcept = default;
 Conversation::Conversation(Conversation&&) noexcept = default;
@@ -63,7 +29,7 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
     }
     const bool has_template = options.chat_template || engine.metadata().has(Setting::chat_template);
     if (!options.chat_template) {
-      TESSERA_TRY(options.chat_template, model_template(engine));
+      TESSERA_TRY(options.chat_template, chat_template_of(engine));
     }
     TESSERA_TRY_STATUS(options.chat_template->status());
     // If the template does not print tools, they are described in words and answers are read in Hermes' format. Exception: a host that

@@ -417,4 +417,27 @@ TEST_CASE("tools are told in the user's words where the template drops the syste
   }
 }
 
+TEST_CASE("an engine's template has the special tokens of its tokenizer, and its metadata says what to call", "[conversation]") {
+  const auto file = must(ModelFile::open((source_dir() / "models/tessera-stories.gguf").string()));
+  const auto of_file = must(SpecialTexts::from_settings(file.settings()));
+  REQUIRE(of_file.bos);
+  const ChatTemplate model = must(chat_template_of(stories()));
+  CHECK(model.source() == plain_chat_template());  // the stories have none
+  CHECK(model.source() == must(Conversation::create(stories())).chat_template().source());
+  for (const ChatTemplate& form : {model, must(chat_template_of(stories(), "{{ eos_token }}"))}) {
+    CHECK(form.special_texts().bos == of_file.bos);
+    CHECK(form.special_texts().eos == of_file.eos);
+    CHECK(form.special_texts().pad == of_file.pad);
+    CHECK(form.special_texts().unk == of_file.unk);
+  }
+  CHECK(must(must(chat_template_of(stories(), "{{ eos_token }}")).render(ChatRequest{})).text() == *of_file.eos);
+  CHECK(chat_template_of(stories(), "{% if").error().code() == ErrorCode::invalid_argument);
+  CHECK(chat_template_of(Engine()).error().code() == ErrorCode::invalid_state);
+
+  const auto of_metadata = SpecialTexts::from_settings(stories().metadata());
+  REQUIRE_FALSE(of_metadata);
+  CHECK(of_metadata.error().code() == ErrorCode::not_found);
+  CHECK(of_metadata.error().text().find("call chat_template_of(engine)") != std::string::npos);
+}
+
 }  // namespace test_conversation

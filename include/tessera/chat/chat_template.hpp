@@ -84,8 +84,10 @@ class ChatTemplate {
   // Jinja that is not implemented; over_budget, a template of over 1 MiB or over 30,000 parts.
   [[nodiscard]] static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special = {}) noexcept;
 
-  // Parses a model's template with the special tokens of its vocabulary. `settings` come from ModelSource::settings(). `name` chooses
-  // one of several templates ("tool_use"); empty: the model's main one. Errors: not_found, the settings do not have it; those of parse().
+  // Parses a model's template with the special tokens of its vocabulary. `settings` come from ModelSource::settings(). With an engine, whose
+  // metadata() has no vocabulary, call chat_template_of(engine) (tessera/conversation/conversation.hpp) instead. `name` chooses
+  // one of several templates ("tool_use"); empty: the model's main one. Errors: not_found, the settings have no such template or no list of
+  // tokens; those of parse().
   [[nodiscard]] static Result<ChatTemplate> from_settings(const Settings& settings, std::string_view name = {}) noexcept;
 
   // Parses the template in the text of a tokenizer_config.json. Its chat_template is a string, an object of names, or a list of {name,

@@ -210,4 +210,9 @@ class Conversation {
 // of its own. Exception: the assistant's text goes on from the text before it.
 [[nodiscard]] std::string_view plain_chat_template() noexcept;
 
+// Returns the template of a conversation with this engine: `source`, the text of a template; by default the model's template, or
+// plain_chat_template() if the model has none. bos_token and the like are the texts of the engine's tokenizer. Errors: invalid_state, the
+// engine is empty; those of ChatTemplate::parse().
+[[nodiscard]] Result<ChatTemplate> chat_template_of(const Engine& engine, std::optional<std::string_view> source = {}) noexcept;
+
 }  // namespace tessera
