@@ -1,9 +1,13 @@
 #include "describe.hpp"
 
 #include <cmath>
+#include <concepts>
+#include <map>
 
 #include <tessera/extend/files/settings.hpp>
 #include <tessera/extend/kv/kv_pools.hpp>
+
+#include "figure_fields.hpp"
 
 namespace tessera::c {
 
@@ -25,16 +29,36 @@ Json value_of(const SettingValue& value) {
   return std::visit(Visitor{}, value);
 }
 
-Json describe_histogram(const Histogram& histogram) {
-  Json json = Json::object();
-  json.set("count", whole(histogram.count()));
-  json.set("mean", real(histogram.mean()));
-  json.set("p50", real(histogram.percentile(0.5)));
-  json.set("p95", real(histogram.percentile(0.95)));
-  json.set("p99", real(histogram.percentile(0.99)));
-  json.set("max", real(histogram.max()));
-  return json;
-}
+// Makes an object of the fields of figures.
+struct FieldsObject {
+  Json object = Json::object();
+
+  template <class T>
+  void operator()(std::string_view name, const T& value) {
+    object.set(name, json_of(value));
+  }
+
+  template <std::unsigned_integral T>
+  static Json json_of(T value) {
+    return whole(value);
+  }
+  static Json json_of(bool value) { return value; }
+  static Json json_of(double value) { return real(value); }
+  static Json json_of(fields::Moment moment) { return moment.seconds < 0.0 ? Json() : real(moment.seconds); }
+  static Json json_of(const Histogram& histogram) { return of(histogram); }
+  static Json json_of(const std::map<std::string, TenantFigures, std::less<>>& tenants) {
+    Json json = Json::object();
+    for (const auto& [name, tenant] : tenants) json.members()->emplace_back(name, of(tenant));
+    return json;
+  }
+
+  template <class Figures>
+  static Json of(const Figures& figures) {
+    FieldsObject made;
+    fields::each(figures, made);
+    return std::move(made.object);
+  }
+};
 
 Json tokens_of(const std::vector<Token>& tokens) {
   Json::Array array;
@@ -105,25 +129,7 @@ Json describe_model(const Engine& engine) {
   return json;
 }
 
-Json describe_kv(const Engine& engine) {
-  const KvFigures figures = engine.kv_figures();
-  Json json = Json::object();
-  json.set("held_bytes", whole(figures.held_bytes));
-  json.set("used_bytes", whole(figures.used_bytes));
-  json.set("cached_bytes", whole(figures.cached_bytes));
-  json.set("free_bytes", whole(figures.free_bytes));
-  json.set("room_bytes", whole(engine.kv_room().bytes));
-  json.set("hits", whole(figures.hits));
-  json.set("misses", whole(figures.misses));
-  json.set("tokens_saved", whole(figures.tokens_saved));
-  json.set("evictions", whole(figures.evictions));
-  json.set("copies", whole(figures.copies));
-  json.set("file_bytes", whole(figures.file_bytes));
-  json.set("pages_written", whole(figures.pages_written));
-  json.set("pages_read", whole(figures.pages_read));
-  json.set("file_errors", whole(figures.file_errors));
-  return json;
-}
+Json describe_kv(const Engine& engine) { return FieldsObject::of(fields::EngineKv(engine)); }
 
 Json describe(const Session& session) {
   Json json = Json::object();
@@ -142,20 +148,7 @@ Json describe(const Session& session) {
   return json;
 }
 
-Json describe(const Figures& figures) {
-  Json json = Json::object();
-  json.set("prompt_tokens", whole(figures.prompt_tokens));
-  json.set("tokens", whole(figures.tokens));
-  json.set("prompt_seconds", real(figures.prompt_seconds));
-  json.set("time_to_first_token", real(figures.time_to_first_token));
-  json.set("generation_seconds", real(figures.generation_seconds));
-  json.set("tokens_per_second", real(figures.tokens_per_second));
-  json.set("bytes_per_token", whole(figures.bytes_per_token));
-  json.set("steps", whole(figures.steps));
-  json.set("drafted", whole(figures.drafted));
-  json.set("accepted", whole(figures.accepted));
-  return json;
-}
+Json describe(const Figures& figures) { return FieldsObject::of(figures); }
 
 Json describe(const Verification& found) {
   constexpr std::string_view kVerdicts[] = {"same", "differs", "unverifiable"};
@@ -172,68 +165,9 @@ Json describe(const Verification& found) {
   return json;
 }
 
-Json describe(const RequestFigures& figures) {
-  const auto time = [](double seconds) { return seconds < 0.0 ? Json() : real(seconds); };
-  Json json = Json::object();
-  json.set("submitted", time(figures.submitted));
-  json.set("scheduled", time(figures.scheduled));
-  json.set("first_token", time(figures.first_token));
-  json.set("ended", time(figures.ended));
-  json.set("prompt_tokens", whole(figures.prompt_tokens));
-  json.set("reused_tokens", whole(figures.reused_tokens));
-  json.set("computed_tokens", whole(figures.computed_tokens));
-  json.set("progressed", time(figures.progressed));
-  json.set("tokens", whole(figures.tokens));
-  json.set("drafted", whole(figures.drafted));
-  json.set("accepted", whole(figures.accepted));
-  json.set("recomputed_tokens", whole(figures.recomputed_tokens));
-  json.set("preemptions", whole(figures.preemptions));
-  json.set("late", figures.late);
-  return json;
-}
+Json describe(const RequestFigures& figures) { return FieldsObject::of(figures); }
 
-Json describe(const SchedulerFigures& figures) {
-  Json json = Json::object();
-  json.set("running", whole(figures.running));
-  json.set("waiting", whole(figures.waiting));
-  json.set("submitted", whole(figures.submitted));
-  json.set("finished", whole(figures.finished));
-  json.set("cancelled", whole(figures.cancelled));
-  json.set("failed", whole(figures.failed));
-  json.set("late", whole(figures.late));
-  json.set("refused_busy", whole(figures.refused_busy));
-  json.set("refused_size", whole(figures.refused_size));
-  json.set("refused_late", whole(figures.refused_late));
-  json.set("steps", whole(figures.steps));
-  json.set("prompt_tokens", whole(figures.prompt_tokens));
-  json.set("reused_tokens", whole(figures.reused_tokens));
-  json.set("tokens", whole(figures.tokens));
-  json.set("recomputed_tokens", whole(figures.recomputed_tokens));
-  json.set("drafted", whole(figures.drafted));
-  json.set("accepted", whole(figures.accepted));
-  json.set("suspended", whole(figures.suspended));
-  json.set("recomputed", whole(figures.recomputed));
-  json.set("out_of_room", whole(figures.out_of_room));
-  json.set("queue", describe_histogram(figures.queue));
-  json.set("time_to_first_token", describe_histogram(figures.time_to_first_token));
-  json.set("inter_token", describe_histogram(figures.inter_token));
-  json.set("per_output_token", describe_histogram(figures.per_output_token));
-  json.set("end_to_end", describe_histogram(figures.end_to_end));
-  json.set("step", describe_histogram(figures.step));
-  json.set("planning", describe_histogram(figures.planning));
-  json.set("rows", describe_histogram(figures.rows));
-  json.set("cost_error", real(figures.cost_error));
-  Json tenants = Json::object();
-  for (const auto& [name, tenant] : figures.tenants) {
-    Json one = Json::object();
-    one.set("weight", real(tenant.weight));
-    one.set("service", real(tenant.service));
-    one.set("requests", whole(tenant.requests));
-    tenants.members()->emplace_back(name, std::move(one));
-  }
-  json.set("tenants", std::move(tenants));
-  return json;
-}
+Json describe(const SchedulerFigures& figures) { return FieldsObject::of(figures); }
 
 Json describe(const std::vector<Beam>& beams) {
   Json::Array list;

@@ -130,7 +130,9 @@ struct PyPiece {
   Piece piece;
 };
 nb::dict figures_dict(const Figures& figures);
-nb::dict figures_dict(const KvFigures& figures);
+nb::dict figures_dict(const RequestFigures& figures);
+nb::dict figures_dict(const SchedulerFigures& figures);
+nb::dict kv_figures_dict(const Engine& engine);
 
 // Returns `fn`, or the library's bar for terminals and notebooks if it is None (tessera._progress); None for False.
 nb::object progress_of(const nb::object& fn, const std::string& title);

@@ -258,10 +258,9 @@ Result<GrammarVocabulary> EngineBox::grammar_vocabulary() {
 Result<ChatTemplate> EngineBox::chat() {
   const std::scoped_lock lock(mutex);
   if (!chat_template) {
-    // A conversation knows how to make it of an engine, which does not keep the settings with lists.
-    auto talk = Conversation::create(engine);
-    if (!talk) return talk.error();
-    chat_template = talk->chat_template();
+    auto made = chat_template_of(engine);
+    if (!made) return made.error();
+    chat_template = *std::move(made);
   }
   return *chat_template;
 }
@@ -280,6 +279,14 @@ Result<ChatTemplate> EngineBox::chat() {
       std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, \
       bool strict, bool tokenizer, std::string instruction_set, std::uint32_t step_rows, std::int32_t cuda_device,     \
       std::uint64_t cuda_memory_budget
+#define TESSERA_ENGINE_SIGNATURE                                                                                 \
+  "path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, prefix: bool | "   \
+  "None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "        \
+  "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, sliding_window: "  \
+  "int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, instruction_set: str = "  \
+  "'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, progress: "                  \
+  "collections.abc.Callable[[int, int], bool | None] | bool | None = None, log: collections.abc.Callable[[str, " \
+  "str], object] | None = None"
 #define TESSERA_ENGINE_VALUES                                                                                     \
   Arguments {                                                                                                     \
     context, std::move(kv), page_tokens, prefix, threads, std::move(backend), std::move(numerics), memory_budget, \
@@ -315,33 +322,14 @@ Any thread may use an engine.)")
           [](EngineHandle* self, const Path& path, TESSERA_ENGINE_PARAMETERS, const nb::object& progress,
              const nb::object& log) { new (self) EngineHandle(load(path, TESSERA_ENGINE_VALUES, progress, log)); },
           nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS, nb::arg("progress") = nb::none(),
-          nb::arg("log") = nb::none(),
-          nb::sig(
-              "def __init__(self, path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: "
-              "int = 0, "
-              "prefix: bool | None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', "
-              "memory_budget: int = 0, "
-              "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, "
-              "sliding_window: int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, "
-              "instruction_set: str = 'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, "
-              "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None, "
-              "log: collections.abc.Callable[[str, str], object] | None = None) -> None"))
+          nb::arg("log") = nb::none(), nb::sig("def __init__(self, " TESSERA_ENGINE_SIGNATURE ") -> None"))
       .def_static(
           "load",
           [](const Path& path, TESSERA_ENGINE_PARAMETERS, const nb::object& progress, const nb::object& log) {
             return load(path, TESSERA_ENGINE_VALUES, progress, log);
           },
           nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS, nb::arg("progress") = nb::none(),
-          nb::arg("log") = nb::none(),
-          nb::sig(
-              "def load(path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, "
-              "prefix: bool | None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', "
-              "memory_budget: int = 0, "
-              "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, "
-              "sliding_window: int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, "
-              "instruction_set: str = 'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, "
-              "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None, "
-              "log: collections.abc.Callable[[str, str], object] | None = None) -> Engine"),
+          nb::arg("log") = nb::none(), nb::sig("def load(" TESSERA_ENGINE_SIGNATURE ") -> Engine"),
           "Loads a model. The same as Engine().")
       .def_static(
           "plan_for", [](const Path& path, TESSERA_ENGINE_PARAMETERS) { return plan_for(path, TESSERA_ENGINE_VALUES); },
@@ -386,8 +374,7 @@ Any thread may use an engine.)")
       .def_prop_ro(
           "threads", [](const EngineHandle& self) { return self->engine.threads(); }, "Threads that compute.")
       .def_prop_ro(
-          "kv_figures",
-          [](const EngineHandle& self) { return figures_dict(unlocked([&] { return self->engine.kv_figures(); })); },
+          "kv_figures", [](const EngineHandle& self) { return kv_figures_dict(self->engine); },
           nb::sig("def kv_figures(self) -> dict[str, int]"), "Figures of the KV pages and of the prefix index.")
       .def(
           "trim",

@@ -198,39 +198,6 @@ GenerateOptions generate_options(std::optional<std::size_t> max_tokens,
   return options;
 }
 
-nb::dict figures_dict(const Figures& f) {
-  nb::dict d;
-  d["prompt_tokens"] = f.prompt_tokens;
-  d["tokens"] = f.tokens;
-  d["prompt_seconds"] = f.prompt_seconds;
-  d["time_to_first_token"] = f.time_to_first_token;
-  d["generation_seconds"] = f.generation_seconds;
-  d["tokens_per_second"] = f.tokens_per_second;
-  d["bytes_per_token"] = f.bytes_per_token;
-  d["steps"] = f.steps;
-  d["drafted"] = f.drafted;
-  d["accepted"] = f.accepted;
-  return d;
-}
-
-nb::dict figures_dict(const KvFigures& f) {
-  nb::dict d;
-  d["held_bytes"] = f.held_bytes;
-  d["used_bytes"] = f.used_bytes;
-  d["cached_bytes"] = f.cached_bytes;
-  d["free_bytes"] = f.free_bytes;
-  d["hits"] = f.hits;
-  d["misses"] = f.misses;
-  d["tokens_saved"] = f.tokens_saved;
-  d["evictions"] = f.evictions;
-  d["copies"] = f.copies;
-  d["file_bytes"] = f.file_bytes;
-  d["pages_written"] = f.pages_written;
-  d["pages_read"] = f.pages_read;
-  d["file_errors"] = f.file_errors;
-  return d;
-}
-
 nb::object progress_of(const nb::object& fn, const std::string& title) {
   if (fn.is(nb::handle(Py_False))) return nb::none();
   if (!fn.is_none() && !fn.is(nb::handle(Py_True))) return fn;

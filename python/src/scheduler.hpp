@@ -1,0 +1,52 @@
+// A scheduler and its requests as Python's classes hold them.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+
+#include "boxes.hpp"
+
+namespace tessera::python {
+
+struct SchedulerBox {
+  std::shared_ptr<EngineBox> engine;
+  Scheduler scheduler;
+  Driver driver;
+  bool driven = false;
+  std::shared_mutex mutex;  // held by calls of the scheduler; exclusively while it is destroyed
+  std::atomic<bool> closed = false;
+
+  // Ends the driver's thread and all requests. Called without the GIL. The thread ends first, without the lock: its
+  // callbacks may ask for figures.
+  void close() {
+    if (closed.exchange(true)) return;
+    driver = Driver();
+    const std::scoped_lock lock(mutex);
+    scheduler = Scheduler();
+  }
+  ~SchedulerBox() { close(); }
+};
+using SchedulerHandle = Handle<SchedulerBox>;
+
+struct RequestBox {
+  std::shared_ptr<SchedulerBox> scheduler;
+  FailurePtr failure;
+  std::mutex mutex;  // guards `handle` but for cancel()
+  RequestHandle handle;
+  std::uint32_t samples = 1;
+};
+using RequestPtr = Handle<RequestBox>;
+
+// Calls a function of the scheduler without the GIL. A closed scheduler is an empty one, whose functions are safe.
+template <class Call>
+auto called(const SchedulerHandle& self, Call&& call) {
+  return unlocked([&] {
+    const std::shared_lock lock(self->mutex);
+    return call(self->scheduler);
+  });
+}
+
+void bind_request(nb::module_& m);  // Request and Sample
+
+}  // namespace tessera::python
