@@ -96,6 +96,15 @@ class Pause {
   Pause& operator=(const Pause&) = delete;
   ~Pause() { active = was_; }
 
+  // Calls fn() as part of the Scope again.
+  template <class Fn>
+  auto counting(Fn&& fn) {
+    active = was_;
+    auto result = fn();
+    active = false;
+    return result;
+  }
+
  private:
   bool was_;
 };

@@ -3,7 +3,10 @@
 // "all": every one.
 #include "counted_new.hpp"
 
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <string>
 
 #include "capi/c_rig.hpp"
 #include "sanitized.hpp"
@@ -21,9 +24,13 @@ std::int64_t failures_wanted(std::int64_t of) {
   return std::string_view(given) == "all" ? of : std::strtoll(given, nullptr, 10);
 }
 
+// Whether one allocation fails, or every second time all from one on. The latter is not for calls that wait until there
+// is memory again.
+enum class Shortages { both, one_allocation };
+
 // Calls `call` again and again, with another allocation that fails in each try; `undo` after each try that succeeded.
 void fail_allocations(const char* function, const std::function<std::int32_t(tessera_error**)>& call,
-                      const std::function<void()>& undo) {
+                      const std::function<void()>& undo, Shortages shortages = Shortages::both) {
   INFO(function);
   std::int64_t made = 0;
   for (int warm = 0; warm < 2; ++warm) {  // caches that stay are filled
@@ -39,7 +46,8 @@ void fail_allocations(const char* function, const std::function<std::int32_t(tes
   for (std::int64_t k = 0; k < made; k += stride) {
     CAPTURE(k);
     tessera_error* error = nullptr;
-    counted::Scope scope(k, k % 2 == 0 ? counted::Failure::once : counted::Failure::from_then_on);
+    counted::Scope scope(k, k % 2 == 0 || shortages == Shortages::one_allocation ? counted::Failure::once
+                                                                                 : counted::Failure::from_then_on);
     const std::int32_t code = call(&error);
     scope.stop();
     if (code == TESSERA_OK) {
@@ -233,6 +241,89 @@ TEST_CASE("functions that write") {
   fail_allocations(
       "set", [&](auto error) { return tessera_conversation_set(talk.get(), kChat.data(), kChat.size(), error); },
       [&] { succeed([&](auto error) { return tessera_conversation_set(talk.get(), nullptr, 0, error); }); });
+}
+
+TEST_CASE("functions that load from callbacks, compute several sessions, answer, and search") {
+  std::ifstream file(rig().path, std::ios::binary);
+  std::string model((std::istreambuf_iterator<char>(file)), {});
+  REQUIRE_FALSE(model.empty());
+  auto source = options_of<tessera_source>();
+  source.bytes = model.size();
+  source.user = model.data();
+  source.read = [](void* user, std::uint64_t offset, void* to, std::size_t n) -> std::int32_t {
+    std::memcpy(to, static_cast<char*>(user) + offset, n);
+    return 0;
+  };
+  const auto load = options_of<tessera_engine_options>("{\"threads\": 1}");
+  fail_making<CEngine>("load_source",
+                       [&](auto out, auto error) { return tessera_engine_load_source(&source, &load, out, error); });
+
+  const CSession one = c_session(rig().engine), two = c_session(rig().engine);
+  append(one, rig().tokens);
+  append(two, rig().tokens);
+  tessera_session* const sessions[] = {one.get(), two.get()};
+  const std::size_t counts[] = {1, 2};
+  fail_making<COutputs>("forward", [&](auto out, auto error) {
+    const std::int32_t code = tessera_forward(rig().engine.get(), sessions, counts, 2, rig().tokens.data(),
+                                              TESSERA_WANT_LOGITS, nullptr, out, error);
+    const counted::Pause pause;
+    // One session may have failed while the other one went on: both are at their 8 tokens again before the next try.
+    for (tessera_session* session : sessions) succeed([&](auto e) { return tessera_session_truncate(session, 8, e); });
+    return code;
+  });
+
+  constexpr std::string_view kChat = R"({"messages": [{"role": "user", "content": "a"}]})";
+  constexpr std::string_view kAnswer = R"({"max_tokens": 3, "sampler": {"temperature": 1}, "stop": ["zz"]})";
+  const auto new_scheduler = [] {
+    return made<CScheduler>(
+        [](auto out, auto error) { return tessera_scheduler_create(rig().engine.get(), nullptr, out, error); });
+  };
+  for (const bool beside_requests : {false, true}) {
+    fail_allocations(
+        beside_requests ? "answer beside requests" : "answer",
+        [&](auto error) {
+          counted::Pause pause;  // both keep memory for the next answer, and are new in each try
+          const CScheduler scheduler = beside_requests ? new_scheduler() : nullptr;
+          const auto talk = made<CConversation>([&](auto out, auto e) {
+            return tessera_conversation_create(rig().engine.get(), kChat.data(), kChat.size(), nullptr, 0, out, e);
+          });
+          tessera_answer* handle = nullptr;
+          const auto run = [&] {
+            std::int32_t code = tessera_conversation_answer(talk.get(), scheduler.get(), kAnswer.data(), kAnswer.size(),
+                                                            nullptr, &handle, error);
+            for (const tessera_piece* piece = nullptr; code == TESSERA_OK;) {
+              code = tessera_answer_next(handle, &piece, error);
+              if (piece == nullptr) break;
+            }
+            return code;
+          };
+          const std::int32_t code = pause.counting(run);
+          CAnswer(std::exchange(handle, nullptr));
+          return code;
+        },
+        [] {}, beside_requests ? Shortages::one_allocation : Shortages::both);
+  }
+
+  const auto search = options_of<tessera_submit_options>(R"({"beams": {"beams": 2, "max_tokens": 2}})");
+  fail_making<CText>("take_beams", [&](auto out, auto error) {
+    counted::Pause pause;
+    const CScheduler scheduler = new_scheduler();
+    tessera_request* handle = nullptr;
+    const auto run = [&] {
+      std::int32_t code =
+          tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), 8, nullptr, &search, &handle, error);
+      for (std::int32_t worked = 1; worked != 0 && code == TESSERA_OK;)
+        code = tessera_scheduler_step(scheduler.get(), &worked, error);
+      const tessera_piece* piece = nullptr;
+      if (code == TESSERA_OK)
+        code = tessera_request_next(handle, 0, &piece, error);  // the error of a request that failed
+      if (code == TESSERA_OK) code = tessera_request_take_beams(handle, out, error);
+      return code;
+    };
+    const std::int32_t code = pause.counting(run);
+    const CRequest request(handle);
+    return code;
+  });
 }
 
 }  // namespace test_c_faults
