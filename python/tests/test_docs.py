@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import tessera
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,3 +25,8 @@ def test_the_code_of_the_page_runs(page: str, model: Path, capsys: pytest.Captur
     names: dict[str, object] = {"__name__": "page"}
     exec(compile(code, page, "exec"), names)
     assert capsys.readouterr().out
+
+
+def test_the_reference_page_is_that_of_the_stubs() -> None:
+    made = subprocess.run([sys.executable, str(ROOT / "python/reference.py"), str(Path(tessera.__file__).parent)], capture_output=True, text=True, check=True)
+    assert made.stdout == (ROOT / "docs/reference/python.md").read_text(), "make it again: python/reference.py says how"
