@@ -145,7 +145,8 @@ typedef struct tessera_engine_options {
   void* cuda_stream;      /* backend cuda: the host's CUstream, which must outlive the engine; NULL: a stream of the engine's own */
 } tessera_engine_options;
 
-/* Loads a GGUF file, all its parts if it is split. Errors name the file, and the key or tensor. */
+/* Loads a GGUF file, all its parts if it is split, or a folder as hubs publish models (config.json and safetensors files). Errors name the
+   file, and the key or tensor. */
 TESSERA_API int32_t tessera_engine_load(const char* path, size_t path_size, const tessera_engine_options* options, tessera_engine** engine,
                                         tessera_error** error);
 /* Loads a model of one part that the host reads. The source is not needed afterwards. */

@@ -138,7 +138,8 @@ struct KvRoom {
 class Engine {
  public:
   Engine() noexcept = default;  // an empty handle (docs/headers.md)
-  // Loads the model at `path`: one file, or all parts of a split one. Errors name the file, and the key or tensor.
+  // Loads the model at `path`: a GGUF file, all parts of a split one, or a folder as hubs publish models (open_model()). Errors name the file,
+  // and the key or tensor.
   [[nodiscard]] static Result<Engine> load(const std::filesystem::path& path, const EngineOptions& options = {}) noexcept;
   [[nodiscard]] static Result<Engine> load(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 

@@ -51,6 +51,8 @@ void set_token(Mapping& to, Setting setting, std::string_view name, std::string_
   if (text != nullptr) {
     if (const auto id = added_id(to.config, *text)) return to.set(setting, *id, fmt::format("tokenizer_config.json: {}", name));
   }
+  // A tokenizer without such a token has none, whatever config.json says. A text must have an end, though.
+  if (text == nullptr && to.config.has_tokenizer_config() && setting != Setting::eos_token) return;
   const auto in_generation = ids_of(to.config.in_generation(id_key)), in_config = ids_of(to.config.find_anywhere(id_key));
   const auto& ids = in_generation.empty() ? in_config : in_generation;
   if (!ids.empty()) to.set(setting, std::int64_t{ids.front()}, id_key);

@@ -58,8 +58,9 @@ class ModelSource {
   [[nodiscard]] virtual std::uint64_t memory_bytes() const noexcept = 0;
 };
 
-// Opens the model at a path, by the kind of file that stands there: GGUF in one file or several (ModelFile::open). Errors: those of
-// ModelFile::open; cancelled if `stop` is requested.
+// Opens the model at a path: a GGUF file, in one part or several, or a folder as hubs publish models (config.json, *.safetensors, the
+// tokenizer's files). Errors: not_found, a file is missing; corrupt_file; unsupported, such as a type of model or a quantisation that is not
+// read; io; cancelled, by `stop`.
 [[nodiscard]] Result<std::shared_ptr<const ModelSource>> open_model(const std::filesystem::path& path,
                                                                     const std::stop_token& stop = {}) noexcept;
 
