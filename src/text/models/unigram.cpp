@@ -151,6 +151,7 @@ void Unigram::search(std::string_view text, TokenList& out) {
     end_segment(at, out);
     begin_segment(at);
   }
+  end_unknown(out);
 }
 
 // Ends a segment. Follows the best way back from its end and reverses it in place: afterwards last_[position] is the token that begins
@@ -174,12 +175,26 @@ void Unigram::end_segment(std::size_t end, TokenList& out) {
   }
 }
 
+void Unigram::end_unknown(TokenList& out) {
+  const std::string_view run = text_.substr(unknown_begin_, unknown_end_ - unknown_begin_);
+  unknown_begin_ = unknown_end_ = 0;
+  if (run.empty()) return;
+  const std::uint32_t unknown = vocabulary_.stand_in();
+  if (unknown != kNoToken && run == vocabulary_.text(unknown)) return out.add(unknown);
+  for (const char c : run) out.add(vocabulary_.byte_token(static_cast<unsigned char>(c)));
+}
+
 void Unigram::emit(std::uint32_t token, std::string_view piece, TokenList& out) {
   const bool unknown = (token & kUnknownCharacter) != 0;
   if (!unknown) {
+    end_unknown(out);
     out.add(token);
-  } else if (model_.byte_fallback && (model_.scores.empty() || vocabulary_.stand_in() == kNoToken || piece != vocabulary_.text(vocabulary_.stand_in()))) {
-    for (const char c : piece == " " && model_.scores.empty() ? kSpaceMark : piece) out.add(vocabulary_.byte_token(static_cast<unsigned char>(c)));
+  } else if (model_.byte_fallback && !model_.scores.empty()) {
+    const auto at = static_cast<std::size_t>(piece.data() - text_.data());
+    if (unknown_begin_ == unknown_end_) unknown_begin_ = at;
+    unknown_end_ = at + piece.size();
+  } else if (model_.byte_fallback) {
+    for (const char c : piece == " " ? kSpaceMark : piece) out.add(vocabulary_.byte_token(static_cast<unsigned char>(c)));
   } else if (!after_unknown_ && vocabulary_.stand_in() != kNoToken) {
     out.add(vocabulary_.stand_in());
   }

@@ -54,6 +54,7 @@ class Unigram {
   void search(std::string_view text, TokenList& out);
   void offer(std::size_t begin, std::size_t end, double score, std::uint32_t token);
   void end_segment(std::size_t end, TokenList& out);
+  void end_unknown(TokenList& out);
   void emit(std::uint32_t token, std::string_view piece, TokenList& out);
 
   const Vocabulary& vocabulary_;
@@ -71,6 +72,9 @@ class Unigram {
   // Score of the best way to an offset in the text, at index offset modulo the array's size. (Scores further back than the longest piece
   // are not needed any more.)
   std::array<double, PieceOrder::kLongestPiece + 1> scores_{};
+  // Unknown characters that wait for their neighbours, as offsets in the text: the text of the unknown token is that token, and not bytes, if
+  // it stands alone. Only for a tokenizer.json with byte fallback.
+  std::size_t unknown_begin_ = 0, unknown_end_ = 0;
   bool after_unknown_ = false;  // true: the last token that was emitted stands for an unknown character
 };
 

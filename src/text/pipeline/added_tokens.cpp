@@ -75,17 +75,18 @@ Status AddedTokens::split(std::string_view text, Special special, const Part& pa
   std::size_t done = 0, free = 0;  // where the text begins that is not handed on yet; where the next token may begin
   for (; !begins.empty(); begins.pop_back()) {
     const std::size_t at = begins.back().at;
-    if (at < std::max(free, done)) continue;
+    if (at < free) continue;
     const TextAutomaton::Node& node = backwards_.node(begins.back().node);
     const AddedToken& token = tokens_[node.id];
     std::size_t begin = at, end = at + node.size;
     free = end;
     if (token.special && special == Special::as_text) continue;
     if (token.single_word && (is_word_at(text, end) || (begin > 0 && is_word_at(text, previous_character(text, begin))))) continue;
-    if (token.left_strip) begin = spaces_before(text, begin, std::min(done, begin));
+    if (token.left_strip) begin = std::max(done, spaces_before(text, begin, std::min(done, begin)));
     if (token.right_strip) end = spaces_behind(text, end);
     if (begin > done) TESSERA_TRY_STATUS(part(done, begin, kText));
-    TESSERA_TRY_STATUS(part(begin, end, token.id));
+    // White space that the token before has taken may leave nothing.
+    if (begin < end) TESSERA_TRY_STATUS(part(begin, end, token.id));
     done = end;
   }
   return done < text.size() ? part(done, text.size(), kText) : Status();

@@ -89,12 +89,6 @@ Status Pipeline::finish(TokenizerJson& json, const Vocabulary& vocabulary, const
     }
     return {};
   }
-  const bool compares = rules_.type == WordModel::unigram || rules_.type == WordModel::word_piece;
-  for (std::uint32_t id = 0; compares && id < vocabulary.size(); ++id) {
-    if (!vocabulary.is_ordinary(id) || vocabulary.text(id).size() <= PieceOrder::kLongestPiece) continue;
-    return error_at(ErrorCode::unsupported, "tokenizer.json: model.vocab", "token {} has {} bytes; tokens of this model have at most {}", id,
-                    vocabulary.text(id).size(), PieceOrder::kLongestPiece);
-  }
   if (rules_.type == WordModel::unigram) {
     TESSERA_TRY(unigram_, UnigramModel::of_texts(vocabulary, std::move(json.scores), json.least_score, rules_.bpe.byte_fallback, stop));
   } else if (rules_.type == WordModel::word_piece) {

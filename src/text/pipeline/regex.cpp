@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/error.hpp"
@@ -19,7 +20,12 @@ constexpr std::uint32_t kHeapKib = 32 << 10;
 constexpr Regex::Match kNone{std::string_view::npos, std::string_view::npos};
 
 // Fuel of a Finder, in PCRE2's steps: enough for every known pattern on texts of any length, and some seconds at most.
-std::uint64_t fuel_for(std::size_t text_bytes) noexcept { return 100'000'000 + 64 * std::uint64_t{text_bytes}; }
+std::uint64_t fuel_for(std::size_t text_bytes) noexcept { return 50'000'000 + 64 * std::uint64_t{text_bytes}; }
+
+// PCRE2's steps do not count characters that one step passes, so a text's searches have a limit of time too. No known pattern comes near it.
+std::chrono::nanoseconds patience_for(std::size_t text_bytes) noexcept {
+  return std::chrono::seconds(5) + std::chrono::microseconds(std::uint64_t{text_bytes});
+}
 
 std::string describe(int code) {
   PCRE2_UCHAR text[160] = {};
@@ -93,6 +99,7 @@ struct Regex::Finder::State {
   const Regex* regex = nullptr;
   std::unique_ptr<pcre2_match_data, Free> data;
   std::unique_ptr<pcre2_match_context, Free> context;
+  std::chrono::nanoseconds took{};  // how long searches took
   std::uint64_t used = 0;  // fuel that searches have used
   std::string_view text;
   std::size_t from = 0;                            // where the next search begins
@@ -151,11 +158,19 @@ Result<Regex::Match> Regex::Finder::search(std::size_t from) {
     return begin == text.npos ? kNone : Match{begin, begin + regex.text_.size()};
   }
   const std::uint64_t fuel = fuel_for(text.size());
+  const auto patience = patience_for(text.size());
+  const auto too_much = [&](std::string_view why) {
+    return make_error(ErrorCode::unsupported, "the pattern \"{}\" takes too much work on this text ({}): split the text, or use another tokenizer",
+                      printable(regex.text_, 120), why);
+  };
   std::uint32_t options = PCRE2_NO_UTF_CHECK;
   for (std::uint32_t steps = kFreeSteps;;) {
     pcre2_set_match_limit(state_->context.get(), steps);
+    const auto begin = std::chrono::steady_clock::now();
     const int found = pcre2_match(regex.code_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, options,
                                   state_->data.get(), state_->context.get());
+    state_->took += std::chrono::steady_clock::now() - begin;
+    if (state_->took > patience) return too_much("time limit exceeded");
     if (found == PCRE2_ERROR_NOMATCH) return kNone;
     if (found == PCRE2_ERROR_NOMEMORY) return out_of_memory_error();
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
@@ -164,13 +179,10 @@ Result<Regex::Match> Regex::Finder::search(std::size_t from) {
     }
     if (found == PCRE2_ERROR_MATCHLIMIT && state_->used + steps < fuel) {
       state_->used += steps;
-      steps = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{steps} * 16, 0xFFFFFFF0u));
+      steps = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{steps} * 4, 0xFFFFFFF0u));
       continue;
     }
-    if (found < 0) {
-      return make_error(ErrorCode::unsupported, "the pattern \"{}\" takes too much work on this text ({}): split the text, or use another tokenizer",
-                        printable(regex.text_, 120), describe(found));
-    }
+    if (found < 0) return too_much(describe(found));
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(state_->data.get());
     return Match{bounds[0], std::max(bounds[0], bounds[1])};
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "json/pull_reader.hpp"
+#include "text/models/piece_order.hpp"
 #include "text/rules/model_reader.hpp"
 #include "text/rules/rule_reader.hpp"
 
@@ -156,6 +157,12 @@ class FileReader {
       texts[token.id] = token.text;
       bytes += token.text.size();
       made_.outside.push_back(token.id);
+    }
+    const bool compares = model_.rules.type == WordModel::unigram || model_.rules.type == WordModel::word_piece;
+    for (const ModelReader::Entry& entry : model_.entries) {
+      if (!compares || entry.size <= PieceOrder::kLongestPiece) continue;
+      return error_at(ErrorCode::unsupported, "tokenizer.json: model.vocab", "token {} has {} bytes; tokens of this model have at most {}",
+                      entry.id, entry.size, PieceOrder::kLongestPiece);
     }
     set_types(texts, taken);
     made_.tokens.reserve(texts.size(), bytes);
