@@ -98,7 +98,7 @@ std::shared_ptr<MaskCache> Compiled::warm_cache() const {
     const std::scoped_lock inside(cache->lock);
     fresh = cache->machine.memory_bytes() > limits.memory_bytes / 2;
   }
-  if (fresh) cache = std::make_shared<MaskCache>(program, MachineLimits{limits.memory_bytes, limits.step_work});
+  if (fresh) cache = std::make_shared<MaskCache>(program, limits);
   return cache;
 }
 

@@ -24,7 +24,7 @@ namespace grammar {
 // The automaton's states and the token masks that matchers of one grammar have computed. All matchers of the grammar share them. When the
 // cache has half of the allowed size, the next matcher begins a new one; matchers that are at work keep the old one.
 struct [[gnu::visibility("hidden")]] MaskCache {
-  MaskCache(const Program& program, const MachineLimits& limits) : machine(program, limits) {}
+  MaskCache(const Program& program, const GrammarLimits& limits) : machine(program, limits) {}
 
   std::mutex lock;
   Machine machine;

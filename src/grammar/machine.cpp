@@ -4,7 +4,7 @@
 
 namespace tessera::grammar {
 
-Machine::Machine(const Program& program, const MachineLimits& limits)
+Machine::Machine(const Program& program, const GrammarLimits& limits)
     : program_(program), limits_(limits), lexer_(program), chart_(program_, lexer_) {
   begin_operation();
   intern(false);  // makes the dead state

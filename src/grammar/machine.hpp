@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/grammar/compiled.hpp>
+
 #include "grammar/chart.hpp"
 #include "grammar/lexer.hpp"
 #include "grammar/program.hpp"
@@ -15,16 +17,11 @@
 
 namespace tessera::grammar {
 
-struct MachineLimits {
-  std::size_t memory_bytes = std::size_t{48} << 20;
-  std::uint64_t step_work = 500'000;  // limit for one operation: derivatives and items together; each takes at most about 100 ns
-};
-
 class Machine {
  public:
   static constexpr std::uint32_t kDead = 0, kStart = 1;
 
-  Machine(const Program& program, const MachineLimits& limits);
+  Machine(const Program& program, const GrammarLimits& limits);
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
@@ -68,7 +65,7 @@ class Machine {
   void check_limits();
 
   const Program& program_;
-  MachineLimits limits_;
+  GrammarLimits limits_;
   Lexer lexer_;
   Chart chart_;
   std::vector<State> states_;

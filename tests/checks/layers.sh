@@ -93,4 +93,9 @@ awk '
 
   END { exit bad }
 ' "${files[@]}"
+# Tests may include everything but the states, which tests/engine/inside.cpp alone opens.
+if [[ -d tests ]]; then
+  seen=$(grep -rl --include='*.hpp' --include='*.cpp' '^#include "engine/states.hpp"' tests | grep -v '^tests/engine/inside.cpp$' || true)
+  [[ -z $seen ]] || { echo "the states are for src/engine; tests see engine/inside.hpp of tests: $seen"; exit 1; }
+fi
 echo "${#files[@]} files"

@@ -5,7 +5,8 @@
 
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_twins.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
+#include "engine/views.hpp"
 
 namespace test_decoding {
 
@@ -84,7 +85,7 @@ TEST_CASE("decodings that are driven together give what each gives alone", "[dec
     for (std::size_t i = 0; i < all.size(); ++i) {
       decodings.push_back(std::make_unique<Decoding>(*state_of(sessions[i]), samplers[i], all[i].options, all[i].prompt));
     }
-    const auto& state = *state_of(sessions[0])->shared;
+    const auto& state = *detail::view_of(*state_of(sessions[0])).shared;
     for (bool running = true; running;) {
       running = false;
       Run run(state, detail::all_layers(state));
@@ -135,7 +136,7 @@ TEST_CASE("a step that fails leaves a decoding where it was, and it can be asked
     if (++draws % 2 == 1) throw 1;  // every other draw
   }).temperature(1.2f).top_p(0.95f).seed(one.seed).build();
   Decoding decoding(*state_of(session), sampler, one.options, one.prompt);
-  const auto& state = *state_of(session)->shared;
+  const auto& state = *detail::view_of(*state_of(session)).shared;
   Told told;
   std::size_t failures = 0;
   while (decoding.finish_reason() == FinishReason::none) {

@@ -6,7 +6,7 @@
 #include "decoding/draft_tree.hpp"
 #include "decoding/speculation_rig.hpp"
 #include "engine/drawing_backend.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
 
 namespace test_draft_trees {
 

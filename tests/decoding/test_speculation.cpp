@@ -3,7 +3,8 @@
 #include "decoding/decoding.hpp"
 #include "decoding/speculation_rig.hpp"
 #include "engine/drawing_backend.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
+#include "engine/views.hpp"
 
 namespace test_speculation {
 
@@ -281,7 +282,7 @@ TEST_CASE("a draw that fails among drafts can be asked again", "[speculation]") 
   must(session.append(std::span(prompt).first(8)));
   Decoding decoding(*state_of(session), sampler, kind.options, {prompt[8]});
   must(decoding.start_drafting());
-  const auto& state = *state_of(session)->shared;
+  const auto& state = *detail::view_of(*state_of(session)).shared;
   Told told;
   std::size_t failures = 0;
   while (decoding.finish_reason() == FinishReason::none) {

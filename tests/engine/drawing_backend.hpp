@@ -7,6 +7,7 @@
 
 #include "engine/forwarding_backend.hpp"
 #include "engine/models.hpp"
+#include "core/error.hpp"
 #include "engine/wrapped_backend.hpp"
 #include "sampling/draw.hpp"
 #include "sampling/sampler_of.hpp"

@@ -127,7 +127,7 @@ class RecordingExecutor final : public detail::StepExecutor {
 
 // Records the engine's steps from now on. It has no sessions yet.
 inline void record_steps(const Engine& engine, std::vector<RecordedStep>& record) {
-  auto& state = const_cast<Engine::State&>(*state_of(engine));
+  const EngineParts state = parts_of(engine);
   detail::keep_copies(*state.kv_pools);
   state.steps = std::make_unique<RecordingExecutor>(std::move(state.steps), state.model, record);
 }
@@ -135,7 +135,7 @@ inline void record_steps(const Engine& engine, std::vector<RecordedStep>& record
 // Returns the layouts of the engine's caches by their numbers.
 inline std::vector<KvLayout> layouts_of(const Engine& engine) {
   std::vector<KvLayout> layouts;
-  for (const auto& pooled : state_of(engine)->kv_pools->state()->layouts) layouts.push_back(pooled->layout);
+  for (const auto& pooled : parts_of(engine).kv_pools->state()->layouts) layouts.push_back(pooled->layout);
   return layouts;
 }
 
@@ -194,7 +194,7 @@ struct Covered {
 class Replay {
  public:
   Replay(const Engine& engine, std::vector<KvLayout> layouts)
-      : state_(const_cast<Engine::State&>(*state_of(engine))), pages_(std::move(layouts)),
+      : state_(parts_of(engine)), pages_(std::move(layouts)),
         executor_(state_.model, *state_.backend, pages_) {}
 
   void run(const std::vector<RecordedStep>& record) {
@@ -236,7 +236,7 @@ class Replay {
     ++covered.guesses;
   }
 
-  Engine::State& state_;
+  EngineParts state_;
   NamedPages pages_;
   detail::BackendExecutor executor_;
 };

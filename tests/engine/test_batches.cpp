@@ -3,7 +3,7 @@
 
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_rig.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
 
 namespace test_batches {
 
@@ -276,7 +276,7 @@ TEST_CASE("what a batch needs and what there is can be asked before", "[batches]
 TEST_CASE("a session and its forks have memory for logits only once they want some", "[batches]") {
   const Engine engine = load_golden("llama-gqa");
   Session session = must(engine.session());
-  const auto has_room = [](Session& of) { return !state_of(of)->logits.values().empty() || !state_of(of)->next_logits.values().empty(); };
+  const auto has_room = [](Session& of) { return has_room_for_logits(*state_of(of)); };
   CHECK_FALSE(has_room(session));
   must(session.append(make_tokens(1, 5, 96), {.logits = LogitsOf::none}));
   CHECK_FALSE(has_room(session));

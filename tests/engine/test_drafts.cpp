@@ -1,6 +1,7 @@
 // A step's rows that are not the session's in the end: drafts, and logits from an early layer.
 #include "engine/made_model.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
+#include "engine/views.hpp"
 #include "engine/run/streams.hpp"
 
 namespace test_drafts {
@@ -57,7 +58,7 @@ TEST_CASE("of drafts each row has its logits, and as many are kept as the caller
         const Snapshot before(session);
         Session::State& state = *state_of(session);
         {
-          Run run(*state.shared, detail::all_layers(*state.shared));
+          Run run(*detail::view_of(state).shared, detail::all_layers(*detail::view_of(state).shared));
           std::vector<float> logits;
           const std::size_t part = add_drafts(run, state, drafts, logits);
           must(detail::make_ready(run, part));
@@ -91,14 +92,14 @@ TEST_CASE("logits from an early layer are those of a model that ends there", "[d
   Session session = must(engine.session());
   Session::State& state = *state_of(session);
   std::vector<float> logits;
-  Run run(*state.shared, {.first_layer = 0, .last_layer = 1, .head = Head::anywhere});
+  Run run(*detail::view_of(state).shared, {.first_layer = 0, .last_layer = 1, .head = Head::anywhere});
   const std::size_t part = add_drafts(run, state, prompt, logits);
   must(detail::make_ready(run, part));
   run.compute();
   must(run.outcome(part));
   CHECK(same_bits(logits, expected));
   run.undo(part);
-  Run strict(*state.shared, {.first_layer = 0, .last_layer = 1});
+  Run strict(*detail::view_of(state).shared, {.first_layer = 0, .last_layer = 1});
   CHECK(strict.check(add_drafts(strict, state, prompt, logits)).error().code() == ErrorCode::invalid_argument);
 }
 
@@ -125,7 +126,7 @@ TEST_CASE("drafts of the first layer alone share the session's keys and values, 
   std::vector<float> logits(kVocab);
   // The pending token is computed by the first layer alone, then each draft behind it: at reserved positions.
   for (std::size_t i = 0; i < kDrafts; ++i) {
-    Run run(*state.shared, {.first_layer = 0, .last_layer = 1, .head = Head::anywhere, .keep = Keep::nothing});
+    Run run(*detail::view_of(state).shared, {.first_layer = 0, .last_layer = 1, .head = Head::anywhere, .keep = Keep::nothing});
     const std::size_t part = i == 0 ? run.begin_part(state) : run.begin_drafts(state, i);
     if (i > 0) run.add({.token = drafts.back()});
     run.rows(part).back().output = RowOutput::logits;
@@ -146,7 +147,7 @@ TEST_CASE("drafts of the first layer alone share the session's keys and values, 
   const std::vector<float> plain_logits = all_logits(plain, std::span(drafts).first(3), 3);
   std::vector<float> checked;
   {
-    Run run(*state.shared, detail::all_layers(*state.shared));
+    Run run(*detail::view_of(state).shared, detail::all_layers(*detail::view_of(state).shared));
     const std::size_t part = add_drafts(run, state, drafts, checked);
     must(detail::make_ready(run, part));
     run.compute();

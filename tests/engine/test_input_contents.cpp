@@ -4,7 +4,7 @@
 #include <random>
 
 #include "engine/kv_rig.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/snapshot_bytes.hpp"
 

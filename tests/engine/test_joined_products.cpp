@@ -114,7 +114,7 @@ MadeModel halved(const ModelFile& file) {
 
 std::set<const Matrix*> matrices_of_layers(const Engine& engine) {
   std::set<const Matrix*> matrices;
-  for (const detail::Weights& weights : state_of(engine)->model.layer_weights) {
+  for (const detail::Weights& weights : parts_of(engine).model.layer_weights) {
     for (const Matrix* matrix : weights.matrices) {
       if (matrix != nullptr) matrices.insert(matrix);
     }
@@ -142,7 +142,7 @@ TEST_CASE("what joins a product comes once, before bias, residual and norm", "[j
           REQUIRE(same_bits(must(ours.append(piece)).values, must(theirs.append(piece)).values));
         }
       }
-      if (!state_of(plain)->model.spec.has_draft_heads()) CHECK(doubling.seen == doubling.doubled);  // a guess multiplies the rest
+      if (!parts_of(plain).model.spec.has_draft_heads()) CHECK(doubling.seen == doubling.doubled);  // a guess multiplies the rest
     }
   }
 }
@@ -164,7 +164,7 @@ TEST_CASE("where nothing joins, fused operations stay fused; one product that is
   CHECK(behind.alone == direct.alone);
   CHECK(behind.fused == direct.fused);
   const auto before = behind.alone;
-  doubling.doubled.insert(state_of(around)->model.layer_weights[0].matrix(Role::attn_output));
+  doubling.doubled.insert(parts_of(around).model.layer_weights[0].matrix(Role::attn_output));
   CHECK(!same_bits(logits(around), expected));
   CHECK(behind.alone == before + direct.alone + 1);
 }

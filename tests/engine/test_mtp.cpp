@@ -10,7 +10,8 @@
 #include "engine/changed_model.hpp"
 #include "engine/kv_twins.hpp"
 #include "engine/mtp_models.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
+#include "engine/views.hpp"
 #include "engine/session_walk.hpp"
 
 namespace test_mtp {
@@ -27,7 +28,8 @@ constexpr std::size_t kChain = 3;
 // room for them.
 std::optional<std::vector<float>> guesses_if_there_is_room(Session& session, std::span<const Token> further) {
   Session::State& state = *state_of(session);
-  std::vector<float> hidden(state.shared->model.spec.d_model), logits((1 + further.size()) * state.vocab());
+  const ModelSpec& spec = session.engine().spec();
+  std::vector<float> hidden(spec.d_model), logits((1 + further.size()) * spec.vocab_size);
   auto head = DraftTarget(state).guess_by_heads(1 + further.size(), hidden);
   if (!head) {
     REQUIRE(head.error().code() == ErrorCode::cache_full);
@@ -35,9 +37,9 @@ std::optional<std::vector<float>> guesses_if_there_is_room(Session& session, std
   }
   for (std::size_t i = 0; i <= further.size(); ++i) {
     const Token token = i == 0 ? session.tokens().back() : further[i - 1];
-    must(head->next(token, std::span(logits).subspan(i * state.vocab(), state.vocab())));
+    must(head->next(token, std::span(logits).subspan(i * spec.vocab_size, spec.vocab_size)));
   }
-  state.kv.commit(state.kv.length());  // what was reserved
+  kv_of(session).commit(session.kv().length());  // what was reserved
   return logits;
 }
 std::vector<float> guesses(Session& session, std::span<const Token> further = {}) { return guesses_if_there_is_room(session, further).value(); }
@@ -99,7 +101,7 @@ TEST_CASE("a guess does not see position 0", "[mtp]") {
         must(session.append(std::span(tokens).first(n)));
         must(session.add_pending(tokens[n]));
         const auto before = guesses(session, std::span(tokens).first(kChain));
-        const KvView view = state_of(session)->kv.view();
+        const KvView view = session.kv().view();
         const KvLayerShape& shape = view.layout->layer(head).shape;
         const std::vector<float> other(std::max(shape.key_dim, shape.value_dim), 20.0f);
         for (std::size_t i = 0; i < shape.kv_heads; ++i) {

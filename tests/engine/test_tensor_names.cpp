@@ -6,6 +6,7 @@
 #include <tessera/files/model_file.hpp>
 
 #include "catch.hpp"
+#include "core/error.hpp"
 #include "engine/models.hpp"
 #include "model/load/roles.hpp"
 

@@ -5,7 +5,8 @@
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "engine/models.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
+#include "engine/views.hpp"
 #include "kv/kv_watch.hpp"
 
 namespace test_scheduler_prefixes {
@@ -203,7 +204,7 @@ struct Mirror {
 TEST_CASE("whoever applies the events of the prefix index has its content after each step", "[scheduler]") {
   const Engine engine = load_story({.kv_budget = 16 * page_bytes()});
   Session session = must(engine.session());
-  const KvPools& pools = *state_of(session)->shared->kv_pools;
+  const KvPools& pools = detail::view_of(*detail::view_of(*state_of(session)).shared).kv_pools;
   Mirror mirror;
   Scheduler scheduler = must(Scheduler::create(engine, {.limits = {.rows = 40, .max_running = 4, .headroom = 0.0},
                                                         .on_kv_event = [&](const KvEvent& event) { mirror.apply(event); }}));

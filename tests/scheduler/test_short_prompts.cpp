@@ -11,7 +11,7 @@
 
 #include "catch.hpp"
 #include "engine/models.hpp"
-#include "engine/opened_session.hpp"
+#include "engine/inside.hpp"
 
 namespace test_short_prompts {
 
