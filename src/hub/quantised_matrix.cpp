@@ -34,7 +34,7 @@ Found look_up(const SafetensorsFolder& folder, std::string_view stem, std::strin
   return {static_cast<std::uint32_t>(tensor - folder.tensors().data()), tensor};
 }
 
-Error wrong(ErrorCode code, const SafetensorsFolder& folder, const SafetensorsTensor& tensor, std::string_view what) {
+Error wrong_tensor(ErrorCode code, const SafetensorsFolder& folder, const SafetensorsTensor& tensor, std::string_view what) {
   return error_at(code, folder.file_name(tensor.part), "tensor {}: {}", printable(tensor.name), what);
 }
 
@@ -151,7 +151,7 @@ Made gptq(const SafetensorsFolder& folder, std::string_view stem, unsigned bits,
               order = look_up(folder, stem, ".g_idx");
   if (!weight) return std::shared_ptr<const Matrix>();
   if (!scales || !scale_type(scales) || !zeros || dim(weight, 0) == 0 || dim(weight, 1) == 0) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "scales and qzeros belong to it");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "scales and qzeros belong to it");
   }
   const std::uint64_t inputs = dim(weight, 0) * 32 / bits, outputs = dim(weight, 1);
   GptqLayer layer{.shape = {outputs, inputs, group < 1 ? inputs : static_cast<std::uint64_t>(group)}, .bits = bits,
@@ -170,7 +170,7 @@ Made awq(const SafetensorsFolder& folder, std::string_view stem, std::int64_t gr
   const Found weight = look_up(folder, stem, ".qweight"), zeros = look_up(folder, stem, ".qzeros"), scales = look_up(folder, stem, ".scales");
   if (!weight) return std::shared_ptr<const Matrix>();
   if (!scales || !scale_type(scales) || !zeros || dim(weight, 0) == 0 || dim(weight, 1) == 0) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "scales and qzeros belong to it");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "scales and qzeros belong to it");
   }
   const std::uint64_t inputs = dim(weight, 0), outputs = dim(weight, 1) * 8;
   AwqLayer layer{.shape = {outputs, inputs, group < 1 ? inputs : static_cast<std::uint64_t>(group)}, .scale_type = *scale_type(scales),
@@ -189,7 +189,7 @@ Made packed_integers(const SafetensorsFolder& folder, std::string_view stem, uns
               shape = look_up(folder, stem, ".weight_shape");
   if (!weight || (!is_packed && !scales)) return std::shared_ptr<const Matrix>();
   if (!scales || !scale_type(scales) || dim(weight, 0) == 0 || dim(weight, 1) == 0 || dim(scales, 1) == 0) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "weight_scale belongs to it, of F16, BF16 or F32");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "weight_scale belongs to it, of F16, BF16 or F32");
   }
   std::uint64_t inputs = is_packed ? dim(weight, 1) * 32 / bits : dim(weight, 1);
   if (shape) {  // [outputs, inputs], as integers: packing has padded the rows
@@ -227,7 +227,7 @@ Made fp8(const SafetensorsFolder& folder, std::string_view stem, std::uint64_t b
   Found scales = look_up(folder, stem, ".weight_scale_inv");
   if (!scales) scales = look_up(folder, stem, ".weight_scale");
   if (!scales || weight.tensor->dims.size() != 2 || dim(weight, 0) == 0 || dim(weight, 1) == 0) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "weight_scale_inv or weight_scale belongs to a matrix of FP8");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "weight_scale_inv or weight_scale belongs to a matrix of FP8");
   }
   Fp8Layer layer{.outputs = dim(weight, 0), .inputs = dim(weight, 1), .block_outputs = block_outputs, .block_inputs = block_inputs,
                  .type = is_e4m3 ? Fp8Type::e4m3 : Fp8Type::e5m2, .weight = {}, .scales = {}};
@@ -236,7 +236,7 @@ Made fp8(const SafetensorsFolder& folder, std::string_view stem, std::uint64_t b
     case SafetensorsType::bf16: layer.scale_type = Fp8ScaleType::bf16; break;
     case SafetensorsType::f16: layer.scale_type = Fp8ScaleType::f16; break;
     case SafetensorsType::f8_e8m0: layer.scale_type = Fp8ScaleType::e8m0; break;
-    default: return wrong(ErrorCode::unsupported, folder, *scales.tensor, "scales of FP8 are F32, BF16, F16 or F8_E8M0");
+    default: return wrong_tensor(ErrorCode::unsupported, folder, *scales.tensor, "scales of FP8 are F32, BF16, F16 or F8_E8M0");
   }
   if (block_outputs == 0) {  // one scale for the matrix, or one for each output
     const bool is_one = dim(scales, 0) * dim(scales, 1) == 1;
@@ -261,13 +261,13 @@ Made nvfp4(const SafetensorsFolder& folder, std::string_view stem) {
   const Found scales = look_up(folder, stem, ".weight_scale"), whole = look_up(folder, stem, is_compressed ? ".weight_global_scale" : ".weight_scale_2");
   const Found input = look_up(folder, stem, is_compressed ? ".input_global_scale" : ".input_scale");
   if (!scales || !whole || whole.tensor->type != SafetensorsType::f32 || whole.tensor->bytes != 4 || weight.tensor->dims.size() != 2) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "weight_scale and a scale of the whole matrix (one F32 number) belong to NVFP4");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "weight_scale and a scale of the whole matrix (one F32 number) belong to NVFP4");
   }
   TESSERA_TRY(const Bytes bytes, bytes_of(folder, whole));
   float factor = 0.0f;
   std::memcpy(&factor, bytes.data(), 4);
   if (is_compressed) factor = 1.0f / factor;
-  if (!std::isfinite(factor) || factor <= 0.0f) return wrong(ErrorCode::corrupt_file, folder, *whole.tensor, "it is not a positive number");
+  if (!std::isfinite(factor) || factor <= 0.0f) return wrong_tensor(ErrorCode::corrupt_file, folder, *whole.tensor, "it is not a positive number");
   Fp4Rows layer{.rows = dim(weight, 0), .inputs = dim(weight, 1) * 2, .weights = {}, .scales = {}};
   return make(DType::nvfp4, layer.rows, layer.inputs, {weight, scales, whole, input},
               [layer](std::span<const Bytes> from, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out) mutable -> Status {
@@ -282,7 +282,7 @@ Made mxfp4(const SafetensorsFolder& folder, std::string_view stem) {
   const Found weight = look_up(folder, stem, "_blocks"), scales = look_up(folder, stem, "_scales");
   if (!weight) return std::shared_ptr<const Matrix>();
   if (!scales || weight.tensor->dims.size() != 4 || dim(weight, 3) != 16 || weight.tensor->bytes == 0) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "blocks of MXFP4 are [experts, outputs, inputs / 32, 16], and scales belong to them");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "blocks of MXFP4 are [experts, outputs, inputs / 32, 16], and scales belong to them");
   }
   const std::uint64_t experts = dim(weight, 0), outputs = dim(weight, 1), inputs = dim(weight, 2) * 32;
   Fp4Rows layer{.rows = experts * outputs, .inputs = inputs, .weights = {}, .scales = {}};
@@ -304,7 +304,7 @@ Made codebook4(const SafetensorsFolder& folder, std::string_view stem) {
   Found state = look_up(folder, stem, ".weight.quant_state.bitsandbytes__nf4");
   if (!state) state = look_up(folder, stem, ".weight.quant_state.bitsandbytes__fp4");
   if (!state || !table || !absmax || state.tensor->bytes > (1u << 16)) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "quant_state, quant_map and absmax belong to a matrix of bitsandbytes");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "quant_state, quant_map and absmax belong to a matrix of bitsandbytes");
   }
   TESSERA_TRY(const Bytes text, bytes_of(folder, state));
   const auto json = Json::parse({reinterpret_cast<const char*>(text.data()), text.size()});
@@ -318,7 +318,7 @@ Made codebook4(const SafetensorsFolder& folder, std::string_view stem) {
     return is_pair && (*shape->elements())[i].integer() != nullptr ? *(*shape->elements())[i].integer() : 0;
   };
   if (at(0) < 1 || at(1) < 1 || at(0) > (std::int64_t{1} << 31) || at(1) > (std::int64_t{1} << 31) || whole("blocksize", 64) < 1 || whole("nested_blocksize", 256) < 1) {
-    return wrong(ErrorCode::corrupt_file, folder, *state.tensor, "expected a JSON object with shape [outputs, inputs] and blocksize");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *state.tensor, "expected a JSON object with shape [outputs, inputs] and blocksize");
   }
   Codebook4Layer layer{.outputs = static_cast<std::uint64_t>(at(0)), .inputs = static_cast<std::uint64_t>(at(1)),
                        .block = static_cast<std::uint64_t>(whole("blocksize", 64)), .nested_block = static_cast<std::uint64_t>(whole("nested_blocksize", 256)),
@@ -338,7 +338,7 @@ Made scaled_int8(const SafetensorsFolder& folder, std::string_view stem) {
   const Found weight = look_up(folder, stem, ".weight"), scales = look_up(folder, stem, ".SCB"), format = look_up(folder, stem, ".weight_format");
   if (!weight || weight.tensor->type != SafetensorsType::i8) return std::shared_ptr<const Matrix>();
   if (!scales || scales.tensor->type != SafetensorsType::f32 || weight.tensor->dims.size() != 2 || weight.tensor->bytes == 0) {
-    return wrong(ErrorCode::corrupt_file, folder, *weight.tensor, "SCB, of F32, belongs to a matrix of bitsandbytes in 8 bits");
+    return wrong_tensor(ErrorCode::corrupt_file, folder, *weight.tensor, "SCB, of F32, belongs to a matrix of bitsandbytes in 8 bits");
   }
   ScaledInt8Layer layer{.outputs = dim(weight, 0), .inputs = dim(weight, 1), .weight = {}, .scb = {}};
   return make(DType::f32, layer.outputs, layer.inputs, {weight, scales, format},

@@ -10,7 +10,7 @@ namespace tessera::detail::hub {
 namespace {
 
 // Transposes each of the matrices [rows, columns] that follow each other in `bytes`. An element has `size` bytes.
-std::vector<std::byte> transposed(const std::vector<std::byte>& bytes, std::uint64_t rows, std::uint64_t columns, std::uint64_t size) {
+std::vector<std::byte> transpose_each(const std::vector<std::byte>& bytes, std::uint64_t rows, std::uint64_t columns, std::uint64_t size) {
   std::vector<std::byte> out(bytes.size());
   const std::uint64_t matrix = rows * columns * size;
   for (std::uint64_t start = 0; matrix != 0 && start + matrix <= bytes.size(); start += matrix) {
@@ -77,13 +77,13 @@ std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<
   const std::uint64_t size = number_bytes(recipe.dtype);
   std::uint64_t columns = recipe.parts.front().columns;
   if (recipe.transposed_rows != 0) {
-    for (auto& part : parts) part = transposed(part, recipe.transposed_rows, columns, size);
+    for (auto& part : parts) part = transpose_each(part, recipe.transposed_rows, columns, size);
     columns = recipe.transposed_rows;
   }
   std::vector<std::byte> whole = ordered(recipe, parts, columns * size);
   parts.clear();
   if (!recipe.column_order.empty()) whole = with_columns_ordered(recipe, whole, columns * size, size);
-  if (recipe.transposed_last != 0) whole = transposed(whole, recipe.transposed_last, columns, size);
+  if (recipe.transposed_last != 0) whole = transpose_each(whole, recipe.transposed_last, columns, size);
   return recipe.numbers == Numbers::same ? whole : changed(recipe, whole);
 }
 

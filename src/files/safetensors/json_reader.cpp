@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr int kDeepestSkipped = 100;
+constexpr int kDeepestOfHeader = 100;
 
 constexpr bool is_json_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 constexpr bool is_json_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -155,8 +155,8 @@ Status JsonReader::skip(int depth) {
   if (next == 'f') return word("false");
   if (next == 'n') return word("null");
   if (next != '{' && next != '[') return fail(ErrorCode::corrupt_file, "a JSON value is expected here");
-  if (depth == kDeepestSkipped)
-    return fail(ErrorCode::corrupt_file, "values are nested deeper than {}", kDeepestSkipped);
+  if (depth == kDeepestOfHeader)
+    return fail(ErrorCode::corrupt_file, "values are nested deeper than {}", kDeepestOfHeader);
   if (next == '[') return elements([&] { return skip(depth + 1); });
   std::string key;
   return members(key, std::numeric_limits<std::uint16_t>::max(), [&] { return skip(depth + 1); });

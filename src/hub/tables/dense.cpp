@@ -123,7 +123,7 @@ constexpr TensorRow kStarcoder2Feed[] = {
     {Role::ffn_down, "mlp.c_proj.weight"}, {Role::ffn_down_bias, "mlp.c_proj.bias"},
 };
 
-constexpr Table kTables[] = {
+constexpr Table kDenseTables[] = {
     {"llama", "llama", map_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"mistral", "llama", map_windowed_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"ministral", "llama", map_windowed_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
@@ -155,6 +155,6 @@ void map_granite_scales(Mapping& m) {
   m.copy_number(Setting::logit_scale, "logits_scaling");
 }
 
-std::span<const Table> dense_tables() noexcept { return kTables; }
+std::span<const Table> dense_tables() noexcept { return kDenseTables; }
 
 }  // namespace tessera::detail::hub

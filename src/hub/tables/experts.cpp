@@ -5,7 +5,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-constexpr std::int64_t kSigmoid = 2;  // Setting::expert_routing
+constexpr std::int64_t kSigmoidScores = 2;  // Setting::expert_routing
 
 void map_mixtral(Mapping& m) {
   map_common(m);
@@ -59,7 +59,7 @@ void map_glm4moe(Mapping& m) {
   map_rope(m);
   map_partial_rope(m);
   map_grouped_experts(m);
-  m.set(Setting::expert_routing, kSigmoid, "model_type");
+  m.set(Setting::expert_routing, kSigmoidScores, "model_type");
   m.copy_integer(Setting::n_further_layers, "num_nextn_predict_layers");
   expect_silu(m);
 }
@@ -70,7 +70,7 @@ void map_minimax_m2(Mapping& m) {
   map_partial_rope(m);
   map_experts(m);
   m.copy_integer(Setting::expert_dim, "intermediate_size");
-  m.set(Setting::expert_routing, kSigmoid, "model_type");
+  m.set(Setting::expert_routing, kSigmoidScores, "model_type");
   expect_silu(m);
   const auto rotated = m.integer("rotary_dim");  // older configurations
   if (rotated && !m.settings.has(Setting::rope_dim)) m.set(Setting::rope_dim, *rotated, "rotary_dim");
@@ -106,7 +106,7 @@ constexpr TensorRow kGptOssRows[] = {
     {Role::experts_down_bias, "mlp.experts.down_proj_bias"},
 };
 
-constexpr Table kTables[] = {
+constexpr Table kExpertsTables[] = {
     {"mixtral", "llama", map_mixtral, {kModelRows, kNormRows, kPairedAttentionRows, kMixtralExperts, kExpertRows}},
     {"qwen2_moe", "qwen2moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenShared}},
     {"qwen3_moe", "qwen3moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
@@ -118,6 +118,6 @@ constexpr Table kTables[] = {
 
 }  // namespace
 
-std::span<const Table> expert_tables() noexcept { return kTables; }
+std::span<const Table> expert_tables() noexcept { return kExpertsTables; }
 
 }  // namespace tessera::detail::hub

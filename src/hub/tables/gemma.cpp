@@ -171,7 +171,7 @@ constexpr TensorRow kGemma4Experts[] = {
     {Role::expert_norm, "pre_feedforward_layernorm_2.weight"},
 };
 
-constexpr Table kTables[] = {
+constexpr Table kGemmaTables[] = {
     {"gemma", "gemma", map_gemma1, {kGemmaModel, kGemmaNorms, kGemmaAttention, kFeedRows}},
     {"gemma2", "gemma2", map_gemma2, {kGemmaModel, kGemma2Norms, kGemmaAttention, kFeedRows}},
     {"gemma3_text", "gemma3", map_gemma3, {kGemmaModel, kGemma2Norms, kGemmaAttention, kFeedRows}},
@@ -180,6 +180,6 @@ constexpr Table kTables[] = {
 
 }  // namespace
 
-std::span<const Table> gemma_tables() noexcept { return kTables; }
+std::span<const Table> gemma_tables() noexcept { return kGemmaTables; }
 
 }  // namespace tessera::detail::hub

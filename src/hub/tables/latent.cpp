@@ -5,7 +5,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-constexpr std::int64_t kSoftmax = 1, kSigmoid = 2;  // Setting::expert_routing
+constexpr std::int64_t kSoftmaxRouting = 1, kSigmoidRouting = 2;  // Setting::expert_routing
 
 void map_latent(Mapping& m) {
   map_common(m);
@@ -33,7 +33,7 @@ void map_latent(Mapping& m) {
 
 void map_deepseek_v2(Mapping& m) {
   map_latent(m);
-  m.set(Setting::expert_routing, kSoftmax, "scoring_func");
+  m.set(Setting::expert_routing, kSoftmaxRouting, "scoring_func");
   m.settings.remove(Setting::renormalise_experts);  // the type's class never divides weights by their sum
   if (m.text("topk_method").value_or("greedy") == "greedy") {
     m.settings.remove(Setting::n_expert_groups);
@@ -44,7 +44,7 @@ void map_deepseek_v2(Mapping& m) {
 
 void map_deepseek_v3(Mapping& m) {
   map_latent(m);
-  m.set(Setting::expert_routing, kSigmoid, "scoring_func");
+  m.set(Setting::expert_routing, kSigmoidRouting, "scoring_func");
   m.expect_text("scoring_func", {"sigmoid"});
 }
 
@@ -67,7 +67,7 @@ constexpr TensorRow kLatentRows[] = {
     {Role::latent_output, "self_attn.o_proj.weight"},
 };
 
-constexpr Table kTables[] = {
+constexpr Table kLatentTables[] = {
     {"deepseek_v2", "deepseek2", map_deepseek_v2, {kModelRows, kNormRows, kLatentRows, kFeedRows, kExpertRows}},
     {"deepseek_v3", "deepseek2", map_deepseek_v3, {kModelRows, kNormRows, kLatentRows, kFeedRows, kExpertRows, kFurtherRows}},
     {"kimi_k2", "deepseek2", map_deepseek_v3, {kModelRows, kNormRows, kLatentRows, kFeedRows, kExpertRows, kFurtherRows}},
@@ -77,6 +77,6 @@ constexpr Table kTables[] = {
 
 }  // namespace
 
-std::span<const Table> latent_tables() noexcept { return kTables; }
+std::span<const Table> latent_tables() noexcept { return kLatentTables; }
 
 }  // namespace tessera::detail::hub

@@ -58,13 +58,13 @@ constexpr TensorRow kFalconRows[] = {
     {Role::ffn_up, "mlp.dense_h_to_4h.weight"}, {Role::ffn_down, "mlp.dense_4h_to_h.weight"},
 };
 
-constexpr Table kTables[] = {
+constexpr Table kOlderTables[] = {
     {"gpt2", "gpt2", map_gpt2, {kGpt2Rows}, "h."},
     {"falcon", "falcon", map_falcon, {kFalconRows}, "h."},
 };
 
 }  // namespace
 
-std::span<const Table> older_tables() noexcept { return kTables; }
+std::span<const Table> older_tables() noexcept { return kOlderTables; }
 
 }  // namespace tessera::detail::hub

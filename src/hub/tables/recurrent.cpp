@@ -175,7 +175,7 @@ constexpr TensorRow kQwen3NextMixer[] = {
     {Role::state_step_bias, "linear_attn.dt_bias"},
     {Role::state_out, "linear_attn.out_proj.weight"},
 };
-constexpr TensorRow kQwenShared[] = {
+constexpr TensorRow kDeltaNetShared[] = {
     {Role::shared_gate, "mlp.shared_expert.gate_proj.weight"},
     {Role::shared_up, "mlp.shared_expert.up_proj.weight"},
     {Role::shared_down, "mlp.shared_expert.down_proj.weight"},
@@ -241,10 +241,10 @@ constexpr TensorRow kNemotronExperts[] = {
     {Role::shared_up, "mixer.shared_experts.up_proj.weight"}, {Role::shared_down, "mixer.shared_experts.down_proj.weight"},
 };
 
-constexpr Table kTables[] = {
+constexpr Table kRecurrentTables[] = {
     {"qwen3_5_text", "qwen35", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen35Mixer, kFeedRows}},
-    {"qwen3_5_moe_text", "qwen35moe", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen35Mixer, kExpertRows, kQwenShared}},
-    {"qwen3_next", "qwen3next", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen3NextMixer, kExpertRows, kQwenShared}},
+    {"qwen3_5_moe_text", "qwen35moe", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen35Mixer, kExpertRows, kDeltaNetShared}},
+    {"qwen3_next", "qwen3next", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen3NextMixer, kExpertRows, kDeltaNetShared}},
     {"lfm2", "lfm2", map_lfm2, {kLfm2Rows}},
     {"lfm2_moe", "lfm2moe", map_lfm2_moe, {kLfm2Rows, kLfm2Experts}},
     {"granitemoehybrid", "granitehybrid", map_granitehybrid, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteHybridRows, kGraniteHybridFeed}},
@@ -253,6 +253,6 @@ constexpr Table kTables[] = {
 
 }  // namespace
 
-std::span<const Table> recurrent_tables() noexcept { return kTables; }
+std::span<const Table> recurrent_tables() noexcept { return kRecurrentTables; }
 
 }  // namespace tessera::detail::hub

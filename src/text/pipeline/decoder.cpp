@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-using Kind = DecoderStep::Kind;
+using DecoderStepKind = DecoderStep::Kind;
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   if (from.empty()) return;
@@ -40,7 +40,7 @@ void strip(const DecoderStep& step, std::string& text) {
 
 bool Decoder::ends_word(std::string_view token) const noexcept {
   for (const DecoderStep& step : steps_) {
-    if (step.kind == Kind::end_of_word) return !step.text.empty() && token.ends_with(step.text);
+    if (step.kind == DecoderStepKind::end_of_word) return !step.text.empty() && token.ends_with(step.text);
   }
   return false;
 }
@@ -56,7 +56,7 @@ Result<Decoder::Runner> Decoder::Runner::create(const Decoder& decoder) {
   made.decoder_ = &decoder;
   made.finders_.resize(decoder.steps_.size());
   for (std::size_t i = 0; i < made.finders_.size(); ++i) {
-    if (decoder.steps_[i].kind != Kind::replace) continue;
+    if (decoder.steps_[i].kind != DecoderStepKind::replace) continue;
     TESSERA_TRY(made.finders_[i], Regex::Finder::create(decoder.steps_[i].pattern));
   }
   return made;
@@ -65,12 +65,12 @@ Result<Decoder::Runner> Decoder::Runner::create(const Decoder& decoder) {
 Status Decoder::Runner::run_step(std::size_t index, bool first, std::string& text) {
   const DecoderStep& step = decoder_->steps_[index];
   switch (step.kind) {
-    case Kind::bytes: {
+    case DecoderStepKind::bytes: {
       scratch_.resize(text.size());
       if (const auto count = read_bytes(text, scratch_.data())) text.assign(scratch_, 0, *count);
       break;
     }
-    case Kind::replace: {
+    case DecoderStepKind::replace: {
       Regex::Finder& finder = finders_[index];
       finder.begin(text);
       scratch_.clear();
@@ -84,21 +84,21 @@ Status Decoder::Runner::run_step(std::size_t index, bool first, std::string& tex
       if (done > 0 || !scratch_.empty()) text = scratch_.append(text, done);
       break;
     }
-    case Kind::byte_fallback:
+    case DecoderStepKind::byte_fallback:
       if (const auto byte = byte_of(text)) text.assign(1, static_cast<char>(*byte));
       break;
-    case Kind::strip: strip(step, text); break;
-    case Kind::metaspace: replace_all(text, step.text, first && step.drops_first ? "" : " "); break;
-    case Kind::word_piece:
+    case DecoderStepKind::strip: strip(step, text); break;
+    case DecoderStepKind::metaspace: replace_all(text, step.text, first && step.drops_first ? "" : " "); break;
+    case DecoderStepKind::word_piece:
       if (first) break;
       if (text.starts_with(step.text)) text.erase(0, step.text.size());
       else text.insert(text.begin(), ' ');
       break;
-    case Kind::clean_up:
+    case DecoderStepKind::clean_up:
       for (const auto& [from, to] : kCleanUp) replace_all(text, from, to);
       break;
-    case Kind::end_of_word: replace_all(text, step.text, " "); break;
-    case Kind::spaces:
+    case DecoderStepKind::end_of_word: replace_all(text, step.text, " "); break;
+    case DecoderStepKind::spaces:
       if (!first) text.insert(text.begin(), ' ');
       break;
   }

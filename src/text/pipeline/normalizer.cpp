@@ -13,7 +13,7 @@
 namespace tessera::detail {
 namespace {
 
-using Kind = NormalizerStep::Kind;
+using NormalizerStepKind = NormalizerStep::Kind;
 
 constexpr std::size_t kMostGrowth = 64;                          // times that a normal form may be longer than its text
 constexpr std::size_t kLongestSmall = std::size_t{64} << 20;     // in bytes; a normal form of this length is always accepted
@@ -112,7 +112,7 @@ Result<Normalizer::Runner> Normalizer::Runner::create(const Normalizer& normaliz
   made.normalizer_ = &normalizer;
   made.finders_.resize(normalizer.steps_.size());
   for (std::size_t i = 0; i < made.finders_.size(); ++i) {
-    if (normalizer.steps_[i].kind != Kind::replace) continue;
+    if (normalizer.steps_[i].kind != NormalizerStepKind::replace) continue;
     TESSERA_TRY(made.finders_[i], Regex::Finder::create(normalizer.steps_[i].pattern));
   }
   return made;
@@ -140,7 +140,7 @@ Result<std::string_view> Normalizer::Runner::run_step(std::size_t index, std::st
   const NormalizerStep& step = normalizer_->steps_[index];
   out.clear();
   switch (step.kind) {
-    case Kind::normal_form:
+    case NormalizerStepKind::normal_form:
       if (is_ascii(text)) return text;
       if (step.form.composed && !step.form.compatibility) {
         const std::string_view normal = nfc_.normalize(text);
@@ -150,37 +150,37 @@ Result<std::string_view> Normalizer::Runner::run_step(std::size_t index, std::st
       }
       former_.normalize(text, step.form, out);
       break;
-    case Kind::lower_case:
+    case NormalizerStepKind::lower_case:
       each_character(text, [&](CodePoint c, std::string_view) {
         if (c < 0x80) out += static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
         else append_lower_case(out, c);
       });
       break;
-    case Kind::remove_marks:
-    case Kind::remove_nonspacing:
+    case NormalizerStepKind::remove_marks:
+    case NormalizerStepKind::remove_nonspacing:
       if (is_ascii(text)) return text;
       each_character(text, [&](CodePoint c, std::string_view bytes) {
-        if (!(step.kind == Kind::remove_marks ? is_mark(c) : is_nonspacing_mark(c))) out.append(bytes);
+        if (!(step.kind == NormalizerStepKind::remove_marks ? is_mark(c) : is_nonspacing_mark(c))) out.append(bytes);
       });
       break;
-    case Kind::replace: TESSERA_TRY_STATUS(replace(step, finders_[index], text, out)); break;
-    case Kind::prepend: out.append(step.text).append(text); break;
-    case Kind::append: out.append(text).append(step.text); break;
-    case Kind::strip: {
+    case NormalizerStepKind::replace: TESSERA_TRY_STATUS(replace(step, finders_[index], text, out)); break;
+    case NormalizerStepKind::prepend: out.append(step.text).append(text); break;
+    case NormalizerStepKind::append: out.append(text).append(step.text); break;
+    case NormalizerStepKind::strip: {
       const std::string_view rest = trimmed(text, step.left, step.right);
       return rest;
     }
-    case Kind::clean: clean(text, out); break;
-    case Kind::surround_ideographs:
+    case NormalizerStepKind::clean: clean(text, out); break;
+    case NormalizerStepKind::surround_ideographs:
       if (is_ascii(text)) return text;
       each_character(text, [&](CodePoint c, std::string_view bytes) {
         if (is_cjk_ideograph(c)) out.append(" ").append(bytes).append(" ");
         else out.append(bytes);
       });
       break;
-    case Kind::nmt: normalize_nmt(text, out); break;
-    case Kind::charsmap: apply_charsmap(step.map, text, out); break;
-    case Kind::bytes: spell_bytes(text, out); break;
+    case NormalizerStepKind::nmt: normalize_nmt(text, out); break;
+    case NormalizerStepKind::charsmap: apply_charsmap(step.map, text, out); break;
+    case NormalizerStepKind::bytes: spell_bytes(text, out); break;
   }
   return std::string_view(out);
 }
@@ -189,17 +189,17 @@ Result<std::string_view> Normalizer::Runner::run_step(std::size_t index, std::st
 Status Normalizer::Runner::follow_origin(std::size_t index, std::string_view before, std::string_view after) {
   const NormalizerStep& step = normalizer_->steps_[index];
   if (origin_ == 0 || after.data() == before.data()) return {};
-  if (step.kind == Kind::prepend) {
+  if (step.kind == NormalizerStepKind::prepend) {
     origin_ += step.text.size();
-  } else if (step.kind == Kind::strip) {
+  } else if (step.kind == NormalizerStepKind::strip) {
     const std::size_t removed = before.size() - trimmed(before, step.left, false).size();
     origin_ -= std::min(origin_, removed);
-  } else if (step.kind != Kind::append) {
+  } else if (step.kind != NormalizerStepKind::append) {
     std::string front;
     const std::string beginning(before.substr(0, origin_));
     TESSERA_TRY(const std::string_view made, run_step(index, beginning, front));
     origin_ = std::min(made.size(), after.size());
-    if (step.kind == Kind::normal_form && origin_ > 0) {  // the first character may have been composed with the next one
+    if (step.kind == NormalizerStepKind::normal_form && origin_ > 0) {  // the first character may have been composed with the next one
       std::size_t first = 0;
       (void)next_code_point(after, first);
       origin_ = std::max(origin_, first);
@@ -219,7 +219,7 @@ Result<std::string_view> Normalizer::Runner::run(std::string_view text) {
   for (std::size_t i = 0; i < normalizer_->steps_.size() && !text.empty(); ++i) {
     const std::string_view before = text;
     TESSERA_TRY(text, run_step(i, text, buffers_[at]));
-    if (normalizer_->steps_[i].kind != Kind::replace) {
+    if (normalizer_->steps_[i].kind != NormalizerStepKind::replace) {
       TESSERA_TRY_STATUS(follow_origin(i, before, text));
     }
     if (text.data() == buffers_[at].data()) at = 1 - at;

@@ -27,7 +27,7 @@ std::chrono::nanoseconds patience_for(std::size_t text_bytes) noexcept {
   return std::chrono::seconds(5) + std::chrono::microseconds(std::uint64_t{text_bytes});
 }
 
-std::string describe(int code) {
+std::string pcre_message(int code) {
   PCRE2_UCHAR text[160] = {};
   pcre2_get_error_message(code, text, sizeof text);
   return reinterpret_cast<const char*>(text);
@@ -74,7 +74,7 @@ Result<Regex> Regex::compile(std::string_view pattern) {
                                        &error, &offset, context.get()));
   if (!made.code_->code) {
     if (error == 121 /* no memory */) return out_of_memory_error();
-    return make_error(ErrorCode::unsupported, "the pattern \"{}\" cannot be compiled: {}", printable(pattern, 120), describe(error));
+    return make_error(ErrorCode::unsupported, "the pattern \"{}\" cannot be compiled: {}", printable(pattern, 120), pcre_message(error));
   }
   // An error is ignored: if there is no JIT, or the system forbids it, the interpreter finds the same matches.
   (void)pcre2_jit_compile(made.code_->code.get(), PCRE2_JIT_COMPLETE);
@@ -182,7 +182,7 @@ Result<Regex::Match> Regex::Finder::search(std::size_t from) {
       steps = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{steps} * 4, 0xFFFFFFF0u));
       continue;
     }
-    if (found < 0) return too_much(describe(found));
+    if (found < 0) return too_much(pcre_message(found));
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(state_->data.get());
     return Match{bounds[0], std::max(bounds[0], bounds[1])};
   }

@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-using Kind = SplitStep::Kind;
+using SplitStepKind = SplitStep::Kind;
 
 // Calls part(begin, end, matches) for each stretch of characters that all match, or all do not; with `single`, for each matching character.
 template <class Matches, class Part>
@@ -37,7 +37,7 @@ std::uint64_t Splitter::memory_bytes() const noexcept {
 }
 
 bool Splitter::take_last_bytes() noexcept {
-  if (steps_.empty() || steps_.back().kind != Kind::bytes) return false;
+  if (steps_.empty() || steps_.back().kind != SplitStepKind::bytes) return false;
   steps_.pop_back();
   return true;
 }
@@ -90,7 +90,7 @@ Result<Splitter::Runner> Splitter::Runner::create(const Splitter& splitter) {
   made.finders_.resize(splitter.steps_.size());
   made.texts_.resize(splitter.steps_.size());
   for (std::size_t i = 0; i < made.finders_.size(); ++i) {
-    if (splitter.steps_[i].kind != Kind::pattern) continue;
+    if (splitter.steps_[i].kind != SplitStepKind::pattern) continue;
     TESSERA_TRY(made.finders_[i], Regex::Finder::create(splitter.steps_[i].pattern));
   }
   return made;
@@ -149,21 +149,21 @@ Status Splitter::Runner::run_from(std::size_t index, std::string_view text, std:
   const auto add = [&](std::size_t begin, std::size_t end, bool matches) { return parts.add(begin, end, matches); };
   // Each matching character is a match by itself; the behavior may join them again.
   switch (step.kind) {
-    case Kind::pattern: TESSERA_TRY_STATUS(by_pattern(index, text, parts)); break;
-    case Kind::white_space: TESSERA_TRY_STATUS(each_stretch(text, is_white_space, true, add)); break;
-    case Kind::numeric: TESSERA_TRY_STATUS(each_stretch(text, is_numeric, true, add)); break;
-    case Kind::punctuation: TESSERA_TRY_STATUS(each_stretch(text, is_punctuation, true, add)); break;
-    case Kind::delimiter:
+    case SplitStepKind::pattern: TESSERA_TRY_STATUS(by_pattern(index, text, parts)); break;
+    case SplitStepKind::white_space: TESSERA_TRY_STATUS(each_stretch(text, is_white_space, true, add)); break;
+    case SplitStepKind::numeric: TESSERA_TRY_STATUS(each_stretch(text, is_numeric, true, add)); break;
+    case SplitStepKind::punctuation: TESSERA_TRY_STATUS(each_stretch(text, is_punctuation, true, add)); break;
+    case SplitStepKind::delimiter:
       TESSERA_TRY_STATUS(each_stretch(text, [&](CodePoint c) { return c == step.delimiter; }, true, add));
       break;
-    case Kind::words:
+    case SplitStepKind::words:
       TESSERA_TRY_STATUS(each_stretch(text, is_word_character, false, [&](std::size_t begin, std::size_t end, bool word) -> Status {
         if (word) return parts.add(begin, end, false);
         return each_stretch(text.substr(begin, end - begin), is_white_space, false,
                             [&](std::size_t from, std::size_t to, bool space) { return parts.add(begin + from, begin + to, space); });
       }));
       break;
-    case Kind::fixed_length: {
+    case SplitStepKind::fixed_length: {
       std::size_t begin = 0, count = 0;
       for (std::size_t at = 0; at < text.size();) {
         (void)next_code_point(text, at);
@@ -174,12 +174,12 @@ Status Splitter::Runner::run_from(std::size_t index, std::string_view text, std:
       }
       break;
     }
-    case Kind::metaspace: return metaspace(index, text, origin);
-    case Kind::prefix_space:
+    case SplitStepKind::metaspace: return metaspace(index, text, origin);
+    case SplitStepKind::prefix_space:
       if (text.starts_with(' ')) return run_from(index + 1, text, origin);
       texts_[index].assign(1, ' ').append(text);
       return run_from(index + 1, texts_[index], origin == 0 ? 0 : origin + 1);
-    case Kind::bytes: {
+    case SplitStepKind::bytes: {
       const std::size_t origin_bytes = origin;
       texts_[index].clear();
       spell_bytes(text.substr(0, origin), texts_[index]);

@@ -7,9 +7,9 @@
 namespace tessera::detail {
 namespace {
 
-using Kind = DecoderStep::Kind;
+using DecoderStepKind = DecoderStep::Kind;
 
-constexpr std::string_view kKnown = "Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, WordPiece, BPEDecoder";
+constexpr std::string_view kKnownDecoders = "Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, WordPiece, BPEDecoder";
 constexpr std::uint64_t kMostStripped = 255;
 
 class DecoderReader {
@@ -26,9 +26,9 @@ class DecoderReader {
     } else if (type == "Replace") {
       return read_replace(rule);
     } else if (type == "ByteFallback") {
-      if (!fused_) steps_.push_back({.kind = Kind::byte_fallback});
+      if (!fused_) steps_.push_back({.kind = DecoderStepKind::byte_fallback});
     } else if (type == "CTC") {
-      return rule.error(ErrorCode::unsupported, "type", "\"CTC\" decodes speech, which tessera does not; it has {}", kKnown);
+      return rule.error(ErrorCode::unsupported, "type", "\"CTC\" decodes speech, which tessera does not; it has {}", kKnownDecoders);
     } else {
       return read_of_tokens(rule, type);
     }
@@ -41,22 +41,22 @@ class DecoderReader {
   // Reads a decoder whose work on a token depends on the token's place among the others.
   Status read_of_tokens(const RuleReader& rule, std::string_view type) {
     const bool known = type == "ByteLevel" || type == "Metaspace" || type == "WordPiece" || type == "BPEDecoder";
-    if (!known) return rule.unknown("type", type, kKnown);
+    if (!known) return rule.unknown("type", type, kKnownDecoders);
     if (fused_) return rule.error(ErrorCode::unsupported, "type", "\"{}\" behind a decoder that joins the tokens is not supported", type);
     if (type == "ByteLevel") {
-      steps_.push_back({.kind = Kind::bytes});
+      steps_.push_back({.kind = DecoderStepKind::bytes});
       fused_ = true;
     } else if (type == "Metaspace") {
       TESSERA_TRY(MetaspaceRule read, read_metaspace(rule));
-      steps_.push_back({.kind = Kind::metaspace, .text = std::move(read.mark), .drops_first = read.scheme != PrependScheme::never});
+      steps_.push_back({.kind = DecoderStepKind::metaspace, .text = std::move(read.mark), .drops_first = read.scheme != PrependScheme::never});
     } else if (type == "WordPiece") {
       TESSERA_TRY(const std::string_view prefix, rule.text_or("prefix", "##"));
       TESSERA_TRY(const bool cleans, rule.boolean_or("cleanup", true));
-      steps_.push_back({.kind = Kind::word_piece, .text = std::string(prefix)});
-      if (cleans) steps_.push_back({.kind = Kind::clean_up});
+      steps_.push_back({.kind = DecoderStepKind::word_piece, .text = std::string(prefix)});
+      if (cleans) steps_.push_back({.kind = DecoderStepKind::clean_up});
     } else {
       TESSERA_TRY(const std::string_view suffix, rule.text_or("suffix", "</w>"));
-      steps_.push_back({.kind = Kind::end_of_word, .text = std::string(suffix)});
+      steps_.push_back({.kind = DecoderStepKind::end_of_word, .text = std::string(suffix)});
     }
     return {};
   }
@@ -69,7 +69,7 @@ class DecoderReader {
       return rule.error(ErrorCode::corrupt_file, "content", "should be one character");
     }
     if (!fused_) {
-      steps_.push_back({.kind = Kind::strip, .text = std::string(content), .left = left, .right = right});
+      steps_.push_back({.kind = DecoderStepKind::strip, .text = std::string(content), .left = left, .right = right});
       return {};
     }
     if (right > 0) {
@@ -96,7 +96,7 @@ class DecoderReader {
                           "behind a decoder that joins the tokens, only one character can be replaced: a stream does not have the whole text");
       }
     }
-    steps_.push_back({.kind = Kind::replace, .pattern = std::move(pattern), .text = std::string(content)});
+    steps_.push_back({.kind = DecoderStepKind::replace, .pattern = std::move(pattern), .text = std::string(content)});
     return {};
   }
 
@@ -111,7 +111,7 @@ class DecoderReader {
 Result<Decoder> read_decoder(const Json& json) {
   if (json.is_null()) {
     std::vector<DecoderStep> steps;
-    steps.push_back({.kind = Kind::spaces});
+    steps.push_back({.kind = DecoderStepKind::spaces});
     return Decoder(std::move(steps), {}, 0);
   }
   DecoderReader reader;

@@ -6,10 +6,10 @@
 namespace tessera::detail {
 namespace {
 
-using Kind = NormalizerStep::Kind;
+using NormalizerStepKind = NormalizerStep::Kind;
 using NormalizerSteps = std::vector<NormalizerStep>;
 
-constexpr std::string_view kKnown =
+constexpr std::string_view kKnownNormalizers =
     "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Replace, Prepend, Append, Strip, BertNormalizer, Precompiled, ByteLevel, Nmt";
 
 constexpr std::pair<std::string_view, NormalForm> kForms[] = {
@@ -20,13 +20,13 @@ Status read_bert(const RuleReader& rule, NormalizerSteps& steps) {
   TESSERA_TRY(const bool ideographs, rule.boolean_or("handle_chinese_chars", true));
   TESSERA_TRY(const bool lower, rule.boolean_or("lowercase", true));
   TESSERA_TRY(const bool strip, rule.boolean_or("strip_accents", lower));
-  if (clean) steps.push_back({.kind = Kind::clean});
-  if (ideographs) steps.push_back({.kind = Kind::surround_ideographs});
+  if (clean) steps.push_back({.kind = NormalizerStepKind::clean});
+  if (ideographs) steps.push_back({.kind = NormalizerStepKind::surround_ideographs});
   if (strip) {
-    steps.push_back({.kind = Kind::normal_form, .form = {false, false}});
-    steps.push_back({.kind = Kind::remove_nonspacing});
+    steps.push_back({.kind = NormalizerStepKind::normal_form, .form = {false, false}});
+    steps.push_back({.kind = NormalizerStepKind::remove_nonspacing});
   }
-  if (lower) steps.push_back({.kind = Kind::lower_case});
+  if (lower) steps.push_back({.kind = NormalizerStepKind::lower_case});
   return {};
 }
 
@@ -37,7 +37,7 @@ Status read_charsmap(const RuleReader& rule, NormalizerSteps& steps) {
   if (const Status good = Charsmap::check(*blob); !good) {
     return rule.error(good.error().code(), "precompiled_charsmap", "{}", good.error().message());
   }
-  steps.push_back({.kind = Kind::charsmap, .map = Charsmap(*blob)});
+  steps.push_back({.kind = NormalizerStepKind::charsmap, .map = Charsmap(*blob)});
   return {};
 }
 
@@ -45,38 +45,38 @@ Status read_rule(const RuleReader& rule, NormalizerSteps& steps) {
   TESSERA_TRY(const std::string_view type, rule.type());
   for (const auto& [name, form] : kForms) {
     if (type != name) continue;
-    steps.push_back({.kind = Kind::normal_form, .form = form});
+    steps.push_back({.kind = NormalizerStepKind::normal_form, .form = form});
     return {};
   }
   if (type == "Sequence") {
     TESSERA_TRY(const std::vector<RuleReader> rules, rule.list("normalizers"));
     for (const RuleReader& one : rules) TESSERA_TRY_STATUS(read_rule(one, steps));
   } else if (type == "Lowercase") {
-    steps.push_back({.kind = Kind::lower_case});
+    steps.push_back({.kind = NormalizerStepKind::lower_case});
   } else if (type == "StripAccents") {
-    steps.push_back({.kind = Kind::remove_marks});
+    steps.push_back({.kind = NormalizerStepKind::remove_marks});
   } else if (type == "Replace") {
     TESSERA_TRY(Regex pattern, read_pattern(rule, "pattern"));
     TESSERA_TRY(const std::string_view content, rule.text("content"));
-    steps.push_back({.kind = Kind::replace, .pattern = std::move(pattern), .text = std::string(content)});
+    steps.push_back({.kind = NormalizerStepKind::replace, .pattern = std::move(pattern), .text = std::string(content)});
   } else if (type == "Prepend" || type == "Append") {
     const bool prepend = type == "Prepend";
     TESSERA_TRY(const std::string_view text, rule.text(prepend ? "prepend" : "append"));
-    steps.push_back({.kind = prepend ? Kind::prepend : Kind::append, .text = std::string(text)});
+    steps.push_back({.kind = prepend ? NormalizerStepKind::prepend : NormalizerStepKind::append, .text = std::string(text)});
   } else if (type == "Strip") {
     TESSERA_TRY(const bool left, rule.boolean_or("strip_left", true));
     TESSERA_TRY(const bool right, rule.boolean_or("strip_right", true));
-    steps.push_back({.kind = Kind::strip, .left = left, .right = right});
+    steps.push_back({.kind = NormalizerStepKind::strip, .left = left, .right = right});
   } else if (type == "BertNormalizer") {
     TESSERA_TRY_STATUS(read_bert(rule, steps));
   } else if (type == "Precompiled") {
     TESSERA_TRY_STATUS(read_charsmap(rule, steps));
   } else if (type == "ByteLevel") {
-    steps.push_back({.kind = Kind::bytes});
+    steps.push_back({.kind = NormalizerStepKind::bytes});
   } else if (type == "Nmt") {
-    steps.push_back({.kind = Kind::nmt});
+    steps.push_back({.kind = NormalizerStepKind::nmt});
   } else {
-    return rule.unknown("type", type, kKnown);
+    return rule.unknown("type", type, kKnownNormalizers);
   }
   return {};
 }

@@ -7,10 +7,10 @@
 namespace tessera::detail {
 namespace {
 
-using Kind = SplitStep::Kind;
+using SplitStepKind = SplitStep::Kind;
 using SplitSteps = std::vector<SplitStep>;
 
-constexpr std::string_view kKnown =
+constexpr std::string_view kKnownSplitters =
     "Sequence, Split, ByteLevel, Digits, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, Punctuation, CharDelimiterSplit, "
     "FixedLength";
 
@@ -33,12 +33,12 @@ Result<SplitBehavior> read_behavior(const RuleReader& rule, std::string_view abs
 Status read_byte_level(const RuleReader& rule, SplitSteps& steps) {
   TESSERA_TRY(const bool prefix, rule.boolean_or("add_prefix_space", true));
   TESSERA_TRY(const bool regex, rule.boolean_or("use_regex", true));
-  if (prefix) steps.push_back({.kind = Kind::prefix_space});
+  if (prefix) steps.push_back({.kind = SplitStepKind::prefix_space});
   if (regex) {
     TESSERA_TRY(Regex pattern, Regex::compile(kGpt2Pattern));
-    steps.push_back({.kind = Kind::pattern, .behavior = SplitBehavior::isolated, .pattern = std::move(pattern)});
+    steps.push_back({.kind = SplitStepKind::pattern, .behavior = SplitBehavior::isolated, .pattern = std::move(pattern)});
   }
-  steps.push_back({.kind = Kind::bytes});
+  steps.push_back({.kind = SplitStepKind::bytes});
   return {};
 }
 
@@ -51,38 +51,38 @@ Status read_rule(const RuleReader& rule, SplitSteps& steps) {
     TESSERA_TRY(Regex pattern, read_pattern(rule, "pattern"));
     TESSERA_TRY(const SplitBehavior behavior, read_behavior(rule, ""));
     TESSERA_TRY(const bool invert, rule.boolean_or("invert", false));
-    steps.push_back({.kind = Kind::pattern, .behavior = behavior, .invert = invert, .pattern = std::move(pattern)});
+    steps.push_back({.kind = SplitStepKind::pattern, .behavior = behavior, .invert = invert, .pattern = std::move(pattern)});
   } else if (type == "ByteLevel") {
     TESSERA_TRY_STATUS(read_byte_level(rule, steps));
   } else if (type == "Digits") {
     TESSERA_TRY(const bool single, rule.boolean_or("individual_digits", false));
-    steps.push_back({.kind = Kind::numeric, .behavior = single ? SplitBehavior::isolated : SplitBehavior::contiguous});
+    steps.push_back({.kind = SplitStepKind::numeric, .behavior = single ? SplitBehavior::isolated : SplitBehavior::contiguous});
   } else if (type == "Metaspace") {
     TESSERA_TRY(MetaspaceRule read, read_metaspace(rule));
-    steps.push_back({.kind = Kind::metaspace, .mark = std::move(read.mark), .scheme = read.scheme, .splits = read.splits});
+    steps.push_back({.kind = SplitStepKind::metaspace, .mark = std::move(read.mark), .scheme = read.scheme, .splits = read.splits});
   } else if (type == "Whitespace") {
-    steps.push_back({.kind = Kind::words});
+    steps.push_back({.kind = SplitStepKind::words});
   } else if (type == "WhitespaceSplit") {
-    steps.push_back({.kind = Kind::white_space});
+    steps.push_back({.kind = SplitStepKind::white_space});
   } else if (type == "BertPreTokenizer") {
-    steps.push_back({.kind = Kind::white_space});
-    steps.push_back({.kind = Kind::punctuation, .behavior = SplitBehavior::isolated});
+    steps.push_back({.kind = SplitStepKind::white_space});
+    steps.push_back({.kind = SplitStepKind::punctuation, .behavior = SplitBehavior::isolated});
   } else if (type == "Punctuation") {
     TESSERA_TRY(const SplitBehavior behavior, read_behavior(rule, "Isolated"));
-    steps.push_back({.kind = Kind::punctuation, .behavior = behavior});
+    steps.push_back({.kind = SplitStepKind::punctuation, .behavior = behavior});
   } else if (type == "CharDelimiterSplit") {
     TESSERA_TRY(const std::string_view text, rule.text("delimiter"));
     if (text.empty() || utf8_step(text).size != text.size()) {
       return rule.error(ErrorCode::corrupt_file, "delimiter", "should be one character");
     }
     std::size_t at = 0;
-    steps.push_back({.kind = Kind::delimiter, .delimiter = next_code_point(text, at)});
+    steps.push_back({.kind = SplitStepKind::delimiter, .delimiter = next_code_point(text, at)});
   } else if (type == "FixedLength") {
     TESSERA_TRY(const std::uint64_t length, rule.size_or("length", 5));
     if (length == 0) return rule.error(ErrorCode::corrupt_file, "length", "should be at least 1");
-    steps.push_back({.kind = Kind::fixed_length, .length = static_cast<std::size_t>(length)});
+    steps.push_back({.kind = SplitStepKind::fixed_length, .length = static_cast<std::size_t>(length)});
   } else {
-    return rule.unknown("type", type, kKnown);
+    return rule.unknown("type", type, kKnownSplitters);
   }
   return {};
 }
