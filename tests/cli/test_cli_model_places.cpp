@@ -65,13 +65,15 @@ TEST_CASE("models in the stores of Ollama, LM Studio and the hub are found by na
   for (const char* file : {"config.json", "model.safetensors"}) {
     home.link(std::string(".cache/huggingface/hub/models--someone--tiny/snapshots/1234/") + file, kGolden + "folders/llama-bias/" + file);
   }
-  const std::string direct = plan_of(kTiny).out;
-  REQUIRE_FALSE(direct.empty());
+  // Behind "host" are sizes that count the path itself.
+  const auto weights_of = [](const std::string& plan) { return plan.substr(0, plan.find("\"host\"")); };
+  const std::string direct = weights_of(plan_of(kTiny).out);
+  REQUIRE(direct.find("\"weights\":") != std::string::npos);
   for (const std::string model : {"ollama:tiny", "ollama:tiny:latest", "lmstudio:someone/tiny-GGUF", "lmstudio:someone/two/b.gguf"}) {
     CAPTURE(model);
     const Outcome found = plan_of(model);
     CHECK(found.status == 0);
-    CHECK(found.out == direct);
+    CHECK(weights_of(found.out) == direct);
   }
   CHECK(plan_of("hf:someone/tiny").status == 0);
 
