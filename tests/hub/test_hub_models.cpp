@@ -96,6 +96,19 @@ TEST_CASE("a folder's settings are found by our names, and errors name its keys"
   CHECK(source->called("blk.3.attn_q.weight") == "model.layers.3.self_attn.q_proj.weight");
 }
 
+TEST_CASE("a folder's tokenizer.json is the engine's tokenizer", "[hub]") {
+  ChangedFolder folder("llama-bias");
+  folder.write("tokenizer.json", R"({"added_tokens": [{"id": 0, "content": "<s>", "special": true, "single_word": false, "lstrip": false,
+      "rstrip": false, "normalized": false}], "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"},
+    "post_processor": null, "decoder": null,
+    "model": {"type": "WordLevel", "vocab": {"<s>": 0, "sun": 1, "moon": 2, "?": 3}, "unk_token": "?"}})");
+  folder.write("generation_config.json", R"({"eos_token_id": [2]})");
+  const Engine engine = must(Engine::load(folder.path()));
+  CHECK(must(engine.tokenizer().encode("Sun moon stars")) == std::vector<Token>{1, 2, 3});
+  CHECK(engine.tokenizer().is_end_of_generation(2));
+  CHECK_FALSE(engine.tokenizer().is_end_of_generation(1));
+}
+
 std::string problem(const fs::path& folder) {
   const auto engine = Engine::load(folder, {.tokenizer = TokenizerUse::none});
   return engine ? "" : engine.error().text();

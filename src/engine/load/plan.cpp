@@ -102,8 +102,11 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
 }
 
 Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options) {
-  if (options.tokenizer == TokenizerUse::none || !source.settings().has(Setting::tokenizer_model)) return false;
-  TESSERA_TRY(const auto model, source.settings().string(Setting::tokenizer_model));
+  const Settings& settings = source.settings();
+  if (options.tokenizer == TokenizerUse::none) return false;
+  if (settings.has(Setting::tokenizer_json) || settings.has(Setting::sentencepiece_model)) return true;
+  if (!settings.has(Setting::tokenizer_model)) return false;
+  TESSERA_TRY(const auto model, settings.string(Setting::tokenizer_model));
   return model != "none" && model != "no_vocab";  // names that converters write if the file has no tokenizer
 }
 
