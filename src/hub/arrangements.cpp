@@ -6,6 +6,8 @@ namespace tessera::detail::hub {
 
 namespace {
 
+constexpr std::uint64_t kMostHeads = 65536;  // more than any model has; each head takes a range of rows in a recipe
+
 Part& only(Recipe& recipe) { return recipe.parts.front(); }
 
 // Sets the result's dims to a matrix, or a vector if the folder has a vector.
@@ -24,7 +26,7 @@ void as_rows(Recipe& recipe) {
 bool pairs_of(std::uint64_t heads, Recipe& recipe) {
   as_rows(recipe);
   const std::uint64_t rows = only(recipe).rows;
-  if (heads == 0 || rows % (2 * heads) != 0) return false;
+  if (heads == 0 || heads > kMostHeads || rows % (2 * heads) != 0) return false;
   const std::uint64_t dim = rows / heads;
   for (std::uint64_t head = 0; head < heads; ++head) {
     recipe.order.push_back({.rows = dim, .first = head * dim, .run = 2, .stride = 1, .step = dim / 2});
@@ -72,7 +74,7 @@ bool alternate_values(Recipe& recipe, std::uint64_t first) {
 
 // Adds ranges for the heads of all groups, of `size` rows each, from row `start` on: the first head of each group, then the second ...
 bool deal(const Shape& shape, std::uint64_t start, std::uint64_t size, Recipe& recipe) {
-  if (shape.state_groups == 0 || shape.state_heads % shape.state_groups != 0 || size == 0) return false;
+  if (shape.state_groups == 0 || shape.state_heads > kMostHeads || shape.state_heads % shape.state_groups != 0 || size == 0) return false;
   const std::uint64_t in_group = shape.state_heads / shape.state_groups;
   if (start + shape.state_heads * size > only(recipe).rows) return false;
   for (std::uint64_t i = 0; i < in_group; ++i) {
@@ -190,7 +192,7 @@ bool dealt_mixed(const Shape& shape, Recipe& recipe) {
 bool dealt_convolution(const Shape& shape, Recipe& recipe) { return convolution(shape, recipe) && dealt_mixed(shape, recipe); }
 
 bool dealt_columns(const Shape& shape, Recipe& recipe) {
-  if (shape.state_groups == 0 || only(recipe).columns != shape.state_heads * shape.state_values) return false;
+  if (shape.state_groups == 0 || shape.state_heads > kMostHeads || only(recipe).columns != shape.state_heads * shape.state_values) return false;
   const std::uint64_t in_group = shape.state_heads / shape.state_groups;
   recipe.column_group = shape.state_values;
   for (std::uint64_t i = 0; i < in_group; ++i) {

@@ -11,7 +11,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-constexpr std::uint64_t kMostConfig = std::uint64_t{16} << 20;  // bytes of a configuration: a hundred times what models have
+constexpr std::uint64_t kMostConfig = std::uint64_t{4} << 20;  // bytes of a configuration: more than any model has
 
 // Returns the JSON object in a file; null if there is no such file.
 Result<Json> read_object(const std::filesystem::path& folder, std::string_view name) {

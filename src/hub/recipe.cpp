@@ -1,5 +1,6 @@
 #include "hub/recipe.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/math.hpp"
@@ -67,6 +68,31 @@ std::vector<std::byte> changed(const Recipe& recipe, const std::vector<std::byte
 std::uint64_t bytes_of_values(DType dtype, std::uint64_t values) noexcept {
   const auto block = formats::block_of(dtype);
   return block ? values / block->values * block->bytes : 0;
+}
+
+bool is_sound(const Recipe& recipe) noexcept {
+  if (recipe.parts.empty()) return recipe.constants.size() == recipe.values();
+  std::uint64_t values = 0;
+  for (const Part& part : recipe.parts) {
+    if (part.columns == 0 || part.columns != recipe.parts.front().columns) return false;
+    if (recipe.transposed_rows != 0 && part.rows % recipe.transposed_rows != 0) return false;
+    values += part.rows * part.columns;
+  }
+  const std::uint64_t columns = recipe.transposed_rows != 0 ? recipe.transposed_rows : recipe.parts.front().columns;
+  std::uint64_t rows = recipe.order.empty() ? values / columns : 0;
+  for (const RowRange& range : recipe.order) {
+    if (range.part >= recipe.parts.size() || range.rows == 0 || range.run == 0) return false;
+    const Part& part = recipe.parts[range.part];
+    const std::uint64_t last_run = (range.rows - 1) / range.run, last = std::min(range.run, range.rows) - 1;
+    if (range.first + last_run * range.stride + last * range.step >= part.rows * part.columns / columns) return false;
+    rows += range.rows;
+  }
+  if (recipe.transposed_last != 0 && rows % recipe.transposed_last != 0) return false;
+  if (!recipe.column_order.empty() && recipe.column_order.size() * recipe.column_group != columns) return false;
+  for (const std::uint64_t group : recipe.column_order) {
+    if (group >= recipe.column_order.size()) return false;
+  }
+  return rows * columns == recipe.values();
 }
 
 std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<std::byte>> parts) {

@@ -71,7 +71,11 @@ struct Recipe {
   }
 };
 
-// Returns the whole result of a recipe from the bytes of its parts, in their order.
+// Returns whether the recipe takes only rows and columns that its parts have, and makes as many numbers as its dims say. A recipe from a
+// folder must be sound before anything is read by it: its shape comes from the weights' file, and its arrangement from config.json.
+[[nodiscard]] bool is_sound(const Recipe& recipe) noexcept;
+
+// Returns the whole result of a sound recipe from the bytes of its parts, in their order.
 [[nodiscard]] std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<std::byte>> parts);
 
 // Returns whether a format has a number after the other, so that numbers can be arranged one by one.

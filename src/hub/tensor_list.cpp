@@ -75,7 +75,9 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
   shape_.head_value_dim = count(Setting::latent_value_dim);
   shape_.plain_dim = count(Setting::latent_key_dim) > count(Setting::rope_dim) ? count(Setting::latent_key_dim) - count(Setting::rope_dim) : 0;
   has_experts_ = mapping.given(Setting::n_experts) > 0;
-  n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, kMostLayers));
+  // Each layer has a tensor, so more layers than tensors are none; the reader of the settings says so.
+  const auto most = static_cast<std::int64_t>(std::min<std::size_t>(model.folder_.tensors().size(), kMostLayers));
+  n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, most));
   const Json* tied = mapping.config.find_anywhere("tie_word_embeddings");
   is_tied_ = tied != nullptr && tied->boolean() != nullptr && *tied->boolean();
 }
@@ -163,7 +165,7 @@ Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
     add_part(std::move(next));
   }
   if (is_stack) recipe.dims[recipe.n_dims++] = recipe.parts.size();
-  if (row.arrange != nullptr && !row.arrange(shape_, recipe)) {
+  if ((row.arrange != nullptr && !row.arrange(shape_, recipe)) || !is_sound(recipe)) {
     return wrong(ErrorCode::corrupt_file, model_.folder_, shown, fmt::format("its shape {} does not fit config.json", shape_of(dims)));
   }
   if (!recipe.copies_rows() && !has_single_numbers(recipe.dtype)) {

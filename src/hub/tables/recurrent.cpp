@@ -102,7 +102,8 @@ void map_granitehybrid(Mapping& m) {
 std::vector<std::string_view> nemotron_kinds(Mapping& m) {
   std::vector<std::string_view> kinds;
   if (const auto pattern = m.text("hybrid_override_pattern")) {
-    for (std::size_t i = 0; i < pattern->size(); ++i) kinds.push_back(pattern->substr(i, 1));
+    if (pattern->size() > 4096) m.refuse(ErrorCode::corrupt_file, "hybrid_override_pattern", "it has {} layers", pattern->size());
+    else for (std::size_t i = 0; i < pattern->size(); ++i) kinds.push_back(pattern->substr(i, 1));
     return kinds;
   }
   for (const std::string_view kind : m.texts("layers_block_type")) {
