@@ -18,7 +18,7 @@ namespace tessera::cpu {
 class WeightStore {
  public:
   // `memory` and `tasks`, whose threads pack, must outlive the object.
-  WeightStore(Memory& memory, Tasks& tasks) noexcept : memory_(memory), tasks_(tasks) {}
+  WeightStore(Memory& memory, Tasks& tasks) : memory_(memory), tasks_(tasks) {}
 
   [[nodiscard]] static std::uint64_t matrix_bytes(const backend::MatrixShape& shape) noexcept;
   [[nodiscard]] static std::uint64_t vector_bytes(std::uint64_t n) noexcept;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/error.hpp"
+#include "text/rules/old_files.hpp"
 
 namespace tessera::detail::hub {
 
@@ -87,6 +88,34 @@ Status read_templates(const std::filesystem::path& folder, const Config& config,
   return {};
 }
 
+// Reads the files of folders that are older than tokenizer.json: GPT-2's vocab.json and merges.txt, BERT's vocab.txt.
+Status read_old_files(const std::filesystem::path& folder, const Config& config, Mapping& to) {
+  TESSERA_TRY(const std::string vocabulary, read_text(folder, "vocab.json", kMostTokenizer));
+  TESSERA_TRY(const std::string merges, read_text(folder, "merges.txt", kMostTokenizer));
+  if (!vocabulary.empty() && !merges.empty()) {
+    std::vector<std::string_view> special;
+    const auto add = [&](std::string_view text) {
+      const bool is_token = vocabulary.find(fmt::format("\"{}\"", text)) != std::string::npos;
+      if (is_token && std::ranges::find(special, text) == special.end()) special.push_back(text);
+    };
+    add("<|endoftext|>");
+    for (const std::string_view key : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
+      if (const std::string* text = text_of_token(config.in_tokenizer(key))) add(*text);
+    }
+    const Json* prefix = config.in_tokenizer("add_prefix_space");
+    const bool has_prefix = prefix != nullptr && prefix->boolean() != nullptr && *prefix->boolean();
+    TESSERA_TRY(std::string json, gpt2_tokenizer_json(vocabulary, merges, special, has_prefix));
+    to.set(Setting::tokenizer_json, std::move(json), "vocab.json");
+    return {};
+  }
+  TESSERA_TRY(const std::string pieces, read_text(folder, "vocab.txt", kMostTokenizer));
+  if (pieces.empty()) return {};
+  const Json* lower = config.in_tokenizer("do_lower_case");
+  TESSERA_TRY(std::string json, bert_tokenizer_json(pieces, lower == nullptr || lower->boolean() == nullptr || *lower->boolean()));
+  to.set(Setting::tokenizer_json, std::move(json), "vocab.txt");
+  return {};
+}
+
 }  // namespace
 
 Status read_text_settings(const std::filesystem::path& folder, const Config& config, Mapping& to) {
@@ -95,7 +124,11 @@ Status read_text_settings(const std::filesystem::path& folder, const Config& con
     to.set(Setting::tokenizer_json, std::move(tokenizer), "tokenizer.json");
   } else {
     TESSERA_TRY(std::string model, read_text(folder, "tokenizer.model", kMostTokenizer));
-    if (!model.empty()) to.set(Setting::sentencepiece_model, std::move(model), "tokenizer.model");
+    if (!model.empty()) {
+      to.set(Setting::sentencepiece_model, std::move(model), "tokenizer.model");
+    } else {
+      TESSERA_TRY_STATUS(read_old_files(folder, config, to));
+    }
   }
   set_token(to, Setting::bos_token, "bos_token", "bos_token_id");
   set_token(to, Setting::eos_token, "eos_token", "eos_token_id");

@@ -24,7 +24,7 @@ awk '
     sees["cpu"] = "core os formats kv backend"
     sees["cuda"] = "core os formats kv backend"
     sees["model"] = "core formats files kv backend"
-    sees["hub"] = "core os formats files json model"
+    sees["hub"] = "core os formats files json text model"
     sees["engine"] = "core os formats files kv backend text sampling model hub cpu cuda"
     sees["decoding"] = "core files text sampling model engine"
     sees["scheduler"] = "core formats files kv backend text sampling model engine decoding"

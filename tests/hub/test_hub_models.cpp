@@ -109,6 +109,16 @@ TEST_CASE("a folder's tokenizer.json is the engine's tokenizer", "[hub]") {
   CHECK_FALSE(engine.tokenizer().is_end_of_generation(1));
 }
 
+TEST_CASE("a folder that is older than tokenizer.json has GPT-2's vocabulary in two files", "[hub]") {
+  ChangedFolder folder("gpt2-output");
+  folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2, "\u0120": 3, "<|endoftext|>": 4})");
+  folder.write("merges.txt", "#version: 0.2\na b\n");
+  folder.write("generation_config.json", R"({"bos_token_id": 4, "eos_token_id": 4})");
+  const Engine engine = must(Engine::load(folder.path()));
+  CHECK(must(engine.tokenizer().encode("ab b")) == std::vector<Token>{2, 3, 1});
+  CHECK(engine.tokenizer().is_control(4));
+}
+
 std::string problem(const fs::path& folder) {
   const auto engine = Engine::load(folder, {.tokenizer = TokenizerUse::none});
   return engine ? "" : engine.error().text();

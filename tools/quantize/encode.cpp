@@ -107,7 +107,7 @@ Error bad_value(const Step& step, std::uint64_t index) {
 
 }  // namespace
 
-Result<Loss> encode_tensor(const ModelFile& model, const Step& step, const std::vector<float>* importance, unsigned threads,
+Result<Loss> encode_tensor(const ModelSource& model, const Step& step, const std::vector<float>* importance, unsigned threads,
                            const ByteSink& write, const Progress& progress) {
   const GgufTensor& tensor = *step.tensor;
   Piece piece{tensor.dtype, step.to, *formats::block_of(tensor.dtype), *formats::block_of(step.to), {}, {}, 0, {},

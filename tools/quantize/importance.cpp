@@ -41,7 +41,7 @@ Status check_fit(std::string_view name, const GgufTensor& sums, const GgufTensor
 
 }  // namespace
 
-Result<Importance> Importance::read(const std::filesystem::path& path, const ModelFile& model) {
+Result<Importance> Importance::read(const std::filesystem::path& path, const ModelSource& model) {
   const auto file = ModelFile::open(path);
   if (!file) return file.error();
   auto type = file->metadata().string_or("general.type", "model");

@@ -18,7 +18,7 @@ class Importance {
   Importance() = default;  // an empty matrix
   // Reads a file. Errors: the file is no importance matrix, is damaged, or belongs to another model (a tensor that the model does
   // not have, or with another width or number of experts).
-  [[nodiscard]] static Result<Importance> read(const std::filesystem::path& path, const ModelFile& model);
+  [[nodiscard]] static Result<Importance> read(const std::filesystem::path& path, const ModelSource& model);
 
   // Returns the mean squares of a tensor's inputs  [matrices, inputs]; nullptr: not known. An expert without rows has zeros.
   [[nodiscard]] const std::vector<float>* of(std::string_view tensor) const;

@@ -10,18 +10,16 @@ namespace {
 
 bool ends_with_weight(std::string_view name) { return name.ends_with(".weight"); }
 
-// Returns whether a tensor is better not quantised, as in llama.cpp. Position and token type embeddings are added, not multiplied,
-// so each error would show. Routers of experts and convolutions are small, and results depend on them strongly.
-bool is_delicate(std::string_view name) {
-  return name == "position_embd.weight" || name == "token_types.weight" || name.ends_with(".ffn_gate_inp.weight") ||
-         name.ends_with(".ssm_conv1d.weight");
-}
-
 bool is_quantised(DType type) { return formats::block_of(type)->values > 1; }
 
 }  // namespace
 
-Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& options) {
+bool is_delicate(std::string_view name) noexcept {
+  return name == "position_embd.weight" || name == "token_types.weight" || name.ends_with(".ffn_gate_inp.weight") ||
+         name.ends_with(".ssm_conv1d.weight");
+}
+
+Result<std::vector<Step>> make_plan(const ModelSource& model, const Options& options) {
   const bool tied = model.find_tensor("output.weight") == nullptr;
   const DType format = options.target.format;
   const tool::Rules rules(tool::mixed_model(model), options.target);

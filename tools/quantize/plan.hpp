@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
@@ -29,8 +30,12 @@ struct Step {
   std::string note;             // the reason why `to` is not the format that was asked for; empty if it is
 };
 
+// Returns whether a tensor is better not quantised, as in llama.cpp, whose files have it as F32: position and token type embeddings are
+// added, not multiplied, so each error would show; routers of experts and convolutions are small, and results depend on them strongly.
+[[nodiscard]] bool is_delicate(std::string_view name) noexcept;
+
 // Makes a step for each tensor, in file order. Error, with the tensor's name: a quantised tensor would change its format, without
 // `requantize`.
-[[nodiscard]] Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& options);
+[[nodiscard]] Result<std::vector<Step>> make_plan(const ModelSource& model, const Options& options);
 
 }  // namespace tessera::quantize

@@ -138,16 +138,17 @@ DType fitting(DType wanted, std::uint64_t row) noexcept {
   return wanted;
 }
 
-MixedModel mixed_model(const ModelFile& model) {
+MixedModel mixed_model(const ModelSource& model) {
   MixedModel mixed;
-  if (const auto name = model.metadata().string("general.architecture")) mixed.architecture = *name;
-  const auto number = [&](const char* key) -> std::uint64_t {
-    const auto value = model.metadata().unsigned_integer(mixed.architecture + key);
+  const Settings& settings = model.settings();
+  mixed.architecture = settings.string_or(Setting::architecture, "").value_or(std::string_view());
+  const auto number = [&](Setting setting) -> std::uint64_t {  // a list has a number for each layer, and counts as none
+    const auto value = settings.unsigned_integer(setting);
     return value ? *value : 0;
   };
-  mixed.layers = number(".block_count");
-  mixed.heads = number(".attention.head_count");
-  mixed.kv_heads = number(".attention.head_count_kv");
+  mixed.layers = number(Setting::n_layers);
+  mixed.heads = number(Setting::n_heads);
+  mixed.kv_heads = number(Setting::n_kv_heads);
   for (const GgufTensor& tensor : model.tensors()) {
     const std::string_view name = tensor.name;
     const auto layer = layer_of(name);

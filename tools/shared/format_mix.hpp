@@ -42,7 +42,7 @@ struct MixedModel {
   std::uint64_t layers = 0, heads = 0, kv_heads = 0;
   std::vector<std::uint64_t> value_layers;  // layers with attn_v or attn_qkv, ascending
 };
-[[nodiscard]] MixedModel mixed_model(const ModelFile& model);
+[[nodiscard]] MixedModel mixed_model(const ModelSource& model);
 
 class Rules {
  public:

@@ -1,6 +1,11 @@
 #include "files/gguf/gguf_settings.hpp"
 
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <tessera/unstable/files/gguf_settings.hpp>
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
@@ -221,3 +226,31 @@ std::optional<std::string_view> GgufSettings::chat_template(std::string_view nam
 }
 
 }  // namespace tessera::detail
+
+namespace tessera {
+
+Status write_settings(GgufWriter& writer, const Settings& settings) noexcept {
+  return detail::guard([&]() -> Status {
+    TESSERA_TRY(const std::string_view architecture, settings.string(Setting::architecture));
+    for (const detail::KeyRow& row : detail::kKeys) {
+      const auto value = row.key.empty() ? std::nullopt : settings.find(row.setting);
+      if (!value) continue;
+      const std::string key = row.key.starts_with('.') ? std::string(architecture).append(row.key) : std::string(row.key);
+      const Status written = std::visit(
+          [&]<class T>(const T& of) -> Status {
+            if constexpr (std::is_same_v<T, bool>) return writer.set_boolean(key, of);
+            else if constexpr (std::is_same_v<T, double>) return writer.set(key, static_cast<float>(of));
+            else if constexpr (std::is_same_v<T, std::string_view>) return writer.set_string(key, of);
+            else if constexpr (std::is_same_v<T, ValueList>) return writer.set_list(key, of);
+            else if (std::cmp_less(of, 0)) return writer.set(key, static_cast<std::int32_t>(of));
+            else if (static_cast<std::uint64_t>(of) <= 0xFFFFFFFFu) return writer.set(key, static_cast<std::uint32_t>(of));
+            else return writer.set(key, static_cast<std::uint64_t>(of));
+          },
+          *value);
+      TESSERA_TRY_STATUS(written);
+    }
+    return {};
+  });
+}
+
+}  // namespace tessera

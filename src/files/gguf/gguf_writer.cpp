@@ -261,6 +261,19 @@ Status GgufWriter::set_array(std::string_view key, std::span<const std::int32_t>
   return detail::guard([&] { return state().set(key, numbers(GgufType::i32, values)); });
 }
 
+Status GgufWriter::set_list(std::string_view key, const ValueList& values) noexcept {
+  return detail::guard([&]() -> Status {
+    std::string out = array_head(values.type(), values.size());
+    if (values.type() == ValueType::string) {
+      for (const std::string_view text : values.strings()) put_string(out, text);
+    } else {
+      if (!values.is_whole()) return detail::error_at(ErrorCode::invalid_argument, place_of("key", key), "the list's bytes are not its elements");
+      out.append(reinterpret_cast<const char*>(values.bytes().data()), values.bytes().size());
+    }
+    return state().set(key, std::move(out));
+  });
+}
+
 Status GgufWriter::copy(const GgufEntry& entry) noexcept {
   return detail::guard([&]() -> Status {
     if (!is_consistent(entry)) {

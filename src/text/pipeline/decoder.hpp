@@ -32,7 +32,7 @@ struct DecoderStep {
   bool drops_first = false;
 };
 
-class Decoder {
+class [[gnu::visibility("hidden")]] Decoder {
  public:
   Decoder() noexcept = default;  // gives tokens as they are
   // `strips`: how many times `stripped`, a character, is dropped at most at the beginning of the whole text.
@@ -46,7 +46,7 @@ class Decoder {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
 
   // Decodes tokens, with working memory of its own.
-  class Runner {
+  class [[gnu::visibility("hidden")]] Runner {
    public:
     [[nodiscard]] static Result<Runner> create(const Decoder& decoder);
     // Returns the bytes of a token, as if another token followed: `token` itself or a view into this object, valid until the next call.

@@ -43,6 +43,7 @@ class GgufWriter {
   Status set_array(std::string_view key, std::span<const std::string> values) noexcept;
   Status set_array(std::string_view key, std::span<const float> values) noexcept;
   Status set_array(std::string_view key, std::span<const std::int32_t> values) noexcept;
+  Status set_list(std::string_view key, const ValueList& values) noexcept;  // a list of any type, as settings have it
   Status copy(const GgufEntry& entry) noexcept;  // sets a key as it is in another file
 
   // Describes a tensor. dims: 1 to 4, innermost first; the innermost must be whole blocks of `dtype`.

@@ -1,0 +1,268 @@
+#include <tessera/unstable/text/list_tokenizer.hpp>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <tessera/text/tokenizer.hpp>
+
+#include "core/error.hpp"
+#include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
+#include "text/rules/base64.hpp"
+#include "text/rules/sentencepiece.hpp"
+#include "text/rules/tokenizer_json.hpp"
+
+namespace tessera {
+
+namespace {
+
+// Texts of many kinds. Tokenizers that give the same tokens for all of them are taken for the same.
+constexpr std::string_view kSamples[] = {
+    "", " ", "  ", "\n", "\n\n", " \n ", "\t", "\r\n", "a", " a", "a ", "Hello world", "Hello, world! It's a test; they'll've seen HE'S I'M.",
+    "The quick  brown   fox\tjumps\n\nover the lazy dog.  ", "1 12 123 1234 12345 1,234,567.89 3.14e-10 0x1F", "2024-11-27T21:30:00Z",
+    "def f(x):\n    return {\"a\": [1, 2], 'b': x ** 2}  # note\n\n\nif __name__ == '__main__':\n\tprint(f(3))\n", "https://example.org/a?b=c&d=%20#e",
+    "Größe naïve façade ÆØÅ ß ſ İ ı", "Привет, мир! Это проверка.", "你好,世界!今天天气怎么样?", "こんにちは世界。カタカナとひらがな", "안녕하세요 세계",
+    "مرحبا بالعالم", "हिन्दी में पाठ", "ไทยภาษา", "e\xCC\x81 n\xCC\x83 A\xCC\x8A", "\xEF\xBC\xA1\xEF\xBC\xA2\xEF\xBC\xA3\xEF\xBC\x91\xEF\xBC\x92", "\xF0\x9F\x98\x80\xF0\x9F\x91\x8D\xF0\x9F\x8F\xBD \xF0\x9F\x87\xA9\xF0\x9F\x87\xAA",
+    "x\xC2\xA0y\xE2\x80\x83z\xE3\x80\x80w", "----====____****....!!!???", "<|im_start|>user\nhi<|im_end|>", "<s>[INST] a [/INST]</s>", "CamelCaseWord snake_case_word SCREAMING_CASE",
+    "a\nb\n\nc\n\n\nd", "   leading and trailing   ", "\xE2\x96\x81" "a\xE2\x96\x81" "b", "\xFF\xFE bytes \x80", "$100 \xE2\x82\xAC" "5 \xC2\xB1" "2% \xC2\xB2\xC2\xB3\xC2\xBD"};
+
+// The tokenizer as lists. The other settings are those of another object.
+class ListedTokenizer final : public Settings {
+ public:
+  explicit ListedTokenizer(const Settings& others) : others_(others) {}
+
+  std::vector<std::string> tokens, merges;
+  std::vector<std::int32_t> types;
+  std::vector<float> scores;
+  std::string model, pre, charsmap;
+  std::optional<std::uint32_t> unknown, bos, eos;
+  bool add_bos = false, add_eos = false;
+  std::optional<bool> add_space_prefix, remove_extra_spaces;
+
+  [[nodiscard]] std::optional<SettingValue> find(Setting setting) const noexcept override {
+    const auto list = [](const auto& values) { return values.empty() ? std::nullopt : std::optional<SettingValue>(ValueList(std::span(values))); };
+    const auto flag = [](const std::optional<bool>& value) { return value ? std::optional<SettingValue>(*value) : std::nullopt; };
+    const auto id = [](const std::optional<std::uint32_t>& value) { return value ? std::optional<SettingValue>(std::uint64_t{*value}) : std::nullopt; };
+    switch (setting) {
+      case Setting::tokenizer_json:
+      case Setting::sentencepiece_model: return std::nullopt;
+      case Setting::tokens: return list(tokens);
+      case Setting::merges: return list(merges);
+      case Setting::token_types: return list(types);
+      case Setting::token_scores: return list(scores);
+      case Setting::tokenizer_model: return std::string_view(model);
+      case Setting::pre_tokenizer: return pre.empty() ? std::nullopt : std::optional<SettingValue>(std::string_view(pre));
+      case Setting::charsmap:
+        return charsmap.empty() ? std::nullopt : std::optional<SettingValue>(ValueList(ValueType::u8, charsmap.size(), std::as_bytes(std::span(charsmap))));
+      case Setting::unknown_token: return id(unknown);
+      case Setting::bos_token: return id(bos);
+      case Setting::eos_token: return id(eos);
+      case Setting::add_bos: return add_bos;
+      case Setting::add_eos: return add_eos;
+      case Setting::add_space_prefix: return flag(add_space_prefix);
+      case Setting::remove_extra_spaces: return flag(remove_extra_spaces);
+      default: return others_.find(setting);
+    }
+  }
+  [[nodiscard]] std::string called(Setting setting) const override { return others_.called(setting); }
+  [[nodiscard]] std::string origin() const override { return others_.origin(); }
+  [[nodiscard]] Status status() const noexcept override { return others_.status(); }
+  [[nodiscard]] std::optional<std::string_view> chat_template(std::string_view name) const noexcept override { return others_.chat_template(name); }
+
+ private:
+  const Settings& others_;
+};
+
+// SentencePiece's file as lists, with the object that the lists are in.
+class ListedPieces final : public Settings {
+ public:
+  ListedPieces(detail::SentencePieceModel model, const Settings& others) : model_(std::move(model)), view_(model_, others) {}
+  [[nodiscard]] std::optional<SettingValue> find(Setting setting) const noexcept override { return view_.find(setting); }
+  [[nodiscard]] std::string called(Setting setting) const override { return view_.called(setting); }
+  [[nodiscard]] std::string origin() const override { return view_.origin(); }
+  [[nodiscard]] Status status() const noexcept override { return view_.status(); }
+
+ private:
+  detail::SentencePieceModel model_;
+  detail::SentencePieceModel::View view_;
+};
+
+// Returns whether a rule, or one of the rules in it, has this type.
+bool has_type(const Json& rule, std::string_view type) {
+  const Json* own = rule.find("type");
+  if (own != nullptr && own->string() != nullptr && *own->string() == type) return true;
+  for (const std::string_view key : {"normalizers", "pretokenizers"}) {
+    const Json* inner = rule.find(key);
+    if (inner == nullptr || inner->elements() == nullptr) continue;
+    if (std::ranges::any_of(*inner->elements(), [&](const Json& one) { return has_type(one, type); })) return true;
+  }
+  return false;
+}
+
+// Returns the charsmap of a normaliser, or of one of the normalisers in it; empty if there is none.
+std::string charsmap_of(const Json& rule) {
+  const Json* map = rule.find("precompiled_charsmap");
+  if (map != nullptr && map->string() != nullptr) return detail::base64_bytes(*map->string()).value_or(std::string());
+  const Json* inner = rule.find("normalizers");
+  if (inner == nullptr || inner->elements() == nullptr) return {};
+  for (const Json& one : *inner->elements()) {
+    std::string found = charsmap_of(one);
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+bool agree(const Tokenizer& a, const Tokenizer& b) {
+  for (const std::string_view text : kSamples) {
+    const auto ours = a.encode(text, {.bos = Bos::never}), listed = b.encode(text, {.bos = Bos::never});
+    if (!ours || !listed || *ours != *listed) return false;
+    const auto ours_back = a.decode(*ours), listed_back = b.decode(*ours);
+    if (!ours_back || !listed_back || *ours_back != *listed_back) return false;
+  }
+  return true;
+}
+
+// Finds the settings of GGUF under which the lists make the tokenizer of a tokenizer.json.
+class Lister {
+ public:
+  Lister(const Settings& settings, const std::stop_token& stop) : settings_(settings), stop_(stop), listed_(std::make_shared<ListedTokenizer>(settings)) {}
+
+  Result<std::shared_ptr<const Settings>> run() {
+    TESSERA_TRY(const std::string_view text, settings_.string(Setting::tokenizer_json));
+    TESSERA_TRY(json_, detail::read_tokenizer_json(text, stop_));
+    TESSERA_TRY(tokenizer_, Tokenizer::from_settings(settings_, stop_));
+    list_tokens();
+    using enum detail::WordModel;
+    bool found = false;
+    if (json_.model.type == bpe && has_type(json_.pre_tokenizer, "ByteLevel")) found = find_byte_level();
+    else if (json_.model.type == bpe) found = find_characters();
+    else if (json_.model.type == unigram) found = find_unigram();
+    if (stop_.stop_requested()) return detail::make_error(ErrorCode::cancelled, "listing the tokenizer was cancelled");
+    if (found) return std::shared_ptr<const Settings>(listed_);
+    return detail::error_at(ErrorCode::unsupported, settings_.place(Setting::tokenizer_json),
+                            "GGUF has no name for the steps of this tokenizer: a GGUF file cannot have it. tessera runs the model from its folder");
+  }
+
+ private:
+  void list_tokens() {
+    for (const std::string_view text : json_.tokens.values().strings()) listed_->tokens.emplace_back(text);
+    listed_->types = json_.types;
+    // Rows of the embedding table that no token has get names, as converters write them.
+    const auto rows = settings_.unsigned_integer_or(Setting::vocab_size, 0).value_or(0);
+    for (std::size_t i = 0; i < listed_->tokens.size(); ++i) {
+      if (listed_->tokens[i].empty()) name_unused(i);
+    }
+    for (std::size_t i = listed_->tokens.size(); i < std::min<std::uint64_t>(rows, std::uint64_t{1} << 24); ++i) {
+      listed_->tokens.emplace_back();
+      listed_->types.push_back(0);
+      name_unused(i);
+    }
+    if (json_.unknown < listed_->tokens.size()) listed_->unknown = json_.unknown;
+    if (const auto bos = tokenizer_.bos()) listed_->bos = static_cast<std::uint32_t>(*bos);
+    if (const auto eos = tokenizer_.eos()) listed_->eos = static_cast<std::uint32_t>(*eos);
+    listed_->add_bos = tokenizer_.adds_bos();
+    listed_->add_eos = tokenizer_.adds_eos();
+    std::string_view left;
+    bool is_left = true;
+    for (const std::string_view text : json_.merges.values().strings()) {
+      if (is_left) left = text;
+      else listed_->merges.push_back(std::string(left).append(" ").append(text));
+      is_left = !is_left;
+    }
+  }
+  void name_unused(std::size_t id) {
+    listed_->tokens[id] = fmt::format("[PAD{}]", id);
+    listed_->types[id] = static_cast<std::int32_t>(TokenType::unused);
+  }
+
+  // Returns whether the lists as they are now make the same tokenizer.
+  [[nodiscard]] bool is_same() const {
+    const auto other = Tokenizer::from_settings(*listed_, stop_);
+    return other && agree(tokenizer_, *other);
+  }
+
+  bool find_byte_level() {
+    listed_->model = "gpt2";
+    std::vector<const detail::PreTokenizerSpec*> tried;
+    const std::string names = detail::known_pre_tokenizers();
+    for (std::size_t at = 0; at < names.size() && !stop_.stop_requested();) {
+      const std::size_t end = std::min(names.find(", ", at), names.size());
+      const detail::PreTokenizerSpec* spec = detail::find_pre_tokenizer(std::string_view(names).substr(at, end - at));
+      at = end + 2;
+      if (spec == nullptr || spec->name == "default") continue;
+      const bool is_known = std::ranges::any_of(tried, [&](const detail::PreTokenizerSpec* other) {
+        return other->patterns.data() == spec->patterns.data() && other->ignore_merges == spec->ignore_merges && other->nfc == spec->nfc;
+      });
+      if (is_known) continue;
+      tried.push_back(spec);
+      listed_->pre = spec->name;
+      if (is_same()) return true;
+    }
+    return false;
+  }
+
+  // BPE on characters, with bytes for those that are no tokens: GGUF's "llama", whose scores are the merges' ranks, or "gemma4".
+  bool find_characters() {
+    listed_->model = "gemma4";
+    listed_->add_space_prefix = false;
+    if (is_same()) return true;
+    std::vector<std::string> merges = std::move(listed_->merges);
+    listed_->merges.clear();
+    std::unordered_map<std::string, std::size_t> ids;
+    for (std::size_t i = 0; i < listed_->tokens.size(); ++i) ids.emplace(listed_->tokens[i], i);
+    listed_->scores.assign(listed_->tokens.size(), 0.0f);
+    std::vector<bool> has_score(listed_->tokens.size());
+    for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+      std::string whole = merges[rank];
+      whole.erase(whole.find(' '), 1);
+      const auto at = ids.find(whole);
+      if (at == ids.end() || has_score[at->second]) continue;
+      has_score[at->second] = true;
+      listed_->scores[at->second] = -static_cast<float>(rank);
+    }
+    listed_->model = "llama";
+    for (const bool prefix : {true, false}) {
+      listed_->add_space_prefix = prefix;
+      if (is_same()) return true;
+    }
+    return false;
+  }
+
+  bool find_unigram() {
+    listed_->model = "t5";
+    listed_->scores.assign(json_.scores.begin(), json_.scores.end());
+    listed_->scores.resize(listed_->tokens.size(), 0.0f);
+    listed_->charsmap = charsmap_of(json_.normalizer);
+    for (const bool prefix : {true, false}) {
+      for (const bool remove : {true, false}) {
+        listed_->add_space_prefix = prefix;
+        listed_->remove_extra_spaces = remove;
+        if (is_same()) return true;
+      }
+    }
+    return false;
+  }
+
+  const Settings& settings_;
+  const std::stop_token& stop_;
+  std::shared_ptr<ListedTokenizer> listed_;
+  detail::TokenizerJson json_;
+  Tokenizer tokenizer_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Settings>> list_tokenizer(const Settings& settings, const std::stop_token& stop) noexcept {
+  return detail::guard([&]() -> Result<std::shared_ptr<const Settings>> {
+    if (settings.has(Setting::tokenizer_json)) return Lister(settings, stop).run();
+    if (settings.has(Setting::sentencepiece_model)) {
+      TESSERA_TRY(const std::string_view bytes, settings.string(Setting::sentencepiece_model));
+      TESSERA_TRY(detail::SentencePieceModel model, detail::SentencePieceModel::read(bytes, stop));
+      return std::shared_ptr<const Settings>(std::make_shared<const ListedPieces>(std::move(model), settings));
+    }
+    return std::shared_ptr<const Settings>(std::shared_ptr<const Settings>(), &settings);
+  });
+}
+
+}  // namespace tessera
