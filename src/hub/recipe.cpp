@@ -58,7 +58,10 @@ std::vector<std::byte> changed(const Recipe& recipe, const std::vector<std::byte
       F::decode(bytes.data() + i * F::block_bytes, values.data() + i * F::block_values);
     }
   });
-  for (float& value : values) value = recipe.numbers == Numbers::plus_one ? value + 1.0f : -static_cast<float>(math::exp(static_cast<double>(value)));
+  for (float& value : values) {
+    if (recipe.numbers == Numbers::plus_one) value += 1.0f;
+    else if (recipe.numbers == Numbers::minus_exponential) value = -static_cast<float>(math::exp(static_cast<double>(value)));
+  }
   const auto out = std::as_bytes(std::span(values));
   return {out.begin(), out.end()};
 }

@@ -19,6 +19,7 @@ namespace tessera::detail::hub {
 // A change of each number. Numbers that change become float32.
 enum class Numbers : std::uint8_t {
   same,
+  widened,               // x, as float32: routers of experts, on whose small differences a choice depends
   plus_one,              // x + 1: norms that multiply by 1 + weight
   minus_exponential,     // -e^x: rates of decay, which hubs keep as their logarithm
 };

@@ -168,6 +168,8 @@ Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
   if ((row.arrange != nullptr && !row.arrange(shape_, recipe)) || !is_sound(recipe)) {
     return wrong(ErrorCode::corrupt_file, model_.folder_, shown, fmt::format("its shape {} does not fit config.json", shape_of(dims)));
   }
+  // As in GGUF files: the product with a router is computed in float32 then.
+  if (row.role == Role::router && recipe.dtype != DType::f32 && has_single_numbers(recipe.dtype)) recipe.numbers = Numbers::widened;
   if (!recipe.copies_rows() && !has_single_numbers(recipe.dtype)) {
     return wrong(ErrorCode::unsupported, model_.folder_, shown,
                  fmt::format("its numbers must be put into another order, which cannot be done in {}: take the model in BF16", to_string(recipe.dtype)));
