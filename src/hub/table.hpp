@@ -46,6 +46,8 @@ struct Table {
   void (*map)(Mapping&);          // translates config.json
   std::array<TensorRows, 6> rows = {};
   std::string_view layers = "layers.";  // what stands before a layer's number
+  // false: transformers' class ignores tie_word_embeddings, and always has an output matrix of its own.
+  bool can_be_tied = true;
 };
 
 // Returns the table of a type of model; nullptr if there is none.

@@ -79,7 +79,7 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
   const auto most = static_cast<std::int64_t>(std::min<std::size_t>(model.folder_.tensors().size(), kMostLayers));
   n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, most));
   const Json* tied = mapping.config.find_anywhere("tie_word_embeddings");
-  is_tied_ = tied != nullptr && tied->boolean() != nullptr && *tied->boolean();
+  is_tied_ = model.table_->can_be_tied && tied != nullptr && tied->boolean() != nullptr && *tied->boolean();
 }
 
 Status TensorList::make() {

@@ -249,7 +249,7 @@ constexpr Table kRecurrentTables[] = {
     {"lfm2", "lfm2", map_lfm2, {kLfm2Rows}},
     {"lfm2_moe", "lfm2moe", map_lfm2_moe, {kLfm2Rows, kLfm2Experts}},
     {"granitemoehybrid", "granitehybrid", map_granitehybrid, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteHybridRows, kGraniteHybridFeed}},
-    {"nemotron_h", "nemotron_h", map_nemotron_h, {kNemotronRows, kNemotronExperts}},
+    {"nemotron_h", "nemotron_h", map_nemotron_h, {kNemotronRows, kNemotronExperts}, "layers.", false},
 };
 
 }  // namespace
