@@ -1,10 +1,9 @@
 // Decides whether drafts pay, for one generation (DraftLengths) and for a scheduler's steps of many requests
 // (StepPlanner) alike. There are two rules:
 // - drafts are made if they are expected to give more tokens a second than the step without them, by a margin (pays());
-// - because expectations are not exact, a ledger adds up what drafts have really cost and given. While they have lost
-// more than a small
-//   part of the time, there are none (DraftLedger).
-// What differs is the search. One generation compares all numbers of drafts, because a step's time grows by jumps; a
+// - because expectations are not exact, a ledger adds up what drafts have really cost and given. While drafts have lost
+//   more than a small part of the time, none are made (DraftLedger).
+// The search for the best number of drafts differs. One generation compares all numbers of drafts, because a step's time grows by jumps; a
 // scheduler gives drafts to many requests one by one, each with the chance of its own request, as long as the next
 // draft pays.
 #pragma once

@@ -243,7 +243,7 @@ Made fp8(const SafetensorsFolder& folder, std::string_view stem, std::uint64_t b
     layer.block_outputs = is_one ? layer.outputs : 1;
     layer.block_inputs = layer.inputs;
   }
-  // What activations are multiplied by belongs to the arithmetic of the format, not to the weights.
+  // The scale of activations belongs to the arithmetic of the format, not to the weights: it is not used.
   const Found input = look_up(folder, stem, ".input_scale");
   return make(DType::bf16, layer.outputs, layer.inputs, {weight, scales, input},
               [layer](std::span<const Bytes> bytes, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out) mutable -> Status {

@@ -1,4 +1,4 @@
-// What the folders of one type of model look like: which tensors they have, how the model's tensors are made from these, and how
+// A table describes the folders of one type of model: which tensors they have, how the model's tensors are made from these, and how
 // config.json is translated into settings. To add a type of model, add its table to its family in tables/. The table's
 // architecture (src/model/arch) says what is computed.
 #pragma once

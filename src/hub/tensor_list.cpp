@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kMostLayers = 1 << 16;
 
-// What may stand in front of the language model's tensors; each is followed by "embed_tokens.weight" or what the type calls it.
+// Texts that may stand in front of the names of the language model's tensors; each is followed by "embed_tokens.weight" or what the type calls it.
 constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "backbone.", ""};
 
 // Tensors that no computation needs: tables that are computed anew, and masks of early checkpoints.

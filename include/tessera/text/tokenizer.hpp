@@ -87,7 +87,7 @@ class Tokenizer {
   // Makes the tokenizer of a model's settings (ModelSource::settings()). Accepts faults with which files work elsewhere: arrays longer than
   // the token list (the rest is ignored), tokens with the same text (encoding gives the lowest id), empty tokens (never encoded), and
   // merges whose parts or result are not tokens (never applied).
-  // Of a tokenizer.json, "truncation" and "padding" are ignored: encode() gives a text's tokens, and all of them.
+  // "truncation" and "padding" of a tokenizer.json are ignored: encode() gives all tokens of a text.
   // Errors name the setting as its file calls it, and the index in it: corrupt_file; not_found; unsupported, an unknown model or
   // pre-tokenizer, or control and user-defined tokens of more than 2 MiB of text; out_of_memory; cancelled, by `stop`.
   [[nodiscard]] static Result<Tokenizer> from_settings(const Settings& settings, const std::stop_token& stop = {}) noexcept;

@@ -1,4 +1,4 @@
-// What the integer formats of model hubs have in common once their packing is undone: a weight is an integer times a
+// The common part of the integer formats of model hubs. Once their packing is undone, a weight is an integer times a
 // scale, which a group of consecutive inputs of an output shares. Such weights are written into our block formats where
 // these hold them exactly:
 //

@@ -1,4 +1,4 @@
-// What most types of models have in common: names of tensors, and keys of config.json.
+// Names of tensors and keys of config.json that most types of models have in common.
 #pragma once
 
 #include "hub/arrangements.hpp"
@@ -64,6 +64,19 @@ inline constexpr TensorRow kExpertRows[] = {
     {Role::shared_gate, "mlp.shared_experts.gate_proj.weight"},
     {Role::shared_up, "mlp.shared_experts.up_proj.weight"},
     {Role::shared_down, "mlp.shared_experts.down_proj.weight"},
+};
+// The expert that every row is sent to, in Qwen's models: it has a weight for each row.
+inline constexpr TensorRow kQwenSharedRows[] = {
+    {Role::shared_gate, "mlp.shared_expert.gate_proj.weight"},
+    {Role::shared_up, "mlp.shared_expert.up_proj.weight"},
+    {Role::shared_down, "mlp.shared_expert.down_proj.weight"},
+    {Role::shared_weight, "mlp.shared_expert_gate.weight", flat},
+};
+// The model's tensors where norms multiply by 1 + weight (Gemma 1 to 3, Qwen3.5).
+inline constexpr TensorRow kPlusOneModelRows[] = {
+    {Role::token_embd, "embed_tokens.weight"},
+    {Role::output_norm, "norm.weight", plus_one},
+    {Role::output, "lm_head.weight"},
 };
 // Layers behind the last one, which guess further tokens.
 inline constexpr TensorRow kFurtherRows[] = {

@@ -83,12 +83,6 @@ constexpr TensorRow kMixtralExperts[] = {
     {Role::experts_up, "block_sparse_moe.experts.*.w3.weight"},
     {Role::experts_down, "block_sparse_moe.experts.*.w2.weight"},
 };
-constexpr TensorRow kQwenShared[] = {
-    {Role::shared_gate, "mlp.shared_expert.gate_proj.weight"},
-    {Role::shared_up, "mlp.shared_expert.up_proj.weight"},
-    {Role::shared_down, "mlp.shared_expert.down_proj.weight"},
-    {Role::shared_weight, "mlp.shared_expert_gate.weight", flat},
-};
 constexpr TensorRow kGraniteExperts[] = {
     {Role::router, "block_sparse_moe.router.layer.weight"},
     {Role::experts_gate, "block_sparse_moe.input_linear.weight", first_half},
@@ -108,7 +102,7 @@ constexpr TensorRow kGptOssRows[] = {
 
 constexpr Table kExpertsTables[] = {
     {"mixtral", "llama", map_mixtral, {kModelRows, kNormRows, kPairedAttentionRows, kMixtralExperts, kExpertRows}},
-    {"qwen2_moe", "qwen2moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenShared}},
+    {"qwen2_moe", "qwen2moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenSharedRows}},
     {"qwen3_moe", "qwen3moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
     {"granitemoe", "granitemoe", map_granitemoe, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteExperts}},
     {"gpt_oss", "gpt-oss", map_gpt_oss, {kModelRows, kLateNormRows, kAttentionRows, kGptOssRows}},

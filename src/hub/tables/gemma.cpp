@@ -127,11 +127,6 @@ void map_gemma4(Mapping& m) {
   }
 }
 
-constexpr TensorRow kGemmaModel[] = {
-    {Role::token_embd, "embed_tokens.weight"},
-    {Role::output_norm, "norm.weight", plus_one},
-    {Role::output, "lm_head.weight"},
-};
 constexpr TensorRow kGemmaNorms[] = {
     {Role::attn_norm, "input_layernorm.weight", plus_one},
     {Role::ffn_norm, "post_attention_layernorm.weight", plus_one},
@@ -172,9 +167,9 @@ constexpr TensorRow kGemma4Experts[] = {
 };
 
 constexpr Table kGemmaTables[] = {
-    {"gemma", "gemma", map_gemma1, {kGemmaModel, kGemmaNorms, kGemmaAttention, kFeedRows}},
-    {"gemma2", "gemma2", map_gemma2, {kGemmaModel, kGemma2Norms, kGemmaAttention, kFeedRows}},
-    {"gemma3_text", "gemma3", map_gemma3, {kGemmaModel, kGemma2Norms, kGemmaAttention, kFeedRows}},
+    {"gemma", "gemma", map_gemma1, {kPlusOneModelRows, kGemmaNorms, kGemmaAttention, kFeedRows}},
+    {"gemma2", "gemma2", map_gemma2, {kPlusOneModelRows, kGemma2Norms, kGemmaAttention, kFeedRows}},
+    {"gemma3_text", "gemma3", map_gemma3, {kPlusOneModelRows, kGemma2Norms, kGemmaAttention, kFeedRows}},
     {"gemma4_text", "gemma4", map_gemma4, {kModelRows, kAttentionRows, kFeedRows, kGemma4Rows, kGemma4Experts}},
 };
 

@@ -144,11 +144,6 @@ void map_nemotron_h(Mapping& m) {
   m.copy_integer(Setting::expert_width, "moe_latent_size");
 }
 
-constexpr TensorRow kPlusOneModel[] = {
-    {Role::token_embd, "embed_tokens.weight"},
-    {Role::output_norm, "norm.weight", plus_one},
-    {Role::output, "lm_head.weight"},
-};
 constexpr TensorRow kDeltaNetRows[] = {
     {Role::attn_norm, "input_layernorm.weight", plus_one},
     {Role::ffn_norm_late, "post_attention_layernorm.weight", plus_one},
@@ -175,12 +170,6 @@ constexpr TensorRow kQwen3NextMixer[] = {
     {Role::delta_rate, "linear_attn.A_log", decay},
     {Role::state_step_bias, "linear_attn.dt_bias"},
     {Role::state_out, "linear_attn.out_proj.weight"},
-};
-constexpr TensorRow kDeltaNetShared[] = {
-    {Role::shared_gate, "mlp.shared_expert.gate_proj.weight"},
-    {Role::shared_up, "mlp.shared_expert.up_proj.weight"},
-    {Role::shared_down, "mlp.shared_expert.down_proj.weight"},
-    {Role::shared_weight, "mlp.shared_expert_gate.weight", flat},
 };
 constexpr TensorRow kLfm2Rows[] = {
     {Role::token_embd, "embed_tokens.weight"},
@@ -243,9 +232,9 @@ constexpr TensorRow kNemotronExperts[] = {
 };
 
 constexpr Table kRecurrentTables[] = {
-    {"qwen3_5_text", "qwen35", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen35Mixer, kFeedRows}},
-    {"qwen3_5_moe_text", "qwen35moe", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen35Mixer, kExpertRows, kDeltaNetShared}},
-    {"qwen3_next", "qwen3next", map_delta_net, {kPlusOneModel, kDeltaNetRows, kQwen3NextMixer, kExpertRows, kDeltaNetShared}},
+    {"qwen3_5_text", "qwen35", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen35Mixer, kFeedRows}},
+    {"qwen3_5_moe_text", "qwen35moe", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen35Mixer, kExpertRows, kQwenSharedRows}},
+    {"qwen3_next", "qwen3next", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen3NextMixer, kExpertRows, kQwenSharedRows}},
     {"lfm2", "lfm2", map_lfm2, {kLfm2Rows}},
     {"lfm2_moe", "lfm2moe", map_lfm2_moe, {kLfm2Rows, kLfm2Experts}},
     {"granitemoehybrid", "granitehybrid", map_granitehybrid, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteHybridRows, kGraniteHybridFeed}},

@@ -16,7 +16,7 @@ class PieceOrder {
  public:
   static constexpr std::size_t kLongestPiece = 511;  // in bytes; SentencePiece itself makes pieces of at most 16 characters
 
-  // What a text is compared with: the tokens' pieces (U+2581 is a space), or their texts as the vocabulary spells them.
+  // The spelling that a text is compared with: the tokens' pieces (U+2581 is a space), or their texts as the vocabulary spells them.
   enum class Spelling : std::uint8_t { piece, text };
 
   // Sorts the tokens that a text may consist of: normal and user-defined ones. Returns false if `stop` was requested.

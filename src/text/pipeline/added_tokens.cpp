@@ -39,7 +39,7 @@ std::size_t spaces_behind(std::string_view text, std::size_t at) noexcept {
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::erase_if(tokens_, [](const AddedToken& token) { return token.text.empty(); });
-  // Of tokens with the same text a special one is found.
+  // If several tokens have the same text, a special one is found.
   std::stable_partition(tokens_.begin(), tokens_.end(), [](const AddedToken& token) { return token.special; });
   std::vector<std::string> reversed;
   std::vector<TextAutomaton::Entry> entries;

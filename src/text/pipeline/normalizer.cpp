@@ -126,7 +126,7 @@ Status Normalizer::Runner::replace(const NormalizerStep& step, Regex::Finder& fi
     if (match.begin == text.npos || out.size() > longest_) break;
     if (done < origin_) origin = out.size() + std::min(match.begin, origin_) - done;
     out.append(text.substr(done, match.begin - done)).append(step.text);
-    // What replaces several characters comes from the last of them.
+    // A replacement of several characters counts as coming from the last of them.
     if (match.begin < match.end && previous_character(text, match.end) < origin_) origin = out.size();
     done = match.end;
   }

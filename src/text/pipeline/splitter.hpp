@@ -14,7 +14,7 @@
 
 namespace tessera::detail {
 
-// What becomes of the matches that a text is split by.
+// The fate of the matches by which a text is split.
 enum class SplitBehavior : std::uint8_t { removed, isolated, contiguous, merged_with_previous, merged_with_next };
 
 // Where Metaspace puts its mark in front of a word: in front of every text between added tokens, of a text at the very beginning, or never.

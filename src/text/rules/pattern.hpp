@@ -1,4 +1,4 @@
-// What a rule of a tokenizer.json looks for: {"String": " "} or {"Regex": "\\s+"}.
+// Reads the pattern that a rule of a tokenizer.json looks for: {"String": " "} or {"Regex": "\\s+"}.
 #pragma once
 
 #include "text/pipeline/regex.hpp"

@@ -1,4 +1,4 @@
-// What a tokenizer.json says: the file of the crate `tokenizers` (Hugging Face). Everything is checked here, and nothing is built yet.
+// Reads a tokenizer.json, the file of the crate `tokenizers` (Hugging Face). Everything is checked here, and nothing is built yet.
 #pragma once
 
 #include <cstdint>
