@@ -72,7 +72,7 @@ struct Pair {
 void attend_once(const KvCache& cache, const std::vector<float>& q, std::vector<float>& out, std::vector<float>& scratch) {
   for (std::size_t head = 0; head < kKvHeads; ++head) {
     cpu::attend_reference(cache.view(), {.layer = 1, .n_heads = kKvHeads * kGroup, .window = 0, .scale = 0.125f}, head,
-                cache.length() - 1, q.data() + head * kGroup * kDim, out.data() + head * kGroup * kDim, scratch.data());
+                cache.length() - 1, cache.length(), q.data() + head * kGroup * kDim, out.data() + head * kGroup * kDim, scratch.data());
   }
   benchmark::DoNotOptimize(out.data());
 }

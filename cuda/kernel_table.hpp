@@ -41,6 +41,7 @@ inline constexpr std::array<ActivationRow, kActivationKinds> kActivationRows = {
     {ActivationKind::clamped_swiglu, Computed::refused},
     {ActivationKind::sigmoid, Computed::refused},
     {ActivationKind::squared_relu, Computed::refused},
+    {ActivationKind::tanh, Computed::refused},
 }};
 static_assert([] {
   for (std::size_t i = 0; i < kActivationRows.size(); ++i) {

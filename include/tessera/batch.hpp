@@ -28,7 +28,8 @@ enum class Want : std::int32_t {
   logits = 1,  // [vocab]; if the row is its session's last, Session::logits() has them too
   hidden = 2,  // [d_model]: the residual stream behind the last layer that runs, before the final norm
   token = 3,   // the token that the row's sampler draws to follow the row
-  embedding = 4,  // [d_model]: the residual stream behind the final norm: for comparing texts
+  embedding = 4,  // [ModelSpec::embedding_width()]: the residual stream behind the final norm: for comparing texts
+  scores = 5,     // [ModelSpec::n_scores]: what the head of a model that ranks or classifies computes of the row
 };
 
 // One token to compute. Rows get the next free positions of their session, in the order of the rows.
@@ -37,6 +38,7 @@ struct Row {
   // A vector [d_model] that is computed instead of a token. It must live until forward() returns. The session keeps the vector's
   // content_hash() only (Session::contents()).
   std::span<const float> embedding = {};
+  std::uint32_t segment = 0;  // the segment that the token belongs to, below ModelSpec::n_segments. 0 for models without segments
   Want want = Want::nothing;
   // The sampler of Want::token. It must live until forward() returns, and rows may share it. The drawn token is not added to the
   // session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself, and for
@@ -93,7 +95,7 @@ struct ForwardOptions {
 // The results of a batch. A row is named by its index in the batch.
 class Outputs {
  public:
-  // Returns the row's logits [vocab] or vector [d_model]; empty if the row wanted nothing or its session failed.
+  // Returns the row's logits [vocab], vector or scores; empty if the row wanted nothing or its session failed.
   [[nodiscard]] std::span<const float> row(std::size_t i) const noexcept {
     if (!took(i)) return {};
     return {reinterpret_cast<const float*>(values_.data()) + rows_[i].offset, rows_[i].size};

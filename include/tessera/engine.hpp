@@ -18,6 +18,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/backend/cuda_options.hpp>
@@ -27,6 +28,7 @@
 #include <tessera/core/log.hpp>
 #include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/embedding.hpp>
 #include <tessera/extend/backend/input_observer.hpp>
 #include <tessera/extend/core/executor.hpp>
 #include <tessera/extend/core/memory.hpp>
@@ -173,6 +175,21 @@ class Engine {
   // sessions then take its full pages, as through the prefix index (paged sessions with prefix reuse, of equal type, page size
   // and salt). Exception: each session computes the rows for which it wants a result.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
+
+  // Returns the vectors of texts. A text's vector does not depend on the other texts. Texts are read in steps of as many as fit into
+  // step_rows tokens, without padding; requests of other threads get their turns in between. An empty text has the tokens that the
+  // tokenizer puts around every text. `tokens`: in place of texts, all tokens of each text; nothing is put around them.
+  // Works with every model: ModelSpec::pooling says how the model's files want rows pooled, and a model that was not trained for embeddings
+  // compares texts badly.
+  // Errors: invalid_argument, an option, or a text that is too long (LongText::refuse) or has no token; invalid_state, an engine without a
+  // tokenizer; those of forward(). After an error there are no vectors.
+  [[nodiscard]] Result<Embeddings> embed(std::span<const std::string_view> texts, const EmbedOptions& options = {}) const noexcept;
+  [[nodiscard]] Result<Embeddings> embed(std::span<const std::vector<Token>> tokens, const EmbedOptions& options = {}) const noexcept;
+  // Returns a score for each document: the higher, the better the document answers the query. Scores of one query can be compared with each
+  // other. A cross-encoder's score is its head's output, as it is; a decoder's (Qwen3-Reranker) is the probability that it answers "yes",
+  // from 0 to 1. Errors: unsupported, the model does not rank; those of embed().
+  [[nodiscard]] Result<std::vector<float>> rerank(std::string_view query, std::span<const std::string_view> documents,
+                                                  const RerankOptions& options = {}) const noexcept;
 
   // Returns the KV memory that forward() would take for this batch: pages that the sessions' caches do not have yet, and copies
   // of shared pages that rows would write to. Prompts count in full: the prefix index and the batch's other sessions are not searched

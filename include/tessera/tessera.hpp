@@ -21,6 +21,7 @@
 #include <tessera/decoding/beam_search.hpp>
 #include <tessera/decoding/drafters.hpp>
 #include <tessera/decoding/samples.hpp>
+#include <tessera/embedding.hpp>
 #include <tessera/engine.hpp>
 #include <tessera/files/model_file.hpp>
 #include <tessera/generation.hpp>

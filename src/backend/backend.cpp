@@ -81,6 +81,10 @@ Status Backend::take_columns(Act, std::uint64_t, std::uint64_t, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not take columns", name());
 }
 
+Status Backend::add_segments(const Matrix&, Act, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not add embeddings of segments", name());
+}
+
 Status Backend::weigh(Act, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not weigh rows", name());
 }

@@ -145,6 +145,7 @@ struct AttentionShape {
   std::uint32_t n_heads = 0;
   std::uint32_t window = 0;  // 0: none
   std::uint32_t globals = 0;  // number of first keys that a row sees in addition to its window
+  std::uint32_t ahead = 0;    // number of later keys that a row sees, up to RowTable::end; kAllAhead: all of them
   float scale = 1.0f;
   float softcap = 0.0f;           // scores s become softcap * tanh(s / softcap); 0: no softcap
   const Vector* sinks = nullptr;  // [n_heads], a logit without a value that joins each head's softmax; nullptr: none
@@ -185,7 +186,7 @@ struct LatentShape {
 // Capabilities that some models need and some backends do not have.
 enum class Capability : std::uint8_t {
   softcap, temperature, experts, score_softcap, sinks, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
-  weight_scales, global_tokens,
+  weight_scales, global_tokens, both_sides, segments,
   votes,    // needed by token budgets, not by models
   branches  // RowTable::n_also, needed by draft trees
 };
@@ -229,6 +230,8 @@ struct RowTable {
   // copies of the page. If a branch shares the page itself, the same bits are written to it again.
   std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
+  std::uint64_t end = 0;      // end of the row's text: no row of the sequence at or behind this position is in the step
+  std::uint32_t segment = 0;  // the row of the table that add_segments() adds
 };
 
 struct StepTables {
@@ -368,6 +371,9 @@ class Backend {
   virtual Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out);
   // x *= sigmoid(gate). The gate has one number for each row [rows, 1].
   virtual Status weigh(Act gate, Act x);
+
+  // x += table[segment]. `scratch` is as wide as x.
+  virtual Status add_segments(const Matrix& table, Act scratch, Act x);
 
   // Latent attention. Head h of out = W_h (head h of in); `weight` has a matrix for each head.
   virtual Status head_linear(const Matrix& weight, Act in, Act out);

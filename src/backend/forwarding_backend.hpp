@@ -70,6 +70,7 @@ class ForwardingBackend : public Backend {
   Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) override {
     return inner_->take_columns(in, first, count, out);
   }
+  Status add_segments(const Matrix& table, Act scratch, Act x) override { return inner_->add_segments(table, scratch, x); }
   Status weigh(Act gate, Act x) override { return inner_->weigh(gate, x); }
   Status head_linear(const Matrix& weight, Act in, Act out) override { return inner_->head_linear(weight, in, out); }
   Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override {

@@ -110,14 +110,25 @@ Status CpuBackend::embed(const Matrix& table, float scale, Act x) {
   return {};
 }
 
-Status CpuBackend::add_positions(const Matrix& table, Act scratch, Act x) {
+// Adds a row of a table to each row of x. `number` returns the number of the table's row for a row of the step.
+template <class Number>
+void CpuBackend::add_rows_of(const Matrix& table, Act scratch, Act x, Number number) {
   Activation& out = written(x);
-  Activation& positions = written(scratch);
+  Activation& unpacked = written(scratch);
   for_each_row(out.columns, [&](std::size_t row, std::byte*) {
-    float* position = positions.data + row * out.columns;
-    unpack_row(table, rows_[row].position, position);
-    kernels_.elementwise.add(position, out.columns, out.data + row * out.columns);
+    float* values = unpacked.data + row * out.columns;
+    unpack_row(table, number(rows_[row]), values);
+    kernels_.elementwise.add(values, out.columns, out.data + row * out.columns);
   });
+}
+
+Status CpuBackend::add_positions(const Matrix& table, Act scratch, Act x) {
+  add_rows_of(table, scratch, x, [](const backend::RowTable& row) { return row.position; });
+  return {};
+}
+
+Status CpuBackend::add_segments(const Matrix& table, Act scratch, Act x) {
+  add_rows_of(table, scratch, x, [](const backend::RowTable& row) { return std::uint64_t{row.segment}; });
   return {};
 }
 

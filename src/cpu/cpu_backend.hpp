@@ -64,6 +64,7 @@ class CpuBackend final : public backend::Backend {
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
   Status gather(const Matrix& table, float scale, Act out) override;
   Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) override;
+  Status add_segments(const Matrix& table, Act scratch, Act x) override;
   Status weigh(Act gate, Act x) override;
   Status head_linear(const Matrix& weight, Act in, Act out) override;
   Status latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override;
@@ -156,6 +157,8 @@ class CpuBackend final : public backend::Backend {
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
   // Computes the product of an activated input. If `residual` is an activation (not Act::count), adds the product to it.
   Status activated_product(const backend::Activated& of, const backend::LinearPart& part, Act residual);
+  template <class Number>
+  void add_rows_of(const Matrix& table, Act scratch, Act x, Number number);
   [[nodiscard]] bool all_prepared(std::span<const backend::LinearPart> parts) const noexcept;
   void norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept;
   // The arguments of one layer's attention, for all rows of the step.

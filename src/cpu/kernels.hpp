@@ -103,8 +103,8 @@ struct Elementwise {
                      float* out) noexcept = nullptr;
   void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/attention/rope.hpp
   // Index: backend::ActivationKind.
-  void (*activate[6])(const float* x, std::size_t n, float* out) noexcept = {};
-  void (*activate_gated[6])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
+  void (*activate[7])(const float* x, std::size_t n, float* out) noexcept = {};
+  void (*activate_gated[7])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
   void (*add)(const float* x, std::size_t n, float* out) noexcept = nullptr;             // out += x
   void (*multiply)(const float* x, std::size_t n, float* out) noexcept = nullptr;        // out *= x
   // out = scale * x / sqrt(sum(x^2) + eps).

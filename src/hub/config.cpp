@@ -13,18 +13,13 @@ namespace {
 
 constexpr std::uint64_t kMostConfig = std::uint64_t{4} << 20;  // bytes of a configuration: more than any model has
 
-// Returns the JSON object in a file; null if there is no such file.
-Result<Json> read_object(const std::filesystem::path& folder, std::string_view name) {
+// Returns the JSON in a file; null if there is no such file.
+Result<Json> read_json(const std::filesystem::path& folder, std::string_view name) {
   TESSERA_TRY(const std::string text, read_text(folder, name, kMostConfig));
   if (text.empty()) return Json();
-  const std::string path = os::text_of(folder / name);
   auto json = Json::parse(text);
-  if (!json) {
-    if (json.error().code() == ErrorCode::out_of_memory) return json.error();
-    return error_at(ErrorCode::corrupt_file, path, "{}", json.error().text());
-  }
-  if (json->members() == nullptr) return error_at(ErrorCode::corrupt_file, path, "expected a JSON object");
-  return json;
+  if (json || json.error().code() == ErrorCode::out_of_memory) return json;
+  return error_at(ErrorCode::corrupt_file, os::text_of(folder / name), "{}", json.error().text());
 }
 
 }  // namespace
@@ -40,6 +35,18 @@ Result<std::string> read_text(const std::filesystem::path& folder, std::string_v
   std::string text(source->size(), '\0');
   TESSERA_TRY_STATUS(source->read(0, std::as_writable_bytes(std::span(text))));
   return text;
+}
+
+Result<Json> read_object(const std::filesystem::path& folder, std::string_view name) {
+  TESSERA_TRY(Json json, read_json(folder, name));
+  if (!json.is_null() && json.members() == nullptr) return error_at(ErrorCode::corrupt_file, os::text_of(folder / name), "expected a JSON object");
+  return json;
+}
+
+Result<Json> read_list(const std::filesystem::path& folder, std::string_view name) {
+  TESSERA_TRY(Json json, read_json(folder, name));
+  if (!json.is_null() && json.elements() == nullptr) return error_at(ErrorCode::corrupt_file, os::text_of(folder / name), "expected a JSON list");
+  return json;
 }
 
 const Json* find_in(const Json* object, std::string_view key) noexcept {

@@ -14,6 +14,11 @@ namespace tessera::detail::hub {
 // `most` bytes.
 [[nodiscard]] Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name, std::uint64_t most);
 
+// Returns the JSON object, or the list, in a file of the folder; null if there is no such file. Errors: corrupt_file, it is no JSON
+// object (list); io.
+[[nodiscard]] Result<Json> read_object(const std::filesystem::path& folder, std::string_view name);
+[[nodiscard]] Result<Json> read_list(const std::filesystem::path& folder, std::string_view name);
+
 // The configurations of one model. A key whose value is null counts as absent, as in transformers.
 class Config {
  public:

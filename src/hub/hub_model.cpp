@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "files/sorted_names.hpp"
+#include "hub/embedding_settings.hpp"
 #include "hub/tensor_list.hpp"
 #include "hub/text_settings.hpp"
 #include "os/file.hpp"
@@ -43,6 +44,7 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   table->map(mapping);
   TESSERA_TRY_STATUS(mapping.status());
   TESSERA_TRY_STATUS(read_text_settings(folder, config, mapping));
+  TESSERA_TRY_STATUS(read_embedding_settings(folder, config, mapping));
   model->prefix_ = prefix_of(model->folder_, *table);
   // Layers that guess further tokens are part of some checkpoints only.
   const std::int64_t further = mapping.given(Setting::n_further_layers), layers = mapping.given(Setting::n_layers);

@@ -23,6 +23,7 @@ class Mapping {
   HubSettings& settings;
   // LongRoPE's factors and Llama 3.1's divisors of frequencies, from which tensors are made; empty if the model has none.
   std::vector<float> rope_divisors, short_factors, long_factors;
+  bool has_scores = false;  // the model has a head that ranks or classifies
 
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 

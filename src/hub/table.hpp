@@ -26,7 +26,7 @@ struct Shape {
 using Arrange = bool (*)(const Shape&, Recipe&);
 
 // Which models use a row.
-enum class Of : std::uint8_t { all, models_with_experts, models_without_experts };
+enum class Of : std::uint8_t { all, models_with_experts, models_without_experts, models_with_scores };
 
 // A tensor of the model, and the tensor of the folder that it is made from.
 struct TensorRow {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kMostLayers = 1 << 16;
 
 // Texts that may stand in front of the names of the language model's tensors; each is followed by "embed_tokens.weight" or what the type calls it.
-constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "backbone.", ""};
+constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "backbone.", "bert.", "roberta.", ""};
 
 // Tensors that no computation needs: tables that are computed anew, and masks of early checkpoints.
 constexpr std::string_view kUnused[] = {"rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "rotary_emb.cos_cached", "rotary_emb.sin_cached"};
@@ -130,6 +130,7 @@ bool TensorList::is_made(std::string_view name) const noexcept {
 Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
   if (row.of == Of::models_with_experts && !has_experts_) return {};
   if (row.of == Of::models_without_experts && has_experts_) return {};
+  if (row.of == Of::models_with_scores && !mapping_.has_scores) return {};
   TESSERA_TRY(const std::shared_ptr<const Matrix> first, find(row, layer, 0));
   if (first == nullptr) return {};  // if the model needs it, the check of all tensors says so
   std::string name = row_of(row.role).tensor_name(layer);

@@ -65,6 +65,7 @@ struct MixedWindows {
   WindowedRope rope = WindowedRope::shared;
   double theta = 0;          // default for files that do not give a base for WindowedRope::unscaled; 0: the other layers' base
   std::uint32_t length = 0;  // default number of tokens in a window, for files that do not give one; 0: such files have no windows
+  bool first_sees_all = false;  // true: the first of each N layers sees everything, not the last
 };
 
 // Softcaps of models whose file gives none; 0: no softcap.
@@ -128,6 +129,10 @@ struct Architecture {
   ValueNorm value_norm = ValueNorm::none;
   bool shares_keys = false;                    // layers of some files read an earlier layer's keys and values
   bool has_per_layer_inputs = false;           // some files have an embedding table for each layer
+  // Encoders give embeddings and no logits: rows see later rows too, and a window lies half before and half behind a row.
+  bool encodes = false;
+  Pooling pooling = Pooling::mean;             // default, for files that do not say
+  ActivationKind head_activation = ActivationKind::tanh;
   bool guesses_further = false;                // some files have MTP heads after the last layer: with_mtp_heads()
 };
 

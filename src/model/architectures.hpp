@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "model/arch/bert.hpp"
 #include "model/arch/cohere2.hpp"
 #include "model/arch/command_r.hpp"
 #include "model/arch/deepseek2.hpp"
@@ -14,6 +15,7 @@
 #include "model/arch/gemma2.hpp"
 #include "model/arch/gemma3.hpp"
 #include "model/arch/gemma4.hpp"
+#include "model/arch/gemma_embedding.hpp"
 #include "model/arch/glm4.hpp"
 #include "model/arch/glm4moe.hpp"
 #include "model/arch/gpt2.hpp"
@@ -29,8 +31,10 @@
 #include "model/arch/mistral.hpp"
 #include "model/arch/mistral3.hpp"
 #include "model/arch/mistral4.hpp"
+#include "model/arch/modern_bert.hpp"
 #include "model/arch/nemotron_h.hpp"
 #include "model/arch/nemotron_h_moe.hpp"
+#include "model/arch/nomic_bert.hpp"
 #include "model/arch/olmo2.hpp"
 #include "model/arch/phi3.hpp"
 #include "model/arch/qwen2.hpp"
@@ -53,7 +57,8 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe,
                                     &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
-                                    &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe, &kMistral4};
+                                    &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe, &kMistral4, &kBert, &kNomicBert, &kModernBert,
+                                    &kGemmaEmbedding};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

@@ -40,6 +40,8 @@ constexpr Need kNeeds[] = {
     {Capability::recurrence, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_recurrent); }, "recurrent layers"},
     {Capability::recurrence, &heads_read_all_rows, "MTP heads"},
     {Capability::latent, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_latent); }, "latent attention"},
+    {Capability::both_sides, [](const ModelSpec& s) { return s.sight == Sight::both_sides; }, "attention to both sides"},
+    {Capability::segments, [](const ModelSpec& s) { return s.n_segments != 0; }, "embeddings of segments"},
     {Capability::temperature, [](const ModelSpec& s) { return s.temperature_rate != 0.0; }, "queries that grow with their position"},
 };
 
@@ -51,6 +53,7 @@ constexpr std::string_view name_of(ActivationKind kind) noexcept {
     case ActivationKind::clamped_swiglu: return "clamped SwiGLU";
     case ActivationKind::sigmoid: return "sigmoid";
     case ActivationKind::squared_relu: return "squared ReLU";
+    case ActivationKind::tanh: return "tanh";
   }
   return "?";
 }

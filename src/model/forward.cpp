@@ -15,8 +15,17 @@ using backend::Act;
 
 namespace {
 
-// Computes the end of a layer, behind its two halves: the per-layer inputs and the output scale, in models that have them.
-Status leave_layer(const Pass& pass, const Layer& layer) {
+// Norms the residual stream itself, in models whose norms come behind the sum of the stream and a half's output.
+Status norm_sum(const Pass& pass, const Layer& layer, Role weight, Role bias) {
+  const auto norm = norm_of(pass, layer.weights, weight, bias);
+  return norm ? pass.backend.norm(*norm, Act::x, Act::x) : Status();
+}
+
+// Computes the layer's feed and its end: the norm of the sum, the per-layer inputs and the output scale, in models that have them.
+Status feed_and_leave(const Pass& pass, const Layer& layer, const Input& input) {
+  TESSERA_TRY_STATUS(norm_sum(pass, layer, Role::attn_sum_norm, Role::attn_sum_norm_bias));
+  TESSERA_TRY_STATUS(feed_of(layer.spec).run(pass, layer, input));
+  TESSERA_TRY_STATUS(norm_sum(pass, layer, Role::ffn_sum_norm, Role::ffn_sum_norm_bias));
   if (pass.model.spec.per_layer_dim != 0) TESSERA_TRY_STATUS(per_layer_feed(pass, layer));
   const float scale = layer.weights.output_scale;
   return scale != 1.0f ? pass.backend.scale(scale, Act::x) : Status();
@@ -44,14 +53,13 @@ Status run_layer(const Pass& pass, const Layer& layer) {
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
   TESSERA_TRY_STATUS(mixer_of(layer.spec).remember(pass, layer, in.mixer));
   TESSERA_TRY_STATUS(mixer_of(layer.spec).look_back(pass, layer));
-  TESSERA_TRY_STATUS(feed_of(layer.spec).run(pass, layer, in.feed));
-  return leave_layer(pass, layer);
+  return feed_and_leave(pass, layer, in.feed);
 }
 
 namespace {
 
 // Drops all rows of the step but the wanted ones. The wanted rows keep their values in x, in `left`, and in the activations that the feed
-// and leave_layer() read.
+// and what follows it read.
 Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> left) {
   std::array<Act, backend::kActs> alive{Act::x};
   auto end = std::ranges::copy(left, alive.begin() + 1).out;
@@ -72,8 +80,16 @@ Status run_last_layer(const Pass& pass, const Layer& layer) {
   if (pass.step.wanted.empty()) return {};
   TESSERA_TRY_STATUS(keep_wanted(pass, in.feed, votes ? std::span<const Act>() : mixer.leaves(layer.spec)));
   if (!votes) TESSERA_TRY_STATUS(mixer.look_back(pass, layer));
-  TESSERA_TRY_STATUS(feed_of(layer.spec).run(pass, layer, in.feed));
-  return leave_layer(pass, layer);
+  return feed_and_leave(pass, layer, in.feed);
+}
+
+// Adds the embeddings of segments to the tokens' embeddings and norms the sum, in models that do.
+Status finish_embedding(const Pass& pass) {
+  const Model& model = pass.model;
+  if (pass.step.first_layer != 0) return {};
+  if (model.spec.n_segments != 0) TESSERA_TRY_STATUS(pass.backend.add_segments(*model.weights.matrix(Role::segment_embd), Act::linear, Act::x));
+  const auto norm = norm_of(pass, model.weights, Role::embd_norm, Role::embd_norm_bias);
+  return norm ? pass.backend.norm(*norm, Act::x, Act::x) : Status();
 }
 
 // Computes the step. Called between begin() and end().
@@ -84,6 +100,7 @@ Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
   if (model.spec.positions == Positions::learned && step.first_layer == 0) {
     TESSERA_TRY_STATUS(pass.backend.add_positions(*model.weights.matrix(Role::position_embd), Act::linear, Act::x));
   }
+  TESSERA_TRY_STATUS(finish_embedding(pass));
   if (model.spec.per_layer_dim != 0) TESSERA_TRY_STATUS(per_layer_inputs(pass));
   for (std::uint32_t layer = step.first_layer; layer < step.last_layer; ++layer) {
     if (stop.stop_requested()) {

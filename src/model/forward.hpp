@@ -12,12 +12,25 @@
 
 namespace tessera::detail {
 
+// Returns the number of floats of an output; 0 for nothing and for tokens.
+[[nodiscard]] constexpr std::size_t output_size(RowOutput output, const ModelSpec& spec) noexcept {
+  switch (output) {
+    case RowOutput::nothing:
+    case RowOutput::token: break;
+    case RowOutput::logits: return spec.vocab_size;
+    case RowOutput::hidden: return spec.d_model;
+    case RowOutput::embedding: return spec.embedding_width();
+    case RowOutput::scores: return spec.n_scores;
+  }
+  return 0;
+}
+
 // Receives the outputs of a step. Functions name a row by its index in the step. For a row that wants values, forward() calls
 // destination(), fills it and calls done(). For a row that wants a token, the backend draws, and forward() calls drawn().
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
-  virtual std::span<float> destination(std::size_t row) = 0;  // [vocab] or [d_model]
+  virtual std::span<float> destination(std::size_t row) = 0;  // [output_size()]
   virtual void done(std::size_t row) = 0;
   // Takes the row's token, or the error of its draw.
   virtual void drawn(std::size_t /*row*/, Result<Token>) {}

@@ -36,15 +36,50 @@ Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::u
   return {};
 }
 
-// Gives the sink the embeddings of the selected rows: the final norm of Act::h.
-Status embeddings(backend::Backend& b, const backend::Norm& norm, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
-  TESSERA_TRY_STATUS(b.norm(norm, Act::h, Act::h2));
+// Gives the sink a row of `from` for each selected row.
+Status hand_out(backend::Backend& b, Act from, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
   for (std::uint32_t i = 0; i < selected.size(); ++i) {
     const std::uint32_t row = step.wanted[selected[i]];
-    TESSERA_TRY_STATUS(b.read(Act::h2, i, sink.destination(row)));
+    TESSERA_TRY_STATUS(b.read(from, i, sink.destination(row)));
     sink.done(row);
   }
   return {};
+}
+
+// Computes the embeddings of the rows in Act::h: the final norm, and the products behind it. A model need not have either. Returns the
+// activation that has the result.
+Result<Act> embeddings(const Pass& pass) {
+  const Weights& w = pass.model.weights;
+  Act at = Act::h;
+  if (const auto norm = norm_of(pass, w, Role::output_norm, Role::output_norm_bias)) {
+    TESSERA_TRY_STATUS(pass.backend.norm(*norm, at, Act::h2));
+    at = Act::h2;
+  }
+  if (w.matrix(Role::embd_inner) == nullptr) return at;
+  TESSERA_TRY_STATUS(pass.backend.linear(*w.matrix(Role::embd_inner), at, Act::up));
+  TESSERA_TRY_STATUS(pass.backend.linear(*w.matrix(Role::embd_outer), Act::up, Act::linear));
+  return Act::linear;
+}
+
+// Computes the scores of the rows in Act::h by the model's head, into Act::up.
+Status scores(const Pass& pass) {
+  const Weights& w = pass.model.weights;
+  backend::Backend& b = pass.backend;
+  TESSERA_TRY(Act at, embeddings(pass));
+  if (const backend::Matrix* in = w.matrix(Role::head_in)) {
+    TESSERA_TRY_STATUS(b.linear_bias(*in, w.vector(Role::head_in_bias), at, Act::linear));
+    TESSERA_TRY_STATUS(b.activate(pass.model.spec.head_activation, Act::linear));
+    at = Act::linear;
+  }
+  if (const auto norm = norm_of(pass, w, Role::head_norm, Role::head_norm_bias)) TESSERA_TRY_STATUS(b.norm(*norm, at, at));
+  return b.linear_bias(*w.matrix(Role::head_out), w.vector(Role::head_out_bias), at, Act::up);
+}
+
+// The operations that follow the last layer. Rows whose outputs need the same operations are computed together.
+enum class Finish : std::uint8_t { logits, embeddings, scores };
+
+Finish finish_of(RowOutput output) noexcept {
+  return output == RowOutput::embedding ? Finish::embeddings : output == RowOutput::scores ? Finish::scores : Finish::logits;
 }
 
 }  // namespace
@@ -72,7 +107,7 @@ std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const s
 }
 
 // Gives all outputs to the sink. Hidden states are copied as they are. Rows with another output are treated in groups of at most
-// kOutputRows: they get the final norm, which gives embeddings, and then logits or tokens if these are wanted.
+// kOutputRows, whose outputs are of one kind.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;
@@ -85,15 +120,21 @@ Status outputs(const Pass& pass, OutputSink& sink) {
   }
   const backend::Matrix* head = output_of(model);
   const auto norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
-  const auto is_embedding = [&](std::uint32_t at) { return step.outputs[step.wanted[at]] == RowOutput::embedding; };
+  const auto kind_of = [&](std::uint32_t at) { return finish_of(step.outputs[step.wanted[at]]); };
   for (std::size_t first = 0, n = 0; first < step.n_outputs; first += n) {
     const auto left = step.selected.subspan(first, std::min<std::size_t>(step.n_outputs - first, kOutputRows));
-    const bool are_embeddings = is_embedding(left[0]);
-    n = static_cast<std::size_t>(std::ranges::find_if(left, [&](std::uint32_t at) { return is_embedding(at) != are_embeddings; }) - left.begin());
+    const Finish kind = kind_of(left[0]);
+    n = static_cast<std::size_t>(std::ranges::find_if(left, [&](std::uint32_t at) { return kind_of(at) != kind; }) - left.begin());
     const auto selected = left.first(n);
     TESSERA_TRY_STATUS(b.select_rows(first, n, Act::x, Act::h));
-    if (are_embeddings) {
-      TESSERA_TRY_STATUS(embeddings(b, *norm, step, selected, sink));
+    if (kind == Finish::embeddings) {
+      TESSERA_TRY(const Act at, embeddings(pass));
+      TESSERA_TRY_STATUS(hand_out(b, at, step, selected, sink));
+      continue;
+    }
+    if (kind == Finish::scores) {
+      TESSERA_TRY_STATUS(scores(pass));
+      TESSERA_TRY_STATUS(hand_out(b, Act::up, step, selected, sink));
       continue;
     }
     TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,

@@ -11,7 +11,9 @@ using backend::Act;
 backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept {
   backend::WorkspaceShape shape{.rows = rows, .output_rows = std::min(rows, kOutputRows)};
   for (const Act act : {Act::x, Act::h, Act::h2, Act::linear}) widen(shape, act, spec.d_model);
-  widen(shape, Act::logits, spec.vocab_size);
+  if (spec.has_logits) widen(shape, Act::logits, spec.vocab_size);
+  widen(shape, Act::up, std::max(spec.embedding_inner, spec.n_scores));
+  widen(shape, Act::linear, spec.embedding_dim);
   for (const RopeSpec& rope : spec.ropes) {
     ++shape.ropes;
     shape.rope_dims += rope.dim;

@@ -20,6 +20,7 @@
 #include "text/pre_tokenizer/pre_tokenizer.hpp"
 #include "text/rules/json_metadata.hpp"
 #include "text/rules/sentencepiece.hpp"
+#include "text/rules/word_pieces.hpp"
 #include "text/special_tokens.hpp"
 #include "text/token_list.hpp"
 #include "text/tokenizer_metadata.hpp"
@@ -72,11 +73,14 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   std::vector<Token> suppressed;  // token ids that are never drawn, ascending
   std::optional<Pipeline> pipeline;  // set if the file is a tokenizer.json; then specials, cuts, pre, merges and unigram are not used
   Hash128 fingerprint;
+  TextFrame frame = {};
+  PairFrame pair_frame = {};
 
   [[nodiscard]] static Result<std::shared_ptr<State>> from_lists(const Settings& settings, const std::stop_token& stop);
-  [[nodiscard]] static Result<std::shared_ptr<State>> from_json(const Settings& settings, const std::stop_token& stop);
+  // `text`: a tokenizer.json.
+  [[nodiscard]] static Result<std::shared_ptr<State>> from_json(std::string_view text, const Settings& settings, const std::stop_token& stop);
   [[nodiscard]] static Result<TokenizerPlan> plan_lists(const Settings& settings, const std::stop_token& stop);
-  [[nodiscard]] static Result<TokenizerPlan> plan_json(const Settings& settings, const std::stop_token& stop);
+  [[nodiscard]] static Result<TokenizerPlan> plan_json(std::string_view text, const Settings& settings, const std::stop_token& stop);
 
   [[nodiscard]] Status encode_text(std::string_view text, Special special, TokenList& out) const;
   [[nodiscard]] Status encode_gpt2(std::string_view text, PreTokenizer::Splitter& splitter, ByteBpe& bpe, Nfc& nfc,
@@ -92,7 +96,13 @@ Result<Tokenizer> Tokenizer::from_settings(const Settings& settings, const std::
   return guard([&]() -> Result<Tokenizer> {
     TESSERA_TRY_STATUS(settings.status());
     if (settings.has(Setting::tokenizer_json)) {
-      TESSERA_TRY(std::shared_ptr<State> state, State::from_json(settings, stop));
+      TESSERA_TRY(const std::string_view text, settings.string(Setting::tokenizer_json));
+      TESSERA_TRY(std::shared_ptr<State> state, State::from_json(text, settings, stop));
+      return Tokenizer(std::move(state));
+    }
+    if (detail::has_word_pieces(settings)) {
+      TESSERA_TRY(const std::string text, detail::word_pieces_as_json(settings));
+      TESSERA_TRY(std::shared_ptr<State> state, State::from_json(text, settings, stop));
       return Tokenizer(std::move(state));
     }
     if (settings.has(Setting::sentencepiece_model)) {
@@ -125,11 +135,17 @@ Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_lists(const Set
   auto state = std::make_shared<State>(State{metadata.rules, std::move(vocabulary), std::move(specials), cuts, std::move(pre),
                                              std::move(merges), std::move(unigram), suppressed_by(metadata), std::nullopt, {}});
   state->fingerprint = state->make_fingerprint();
+  const std::uint32_t bos = state->vocabulary.bos(), eos = state->vocabulary.eos();
+  if (bos != kNoToken && state->rules.add_bos) state->frame.front.push_back(static_cast<Token>(bos));
+  if (eos != kNoToken && state->rules.add_eos) state->frame.back.push_back(static_cast<Token>(eos));
+  // As XLM-R does: <s> first </s></s> second </s>. Models of lists with segments have word pieces, which are read as a tokenizer.json.
+  state->pair_frame = {.front = state->frame.front, .between = state->frame.back, .back = state->frame.back};
+  state->pair_frame.between.insert(state->pair_frame.between.end(), state->frame.back.begin(), state->frame.back.end());
   return state;
 }
 
-Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_json(const Settings& settings, const std::stop_token& stop) {
-  TESSERA_TRY(const std::string_view text, settings.string(Setting::tokenizer_json));
+Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_json(std::string_view text, const Settings& settings,
+                                                                         const std::stop_token& stop) {
   TESSERA_TRY(TokenizerJson json, read_tokenizer_json(text, stop));
   TESSERA_TRY(Pipeline pipeline, Pipeline::create(json));
   TESSERA_TRY(const TokenizerMetadata metadata, metadata_of(json, pipeline, settings, stop));
@@ -141,13 +157,25 @@ Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_json(const Sett
   auto state = std::make_shared<State>(
       State{rules, std::move(vocabulary), {}, {}, std::nullopt, {}, std::nullopt, std::move(suppressed), std::move(pipeline), {}});
   state->fingerprint = state->make_fingerprint();
+  const auto tokens = [](const std::vector<std::uint32_t>& ids) { return std::vector<Token>(ids.begin(), ids.end()); };
+  state->frame = {tokens(state->pipeline->front()), tokens(state->pipeline->back())};
+  state->pair_frame = state->pipeline->pair_frame();
   return state;
 }
 
 Result<TokenizerPlan> Tokenizer::plan(const Settings& settings, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<TokenizerPlan> {
     TESSERA_TRY_STATUS(settings.status());
-    if (settings.has(Setting::tokenizer_json)) return State::plan_json(settings, stop);
+    if (settings.has(Setting::tokenizer_json)) {
+      TESSERA_TRY(const std::string_view text, settings.string(Setting::tokenizer_json));
+      return State::plan_json(text, settings, stop);
+    }
+    if (detail::has_word_pieces(settings)) {
+      TESSERA_TRY(const std::string text, detail::word_pieces_as_json(settings));
+      TESSERA_TRY(TokenizerPlan plan, State::plan_json(text, settings, stop));
+      plan.bytes += text.capacity();
+      return plan;
+    }
     if (settings.has(Setting::sentencepiece_model)) {
       TESSERA_TRY(const SentencePieceModel model, read_sentencepiece(settings, stop));
       TESSERA_TRY(TokenizerPlan plan, State::plan_lists(SentencePieceModel::View(model, settings), stop));
@@ -170,8 +198,7 @@ Result<TokenizerPlan> Tokenizer::State::plan_lists(const Settings& settings, con
                                 suppressed};
 }
 
-Result<TokenizerPlan> Tokenizer::State::plan_json(const Settings& settings, const std::stop_token& stop) {
-  TESSERA_TRY(const std::string_view text, settings.string(Setting::tokenizer_json));
+Result<TokenizerPlan> Tokenizer::State::plan_json(std::string_view text, const Settings& settings, const std::stop_token& stop) {
   TESSERA_TRY(const TokenizerJson json, read_tokenizer_json(text, stop));
   TESSERA_TRY(Pipeline pipeline, Pipeline::create(json));
   TESSERA_TRY(const TokenizerMetadata metadata, metadata_of(json, pipeline, settings, stop));
@@ -390,6 +417,8 @@ std::optional<Token> Tokenizer::bos() const noexcept {
 std::optional<Token> Tokenizer::eos() const noexcept {
   return state_ == nullptr ? std::nullopt : token_or_none(state_->vocabulary.eos());
 }
+const TextFrame& Tokenizer::frame() const noexcept { return state_ == nullptr ? detail::empty_value<TextFrame>() : state_->frame; }
+const PairFrame& Tokenizer::pair_frame() const noexcept { return state_ == nullptr ? detail::empty_value<PairFrame>() : state_->pair_frame; }
 bool Tokenizer::adds_bos() const noexcept {
   return state_ != nullptr && state_->rules.add_bos && state_->vocabulary.bos() != kNoToken;
 }

@@ -76,7 +76,7 @@ class Reader {
       m_.rules.model = TokenizerModel::gemma4;
     } else {
       return error_at(ErrorCode::unsupported, settings_.called(Setting::tokenizer_model),
-                      "the tokenizer model '{}' is not known; those that are: llama, gpt2, t5, gemma4", printable(name));
+                      "the tokenizer model '{}' is not known; those that are: llama, gpt2, t5, gemma4, bert", printable(name));
     }
     if (m_.rules.model != TokenizerModel::gpt2) return {};
     m_.rules.pre_is_assumed = !settings_.has(Setting::pre_tokenizer);

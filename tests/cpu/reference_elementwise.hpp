@@ -80,6 +80,7 @@ inline void activate(ActivationKind kind, const float* x, std::size_t n, float* 
         const float positive = v < 0.0f ? 0.0f : v;
         return positive * positive;
       });
+    case ActivationKind::tanh: return map(x, n, out, [](float v) { return math::inlined::tanh(v); });
     case ActivationKind::gelu_erf:  // 0.7071... = 1 / sqrt(2)
       return map(x, n, out, [](float v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); });
   }

@@ -193,7 +193,7 @@ TEST_CASE("attention equals the scalar reference, over pages, chunks, windows an
             const float softcap = window >= 40 ? 0.8f : 0.0f;
             cpu::attend_reference(kv, {.layer = 1, .n_heads = kv_heads * group, .window = window, .scale = scale, .softcap = softcap,
                                        .sinks = has_sinks ? &sink_vector : nullptr},
-                                  head, position, q.data() + head * group * key_dim, out.data(), scratch.data());
+                                  head, position, position + 1, q.data() + head * group * key_dim, out.data(), scratch.data());
             const std::uint64_t begin = window != 0 && position + 1 > window ? position + 1 - window : 0;
             for (std::size_t h = 0; h < group; ++h) {
               const auto expected = reference_attention(

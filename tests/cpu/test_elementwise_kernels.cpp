@@ -42,7 +42,8 @@ void on_every_set(Fn fn) {
 }
 
 constexpr ActivationKind kKinds[] = {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::gelu_erf,
-                                    ActivationKind::clamped_swiglu, ActivationKind::sigmoid, ActivationKind::squared_relu};
+                                    ActivationKind::clamped_swiglu, ActivationKind::sigmoid, ActivationKind::squared_relu,
+                                    ActivationKind::tanh};
 static_assert(std::size(kKinds) == kActivationKinds);
 constexpr std::size_t kSizes[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 288, 1000, 2048};
 

@@ -57,6 +57,9 @@ class MistakenBackend final : public ForwardingBackend {
     if (mistakes("scale_by_position: left out")) return {};
     return inner().scale_by_position(rate, mistakes("scale_by_position: a larger length") ? length + 1 : length, x);
   }
+  Status add_segments(const Matrix& table, Act scratch, Act x) override {
+    return mistakes("add_segments: left out") ? Status() : inner().add_segments(table, scratch, x);
+  }
   Status weigh(Act gate, Act x) override { return mistakes("weigh: left out") ? Status() : inner().weigh(gate, x); }
   Status multiply(Act y, Act x) override {
     return mistakes("multiply: left out, of " + name_of(x)) ? Status() : inner().multiply(y, x);

@@ -60,6 +60,9 @@ class StrictBackend final : public ForwardingBackend {
   Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) override {
     return run("take_columns", {in}, {out}, {}, [&] { return inner().take_columns(in, first, count, out); });
   }
+  Status add_segments(const Matrix& table, Act scratch, Act x) override {
+    return run("add_segments", {x}, {x}, {scratch}, [&] { return inner().add_segments(table, scratch, x); });
+  }
   Status weigh(Act gate, Act x) override {
     return run("weigh", {gate, x}, {x}, {}, [&] { return inner().weigh(gate, x); });
   }

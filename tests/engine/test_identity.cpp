@@ -33,7 +33,7 @@ void check_fields(const ModelSpec& spec, const Part& part) {
       INFO(field.name);
       const T saved = field.value;
       change(const_cast<T&>(field.value));
-      CHECK((spec_text(spec) != before) == (field.counts == Counts::yes));
+      CHECK((spec_text(spec) != before) == (field.counts != Counts::no));
       const_cast<T&>(field.value) = saved;
     };
     (check(fields), ...);

@@ -65,6 +65,16 @@ struct DecodeOptions {
   TextStart start = TextStart::sequence;
 };
 
+// The tokens that a model wants around a text.
+struct TextFrame {
+  std::vector<Token> front = {}, back = {};
+};
+// The tokens that a model wants around and between two texts: front, first text, between, second text, back.
+struct PairFrame {
+  std::vector<Token> front = {}, between = {}, back = {};
+  bool has_segments = false;  // true: the second text and the tokens behind it are of segment 1 (Row::segment)
+};
+
 // The size of the Tokenizer that from_settings() will make.
 struct TokenizerPlan {
   std::uint64_t tokens = 0;
@@ -132,6 +142,10 @@ class Tokenizer {
   [[nodiscard]] bool pre_tokenizer_is_assumed() const noexcept;
   [[nodiscard]] std::optional<Token> bos() const noexcept;
   [[nodiscard]] std::optional<Token> eos() const noexcept;
+  // Return the tokens that encode() puts around a text by Bos::as_model, and those that the vocabulary's rules put around and between two
+  // texts; empty if the vocabulary has none.
+  [[nodiscard]] const TextFrame& frame() const noexcept;
+  [[nodiscard]] const PairFrame& pair_frame() const noexcept;
   [[nodiscard]] bool adds_bos() const noexcept;  // by Bos::as_model
   [[nodiscard]] bool adds_eos() const noexcept;
   [[nodiscard]] bool adds_space_prefix() const noexcept;

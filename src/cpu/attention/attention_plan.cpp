@@ -35,6 +35,7 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
   job.values_in_keys = layer.shape.values == kv::Values::in_keys;
   job.query_group = shape.n_heads / layer.shape.kv_heads;
   job.window = shape.window;
+  job.ahead = shape.ahead;
   job.scale = shape.scale;
   job.softcap = shape.softcap;
   if (shape.sinks != nullptr) job.sinks = shape.sinks->data + kv_head * job.query_group;
@@ -70,7 +71,8 @@ void AttentionPlan::start(const Call& call) noexcept {
   find_globals();
   // Blocks with more than half of the rows of a full task do not share chunks. Their tasks are large enough already, so they would gain
   // little if rows of other sequences were added.
-  shares_ = shared_.find(call.rows, call.sequences, call.shape, most_rows / 2, blocks_);
+  // Sequences whose rows see later rows have no pages in common.
+  shares_ = call.shape.ahead == 0 && shared_.find(call.rows, call.sequences, call.shape, most_rows / 2, blocks_);
   ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
 }
 
@@ -132,7 +134,7 @@ void AttentionPlan::cut_rows(std::size_t most_rows) noexcept {
     for (end = row + 1; end < rows.size() && end - row < most_rows; ++end) {
       if (rows[end].sequence != rows[row].sequence || rows[end].position != rows[end - 1].position + 1) break;
     }
-    blocks_.push_back({row, end - row, chunks_of(rows[row].position, rows[end - 1].position + 1, call_.shape.window)});
+    blocks_.push_back({row, end - row, chunks_of(rows[row].position, end_of_keys(rows[end - 1], call_.shape), call_.shape.window)});
   }
 }
 

@@ -25,6 +25,13 @@ namespace tessera::cpu {
 [[nodiscard]] AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape,
                                    std::size_t kv_head) noexcept;
 
+// Returns the end of the keys that a row sees: the first position that it does not see.
+[[nodiscard]] constexpr std::uint64_t end_of_keys(const backend::RowTable& row, const backend::AttentionShape& shape) noexcept {
+  const std::uint64_t own = row.position + 1;
+  if (shape.ahead == 0) return own;
+  return own + shape.ahead < row.end ? own + shape.ahead : row.end;
+}
+
 // The buffer for partial results (workspace) has room for split_pieces() chunks of split_queries() queries each, or for fewer chunks of
 // more queries. `slots`: number of threads. split_floats() returns the buffer's size: 0 with one thread, which never splits chunks.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }

@@ -43,7 +43,7 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
       const std::size_t head = item % dims.kv_heads;
       float* scores = counts ? voters_.scores()[row] : nullptr;
       if (scores != nullptr) scores += head * group * voters_.stride();
-      attend_reference(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
+      attend_reference(sequences_[rows_[row].sequence], shape, head, rows_[row].position, end_of_keys(rows_[row], shape),
              queries.data + row * queries.columns + head * group * dims.key_dim,
              to.data + row * to.columns + head * group * dims.value_dim, reinterpret_cast<float*>(scratch),
              {.at = scores, .stride = voters_.stride()});
@@ -95,6 +95,7 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
   } else {
     row = block.row;
     job.position = rows_[row].position;
+    job.end = rows_[row].end;
     job.globals = phase.globals;
   }
   job.rows = block.rows;

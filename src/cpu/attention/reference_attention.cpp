@@ -136,7 +136,7 @@ void join_sink(const Scratch& s, std::size_t head, std::size_t dim, float sink, 
 }  // namespace
 
 void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
-            const float* q, float* out, float* scratch, const ScoresOf& scores) noexcept {
+            std::uint64_t seen_end, const float* q, float* out, float* scratch, const ScoresOf& scores) noexcept {
   const KvLayerView layer = kv.layer(shape.layer);
   const KvLayerShape& dims = layer.layout->shape;
   const std::size_t group = shape.n_heads / dims.kv_heads;
@@ -199,7 +199,7 @@ void attend_reference(const KvView& kv, const backend::AttentionShape& shape, st
     }
   };
   if (shape.globals != 0) attend_to(0, std::min<std::uint64_t>(own, shape.globals));
-  attend_to(own, position + 1);
+  attend_to(own, seen_end);
   for (std::size_t h = 0; h < group; ++h) {
     if (shape.sinks != nullptr) join_sink(s, h, value_dim, shape.sinks->data[kv_head * group + h], out + h * value_dim);
     for (std::size_t d = 0; d < value_dim; ++d) out[h * value_dim + d] /= s.sum[h];

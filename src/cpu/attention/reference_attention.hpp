@@ -27,8 +27,9 @@ struct ScoresOf {
   std::size_t stride = 0;
 };
 
-// Computes out [group, value_dim] from q [group, key_dim], for the query heads of `kv_head`, at `position`.
-void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
+// Computes out [group, value_dim] from q [group, key_dim], for the query heads of `kv_head`, at `position`. `seen_end`: end of the
+// keys that the row sees.
+void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position, std::uint64_t seen_end,
             const float* q, float* out, float* scratch, const ScoresOf& scores = {}) noexcept;
 
 }  // namespace tessera::cpu

@@ -126,6 +126,10 @@ struct SquaredRelu : SideAsItIs {  // So et al. 2021
   }
 };
 
+struct Tanh : SideAsItIs {
+  TESSERA_INLINE Wide of(Wide v) { return math::inlined::tanh(v); }
+};
+
 // Computes out[i] = fn(x[i], y[i]).
 template <class Fn>
 TESSERA_INLINE void map_wide(const float* x, const float* y, std::size_t n, float* out, Fn fn) {
@@ -159,9 +163,9 @@ void add_elementwise(Kernels& kernels) noexcept {
       .layer_norm = layer_norm,
       .rope = rope,
       .activate = {activate<Silu>, activate<GeluTanh>, activate<GeluErf>, activate<ClampedSwiglu>, activate<Sigmoid>,
-                   activate<SquaredRelu>},
+                   activate<SquaredRelu>, activate<Tanh>},
       .activate_gated = {activate_gated<Silu>, activate_gated<GeluTanh>, activate_gated<GeluErf>,
-                         activate_gated<ClampedSwiglu>, activate_gated<Sigmoid>, activate_gated<SquaredRelu>},
+                         activate_gated<ClampedSwiglu>, activate_gated<Sigmoid>, activate_gated<SquaredRelu>, activate_gated<Tanh>},
       .add = add,
       .multiply = multiply,
       .l2_norm = l2_norm,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/session/edit.hpp"
+#include "engine/session/make_session.hpp"
 #include "engine/load/kv_setup.hpp"
 #include "engine/load/make_backend.hpp"
 #include "backend/observing_backend.hpp"
@@ -132,8 +133,11 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
                                           options.stop));
   if (observing != nullptr) name_matrices(*observing, state->model, source, blueprint.bindings);
   TESSERA_TRY_STATUS(
-      state->backend->reserve_workspace(detail::workspace_of(state->model.spec, options, blueprint.plan.context)));
+      state->backend->reserve_workspace(detail::workspace_of(state->model.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context)));
   state->plan = blueprint.plan;
+  state->options.step_rows = blueprint.step_rows;
+  // What a row keeps depends on the rows behind it, so no other text can use it.
+  if (state->model.spec.sight == Sight::both_sides) state->options.kv.prefix = PrefixReuse::off;
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);
   TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
@@ -185,24 +189,34 @@ Result<Plan> Engine::plan(const ModelSource& source, const EngineOptions& option
   });
 }
 
+Result<std::unique_ptr<Session::State>> detail::make_session(const Engine& engine, const std::shared_ptr<const Engine::State>& state,
+                                                             const SessionOptions& options) {
+  const Engine::State& s = *state;
+  const std::uint32_t context = options.context == 0 ? s.plan.context : options.context;
+  if (context > s.plan.context) {
+    return make_error(ErrorCode::invalid_argument,
+                      "a session of {} tokens, and the engine's context is {}: ask for less, or load the engine with a larger context",
+                      context, s.plan.context);
+  }
+  if (options.kv.prefix == PrefixReuse::on && s.model.spec.sight == Sight::both_sides) {
+    return make_error(ErrorCode::unsupported, "prefix reuse: the model ({}) reads a text as a whole, and shares nothing with other texts",
+                      s.model.spec.architecture);
+  }
+  const KvOptions kv_options = resolve(options.kv, s.options.kv);
+  TESSERA_TRY_STATUS(check(options.kv, kv_options));
+  TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
+  TESSERA_TRY_STATUS(check_token_budget(kv_options.budget, context, options.stream, s));
+  TESSERA_TRY(KvCache kv, make_kv_cache(s, kv_options, context, options.stream));
+  auto session = std::make_unique<Session::State>(engine, state, std::move(kv));
+  session->kv_options = kv_options;
+  session->stream = options.stream;
+  return session;
+}
+
 Result<Session> Engine::session(const SessionOptions& options) const noexcept {
   return guard([&]() -> Result<Session> {
     if (state_ == nullptr) return detail::empty_handle("Engine");
-    const State& s = *state_;
-    const std::uint32_t context = options.context == 0 ? s.plan.context : options.context;
-    if (context > s.plan.context) {
-      return make_error(ErrorCode::invalid_argument,
-                        "a session of {} tokens, and the engine's context is {}: ask for less, or load the engine with a larger context",
-                        context, s.plan.context);
-    }
-    const KvOptions kv_options = detail::resolve(options.kv, s.options.kv);
-    TESSERA_TRY_STATUS(detail::check(options.kv, kv_options));
-    TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
-    TESSERA_TRY_STATUS(detail::check_token_budget(kv_options.budget, context, options.stream, s));
-    TESSERA_TRY(KvCache kv, detail::make_kv_cache(s, kv_options, context, options.stream));
-    auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
-    state->kv_options = kv_options;
-    state->stream = options.stream;
+    TESSERA_TRY(auto state, detail::make_session(*this, state_, options));
     return Session(std::move(state));
   });
 }

@@ -110,6 +110,23 @@ Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& optio
   return model != "none" && model != "no_vocab";  // names that converters write if the file has no tokenizer
 }
 
+namespace {
+
+// Returns the number of rows that a step has room for. If rows see later rows, a whole text must fit into a step.
+Result<std::uint32_t> step_rows_of(const ModelSpec& spec, const EngineOptions& options, std::uint32_t context) {
+  if (spec.sight == Sight::back) return options.step_rows;
+  if (options.kv.budget.tokens != 0) {
+    return make_error(ErrorCode::unsupported, "a budget of tokens: the model ({}) reads a text as a whole and keeps nothing of it", spec.architecture);
+  }
+  if (context > kMaxStepRows) {
+    return make_error(ErrorCode::invalid_argument, "a context of {} tokens; the model ({}) reads a text in one step, which has at most {}: choose a smaller context",
+                      context, spec.architecture, kMaxStepRows);
+  }
+  return std::max(options.step_rows, context);
+}
+
+}  // namespace
+
 Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(source.settings()));
@@ -131,13 +148,13 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   blueprint.weights = weight_bytes(blueprint.bindings, source, spec, backend);
 
   Plan& plan = blueprint.plan;
-  plan.context = options.context == 0 ? spec.context : options.context;
+  plan.context = options.context != 0 ? options.context : spec.sight == Sight::back ? spec.context : std::min(spec.context, kMaxStepRows);
   if (plan.context > spec.context) {
     return make_error(ErrorCode::invalid_argument, "a context of {} tokens; the model knows at most {}: choose a smaller context",
                       plan.context, spec.context);
   }
   plan.kv_dtype = options.kv.dtype != DType::automatic ? options.kv.dtype
-                  : blueprint.weights.all_f32          ? DType::f32
+                  : blueprint.weights.all_f32 || spec.sight == Sight::both_sides ? DType::f32
                                                        : DType::f16;
   plan.kv_kind = options.kv.kind;
   plan.page_tokens = options.kv.page_tokens;
@@ -156,7 +173,8 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   plan.weights = blueprint.weights.packed;
   plan.weights_per_token = blueprint.weights.streamed;
   TESSERA_TRY_STATUS(check_token_budget(options.kv.budget, plan.context, spec, backend));
-  const backend::WorkspaceShape workspace = workspace_of(spec, options, plan.context);
+  TESSERA_TRY(blueprint.step_rows, step_rows_of(spec, options, plan.context));
+  const backend::WorkspaceShape workspace = workspace_of(spec, blueprint.step_rows, options.kv.budget, plan.context);
   plan.workspace = backend.workspace_bytes(workspace);
   const std::uint64_t metadata = metadata_bytes(source.settings());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *

@@ -15,6 +15,7 @@ struct Blueprint {
   std::vector<Binding> bindings;
   WeightBytes weights;
   Plan plan;
+  std::uint32_t step_rows = 0;  // rows that a step has room for
 };
 
 // Returns the options with defaults filled in for memory, threads and the KV cache. Errors: an option is out of range, contradicts

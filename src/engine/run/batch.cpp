@@ -75,11 +75,6 @@ std::vector<Member> members_of(std::span<Session::State* const> sessions, std::s
   return members;
 }
 
-// Returns how many floats an output has.
-std::size_t size_of(Want want, const ModelSpec& spec) {
-  return want == Want::logits ? spec.vocab_size : want == Want::hidden || want == Want::embedding ? spec.d_model : 0;
-}
-
 // Returns the run's name for a wanted output. Precondition: check_entry() has passed.
 detail::RowOutput output_of(Want want) {
   switch (want) {
@@ -88,6 +83,7 @@ detail::RowOutput output_of(Want want) {
     case Want::hidden: return detail::RowOutput::hidden;
     case Want::token: return detail::RowOutput::token;
     case Want::embedding: return detail::RowOutput::embedding;
+    case Want::scores: return detail::RowOutput::scores;
   }
   return detail::RowOutput::nothing;
 }
@@ -96,8 +92,8 @@ detail::RowOutput output_of(Want want) {
 Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   const Row& row = entry.row;
   const std::uint32_t d_model = session.shared->model.spec.d_model;
-  if (row.want < Want::nothing || row.want > Want::embedding) {
-    return make_error(ErrorCode::invalid_argument, "a row wants {}; choose nothing, logits, hidden, token or embedding",
+  if (row.want < Want::nothing || row.want > Want::scores) {
+    return make_error(ErrorCode::invalid_argument, "a row wants {}; choose nothing, logits, hidden, token, embedding or scores",
                       static_cast<int>(row.want));
   }
   if (!row.embedding.empty() && row.embedding.size() != d_model) {
@@ -321,7 +317,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
         if (member.outcome) member.outcome = check_entry(*member.session, entries[i]);
         if (!member.outcome) continue;
         outputs.rows_[i].offset = values;
-        outputs.rows_[i].size = size_of(entries[i].row.want, spec);
+        outputs.rows_[i].size = detail::output_size(output_of(entries[i].row.want), spec);
         values += outputs.rows_[i].size;
       }
     }
@@ -340,7 +336,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
         member.part = run.begin_part(*member.session, member.stop);
         for (const std::size_t i : member.rows) {
           const Row& row = entries[i].row;
-          RunRow to{.token = row.token, .output = output_of(row.want), .embedding = row.embedding.empty() ? nullptr : row.embedding.data()};
+          RunRow to{.token = row.token, .output = output_of(row.want), .segment = row.segment, .embedding = row.embedding.empty() ? nullptr : row.embedding.data()};
           if (outputs.rows_[i].size != 0) to.to = reinterpret_cast<float*>(outputs.values_.data()) + outputs.rows_[i].offset;
           if (row.want == Want::token) {
             to.draw = &draws[static_cast<std::size_t>(std::ranges::lower_bound(drawing, i) - drawing.begin())];

@@ -26,7 +26,7 @@ class Run::Sink final : public OutputSink {
     const RunRow& row = row_of(i);
     const ModelSpec& spec = run_.engine_.model.spec;
     if (row.output == RowOutput::token) return lists_.draws.destination();
-    return {row.to, row.output == RowOutput::logits ? spec.vocab_size : spec.d_model};
+    return {row.to, output_size(row.output, spec)};
   }
   void done(std::size_t i) override {
     const StepRow at = lists_.step[i];
@@ -150,6 +150,17 @@ void Run::add_draft(const RunRow& row) {
 
 Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
   if (row.embedding == nullptr) TESSERA_TRY_STATUS(check_token(row.token, engine_.model.spec.vocab_size));
+  const ModelSpec& spec = engine_.model.spec;
+  if (row.segment != 0 && row.segment >= spec.n_segments) {
+    return make_error(ErrorCode::invalid_argument, "a row of segment {}; the model has {} segments", row.segment, std::max(spec.n_segments, 1u));
+  }
+  if (!spec.has_logits && (row.output == RowOutput::logits || row.output == RowOutput::token)) {
+    return make_error(ErrorCode::unsupported, "the model ({}) gives embeddings and no logits, so it cannot write text: call Engine::embed()",
+                      spec.architecture);
+  }
+  if (spec.n_scores == 0 && row.output == RowOutput::scores) {
+    return make_error(ErrorCode::unsupported, "a row wants scores, and the model ({}) has no head that gives them", spec.architecture);
+  }
   if (row.embedding == nullptr && options_.first_layer != 0) {
     return make_error(ErrorCode::invalid_argument, "rows that enter at layer {} must be embeddings", options_.first_layer);
   }
@@ -164,18 +175,31 @@ Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
   return {};
 }
 
+// Checks that a model whose rows see later rows gets a text whole, and that the text fits into one step.
+Status Run::check_whole(const Part& part) const noexcept {
+  if (engine_.model.spec.sight != Sight::both_sides) return {};
+  if (part.begin != 0 || part.ahead != 0 || !part.session->tokens.empty()) {
+    return make_error(ErrorCode::unsupported, "the model ({}) reads a text as a whole: a session gets its tokens in one call", engine_.model.spec.architecture);
+  }
+  if (part.rows <= engine_.options.step_rows) return {};
+  return make_error(ErrorCode::cache_full, "a text of {} tokens; the engine reads at most {} at once: load it with a larger context", part.rows,
+                    engine_.options.step_rows);
+}
+
 Status Run::check(std::size_t i) const noexcept {
   const Part& part = lists_->parts[i];
   const Session::State& session = *part.session;
   if (session.shared.get() != &engine_) {
     return make_error(ErrorCode::invalid_argument, "a row's session belongs to another engine");
   }
+  TESSERA_TRY_STATUS(check_whole(part));
   if (part.rows == 0) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
   for (const RunRow& row : rows(i)) TESSERA_TRY_STATUS(check_row(part, row));
   TESSERA_TRY_STATUS(check_range(session));
   const std::uint32_t layers = engine_.model.spec.n_layers();
   const auto needs_head = [](const RunRow& row) {
-    return row.output == RowOutput::logits || row.output == RowOutput::token || row.output == RowOutput::embedding;
+    return row.output == RowOutput::logits || row.output == RowOutput::token || row.output == RowOutput::embedding ||
+           row.output == RowOutput::scores;
   };
   if (options_.head == Head::at_the_end && options_.last_layer != layers && std::ranges::any_of(rows(i), needs_head)) {
     return make_error(ErrorCode::invalid_argument, "logits and embeddings need all {} layers; want the hidden state", layers);
@@ -270,6 +294,8 @@ void Run::fill_step(Cursor& at) {
     };
     if (at.row == part.rows) continue;
     if (is_full(lists.rows[part.first + at.row])) return;
+    const bool is_whole = engine_.model.spec.sight == Sight::both_sides;  // the part's rows must be in one step
+    if (is_whole && !lists.step.empty() && lists.step.size() + part.rows > engine_.options.step_rows) return;
     if (at.part >= added) {
       const std::size_t n = step.pages.sequences.size();
       if (!lists.step.empty() && n + part.branches >= engine_.options.step_rows) return;
@@ -283,7 +309,7 @@ void Run::fill_step(Cursor& at) {
       const RunRow& row = lists.rows[part.first + at.row];
       if (is_full(row)) return;
       lists.voters += row.votes ? 1 : 0;
-      DescribedRow described{.sequence = sequence, .branches = row.also, .position = part.begin + at.row, .votes = row.votes};
+      DescribedRow described{.sequence = sequence, .branches = row.also, .position = part.begin + at.row, .segment = row.segment, .votes = row.votes};
       if (row.embedding == nullptr) {
         described.token = row.token;
       } else {

@@ -128,6 +128,7 @@ class Run {
 
   void hold(std::size_t part) noexcept;
   void close(std::size_t part) noexcept;
+  Status check_whole(const Part& part) const noexcept;
   Status check_row(const Part& part, const RunRow& row) const noexcept;
   bool mark_voters(std::size_t part) noexcept;
   void add_sequences(std::size_t part);

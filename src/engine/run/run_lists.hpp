@@ -22,8 +22,9 @@ struct RunRow {
   bool votes = false;                // the row's attention counts for a token budget; set by Run::prepare()
   // The row's key and value are also written to the pages of this many branches: of the parts that follow the row's part in the run.
   std::uint32_t also = 0;
+  std::uint32_t segment = 0;
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
-  float* to = nullptr;               // [vocab] or [d_model], for the logits or the hidden state
+  float* to = nullptr;               // output_size(), for the logits, the vector or the scores
   Draw* draw = nullptr;              // set if the row wants a token
 };
 

@@ -61,10 +61,10 @@ Status check_held(const TokenBudget& budget, const KvLayout& layout, std::uint64
                     first);
 }
 
-backend::WorkspaceShape workspace_of(const ModelSpec& spec, const EngineOptions& options, std::uint64_t context) noexcept {
-  backend::WorkspaceShape shape = workspace_shape(spec, options.step_rows);
-  if (!counts_attention(options.kv.budget)) return shape;
-  shape.voters = std::min(options.step_rows, kMostVoters);
+backend::WorkspaceShape workspace_of(const ModelSpec& spec, std::uint32_t step_rows, const TokenBudget& budget, std::uint64_t context) noexcept {
+  backend::WorkspaceShape shape = workspace_shape(spec, step_rows);
+  if (!counts_attention(budget)) return shape;
+  shape.voters = std::min(step_rows, kMostVoters);
   shape.vote_keys = context;
   return shape;
 }

@@ -25,7 +25,8 @@ inline constexpr std::uint32_t kMostVoters = 32;
 [[nodiscard]] Status check_held(const TokenBudget& budget, const KvLayout& layout, std::uint64_t first);
 
 // Returns the shape of an engine's workspace. It has room for voting rows if the engine's own budget chooses tokens by votes.
-[[nodiscard]] backend::WorkspaceShape workspace_of(const ModelSpec& spec, const EngineOptions& options, std::uint64_t context) noexcept;
+[[nodiscard]] backend::WorkspaceShape workspace_of(const ModelSpec& spec, std::uint32_t step_rows, const TokenBudget& budget,
+                                                     std::uint64_t context) noexcept;
 
 // Says which rows of a sequence vote. `end` is where its present prompt ends.
 class Voters {

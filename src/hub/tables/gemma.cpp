@@ -63,7 +63,7 @@ void map_gemma3(Mapping& m) {
   for (const std::string_view key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
     if (m.number(key).value_or(0.0) != 0.0) m.refuse(ErrorCode::unsupported, key, "Gemma 3 has no softcaps");
   }
-  m.expect_boolean("use_bidirectional_attention", false);
+  if (m.boolean("use_bidirectional_attention").value_or(false)) m.set(Setting::architecture, "gemma-embedding", "use_bidirectional_attention");
 }
 
 // Returns the value of a key for one of the layers, which may differ in per_layer_config.

@@ -48,6 +48,7 @@ Status look_back(const Pass& pass, const Layer& layer) {
                                              .n_heads = layer.spec.n_heads,
                                              .window = layer.spec.window,
                                              .globals = layer.spec.globals,
+                                             .ahead = layer.spec.ahead,
                                              .scale = layer.spec.scale,
                                              .softcap = layer.spec.score_softcap,
                                              .sinks = w.vector(Role::attn_sinks),

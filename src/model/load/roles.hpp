@@ -15,18 +15,19 @@
 namespace tessera {
 
 enum class Role : std::uint8_t {
-  token_embd, position_embd, output_norm, output_norm_bias, output_norm_early, output, rope_freqs, rope_factors_short, rope_factors_long,
+  token_embd, position_embd, segment_embd, embd_norm, embd_norm_bias, output_norm, output_norm_bias, output_norm_early, output, rope_freqs, rope_factors_short, rope_factors_long,
   per_layer_token_embd, per_layer_model_proj, per_layer_proj_norm,
+  embd_inner, embd_outer, head_in, head_in_bias, head_norm, head_norm_bias, head_out, head_out_bias,
   attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
   attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
   attn_q_gated, attn_gate,
-  attn_q_norm, attn_k_norm, attn_sinks, attn_output, attn_output_bias, attn_post_norm,
+  attn_q_norm, attn_k_norm, attn_sinks, attn_output, attn_output_bias, attn_post_norm, attn_sum_norm, attn_sum_norm_bias,
   latent_q, latent_q_a, latent_q_a_norm, latent_q_b, latent_q_plain, latent_q_turned,
   latent_kv_a, latent_kv, latent_k_turned, latent_kv_norm, latent_k_b, latent_v_b, latent_output,
   state_in, state_gate, state_mixed, state_steps_betas, state_steps, state_betas, state_conv, state_conv_bias,
   state_step_bias, delta_rate, scan_rate, scan_skip, delta_norm, scan_norm, state_out,
   short_in, short_before, short_behind, short_mixed, short_conv, short_out,
-  ffn_norm, ffn_norm_bias, ffn_norm_late, ffn_gate_up, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
+  ffn_norm, ffn_norm_bias, ffn_norm_late, ffn_gate_up, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm, ffn_sum_norm, ffn_sum_norm_bias,
   router, router_bias, router_norm, choice_bias,
   experts_in, experts_out, expert_norm, experts_gate_up, experts_gate, experts_gate_bias, experts_up, experts_up_bias, experts_down, experts_down_bias, experts_scale,
   dense_post_norm, experts_post_norm,
@@ -80,6 +81,10 @@ namespace extent {
 inline constexpr Extent width = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.d_model; };
 inline constexpr Extent vocabulary = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.vocab_size; };
 inline constexpr Extent positions = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.context; };
+inline constexpr Extent segments = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.n_segments; };
+inline constexpr Extent embedding_inner = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.embedding_inner; };
+inline constexpr Extent embedding = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.embedding_dim; };
+inline constexpr Extent scores = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.n_scores; };
 inline constexpr Extent rope_pairs = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return m.ropes.empty() ? 0 : m.ropes.front().dim / 2;
 };
@@ -181,6 +186,9 @@ inline constexpr Extent all_per_layer = [](const ModelSpec& m, const LayerSpec&)
 inline constexpr RoleRow kRoleTable[] = {
     {Role::token_embd, Owner::model, "token_embd.weight", extent::width, extent::vocabulary},
     {Role::position_embd, Owner::model, "position_embd.weight", extent::width, extent::positions},
+    {Role::segment_embd, Owner::model, "token_types.weight", extent::width, extent::segments},
+    {.role = Role::embd_norm, .owner = Owner::model, .name = "token_embd_norm.weight", .inputs = extent::width, .is_norm = true},
+    {Role::embd_norm_bias, Owner::model, "token_embd_norm.bias", extent::width},
     {.role = Role::output_norm, .owner = Owner::model, .name = "output_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
     // LFM2's converter gives the final norm a name that looks like a norm of the embedding.
@@ -195,6 +203,16 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::per_layer_model_proj, Owner::model, "per_layer_model_proj.weight", extent::width, extent::all_per_layer},
     {.role = Role::per_layer_proj_norm, .owner = Owner::model, .name = "per_layer_proj_norm.weight", .inputs = extent::per_layer,
      .is_norm = true},
+    // Products behind the final norm that make a row's embedding (EmbeddingGemma).
+    {Role::embd_inner, Owner::model, "dense_2.weight", extent::width, extent::embedding_inner},
+    {Role::embd_outer, Owner::model, "dense_3.weight", extent::embedding_inner, extent::embedding},
+    // The head that ranks pairs of texts or classifies texts: out(norm(tanh(in(x)))), of which parts may be missing.
+    {Role::head_in, Owner::model, "cls.weight", extent::width, extent::width},
+    {Role::head_in_bias, Owner::model, "cls.bias", extent::width},
+    {.role = Role::head_norm, .owner = Owner::model, .name = "cls.norm.weight", .inputs = extent::width, .is_norm = true},
+    {Role::head_norm_bias, Owner::model, "cls.norm.bias", extent::width},
+    {Role::head_out, Owner::model, "cls.output.weight", extent::width, extent::scores},
+    {Role::head_out_bias, Owner::model, "cls.output.bias", extent::scores},
     {.role = Role::attn_norm, .owner = Owner::layer, .name = "attn_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::attn_norm_bias, Owner::layer, "attn_norm.bias", extent::width},
     {.role = Role::attn_norm_2, .owner = Owner::layer, .name = "attn_norm_2.weight", .inputs = extent::width, .is_norm = true},
@@ -219,6 +237,9 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {.role = Role::attn_post_norm, .owner = Owner::layer, .name = "post_attention_norm.weight", .inputs = extent::width, .is_norm = true},
+    // Norms of the residual stream behind the sum (as in the first Transformer; Vaswani et al. 2017).
+    {.role = Role::attn_sum_norm, .owner = Owner::layer, .name = "attn_output_norm.weight", .inputs = extent::width, .is_norm = true},
+    {Role::attn_sum_norm_bias, Owner::layer, "attn_output_norm.bias", extent::width},
     // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then those of its turned part.
     {.role = Role::latent_q, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
@@ -284,6 +305,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::ffn_down, Owner::layer, "ffn_down.weight", extent::dense, extent::width},
     {Role::ffn_down_bias, Owner::layer, "ffn_down.bias", extent::width},
     {.role = Role::ffn_post_norm, .owner = Owner::layer, .name = "post_ffw_norm.weight", .inputs = extent::width, .is_norm = true},
+    {.role = Role::ffn_sum_norm, .owner = Owner::layer, .name = "layer_output_norm.weight", .inputs = extent::width, .is_norm = true},
+    {Role::ffn_sum_norm_bias, Owner::layer, "layer_output_norm.bias", extent::width},
     {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
     {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
     {.role = Role::router_norm, .owner = Owner::layer, .name = "ffn_gate_inp.scale", .inputs = extent::width, .is_norm = true},

@@ -35,7 +35,7 @@ bool is_redundant(std::string_view name) {
 // Returns whether the results of this matrix may be multiplied by factors. Embedding tables and per-head matrices (head_linear()) may
 // not.
 bool can_be_scaled(const Binding& binding) {
-  return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd &&
+  return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd && binding.role != Role::segment_embd &&
          binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
          binding.role != Role::latent_v_b;
 }

@@ -30,7 +30,8 @@ Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32
   if (from.settings.has(Setting::window_pattern)) {
     TESSERA_TRY(period, from.count(Setting::window_pattern));
   }
-  return (layer + 1) % period == 0 ? Sees::all_among_windows : Sees::window;
+  const std::uint32_t number = from.table.windows.first_sees_all ? layer : layer + 1;
+  return number % period == 0 ? Sees::all_among_windows : Sees::window;
 }
 
 // Returns the layer's window; 0 if it has none. A window that is not smaller than the context hides nothing and counts as none.
@@ -51,6 +52,12 @@ Status read_window(const SettingReader& from, const SpecOverrides& overrides, st
   if (globals >= spec.context - layer.window) layer.window = 0;  // window and global tokens together show the whole context
   else layer.globals = static_cast<std::uint32_t>(globals);
   return {};
+}
+
+// Makes a layer of an encoder see later keys. A window of w keys reaches w / 2 keys to each side.
+void look_ahead(LayerSpec& layer) noexcept {
+  layer.ahead = layer.window == 0 ? kAllAhead : layer.window / 2;
+  if (layer.window != 0) layer.window = layer.window / 2 + 1;
 }
 
 Result<std::uint32_t> rope_of(const SettingReader& from, std::uint32_t layer, Sees sees) {
@@ -106,6 +113,7 @@ Status read_attention(const SettingReader& from, const SpecOverrides& overrides,
   TESSERA_TRY(const Sees sees, seen_by(from, index, spec.n_layers()));
   TESSERA_TRY_STATUS(read_heads(from, index, sees, spec));
   TESSERA_TRY_STATUS(read_window(from, overrides, index, sees, spec));
+  if (table.encodes) look_ahead(layer);
   TESSERA_TRY(layer.rope, rope_of(from, index, sees));
   TESSERA_TRY(layer.scale, score_scale(from, layer, spec));
   TESSERA_TRY(layer.score_softcap, from.softcap(Setting::score_softcap, table.softcaps.scores));

@@ -44,7 +44,8 @@ Status refuse_unsupported(const SettingReader& from) {
     return from.unsupported(row.setting, "tessera does not implement this setting (value {})", value);
   }
   TESSERA_TRY(const bool causal, from.settings.boolean_or(Setting::causal, true));
-  return causal ? Status() : from.unsupported(Setting::causal, "only causal attention is implemented");
+  if (causal == !from.table.encodes || !from.settings.has(Setting::causal)) return {};
+  return from.unsupported(Setting::causal, "tessera does not implement this architecture with {}", causal ? "causal attention" : "attention to both sides");
 }
 
 }  // namespace tessera::detail

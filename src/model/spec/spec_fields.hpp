@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -11,8 +12,9 @@
 
 namespace tessera::detail {
 
-// Says whether the model's results depend on the field.
-enum class Counts : bool { no, yes };
+// Says whether the keys and values of a sequence depend on the field. if_set: they do, and a spec in which the field has its default does
+// not mention it, so that the texts of specs from before there was this field stay the same.
+enum class Counts : std::uint8_t { no, yes, if_set };
 
 template <class T>
 struct Field {
@@ -43,6 +45,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 1
                     Field{"value_dim", layer.value_dim},
                     Field{"rope", layer.rope},
                     Field{"window", layer.window},
+                    Field{"ahead", layer.ahead, Counts::if_set},
                     Field{"globals", layer.globals},
                     Field{"scale", layer.scale},
                     Field{"score_softcap", layer.score_softcap},
@@ -87,6 +90,14 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 1
                     Field{"norm_eps", model.norm_eps},
                     Field{"block", model.wiring},
                     Field{"positions", model.positions},
+                    Field{"sight", model.sight, Counts::if_set},
+                    Field{"pooling", model.pooling, Counts::no},
+                    Field{"has_logits", model.has_logits, Counts::no},
+                    Field{"n_segments", model.n_segments, Counts::if_set},
+                    Field{"embedding_inner", model.embedding_inner, Counts::no},
+                    Field{"embedding_dim", model.embedding_dim, Counts::no},
+                    Field{"n_scores", model.n_scores, Counts::no},
+                    Field{"head_activation", model.head_activation, Counts::no},
                     Field{"embedding_scale", model.embedding_scale},
                     Field{"logit_scale", model.logit_scale},
                     Field{"logit_softcap", model.logit_softcap},

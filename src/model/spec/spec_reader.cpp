@@ -5,6 +5,7 @@
 #include "core/printable.hpp"
 #include "model/architectures.hpp"
 #include "model/spec/attention_spec.hpp"
+#include "model/spec/embedding_spec.hpp"
 #include "model/spec/feed_spec.hpp"
 #include "model/spec/latent_spec.hpp"
 #include "model/spec/mtp_spec.hpp"
@@ -107,6 +108,7 @@ Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table
   TESSERA_TRY_STATUS(read_rope(from, overrides, spec));
   TESSERA_TRY_STATUS(read_scales(from, spec));
   TESSERA_TRY_STATUS(read_latent(from, spec));
+  TESSERA_TRY_STATUS(read_embedding(from, spec));
   if (overrides.mtp == MtpHeads::load) TESSERA_TRY_STATUS(read_mtp_head(from, spec));
   return spec;
 }

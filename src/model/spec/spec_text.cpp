@@ -1,5 +1,6 @@
 #include "model/spec/spec_text.hpp"
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -19,13 +20,19 @@ std::string value_text(const T& value) {
 
 template <class T>
 void add_field(std::string& text, const Field<T>& field) {
-  if (field.counts == Counts::yes) text += fmt::format("{} {}\n", field.name, value_text(field.value));
+  if (field.counts == Counts::yes || (field.counts == Counts::if_set && field.value != T{})) text += fmt::format("{} {}\n", field.name, value_text(field.value));
 }
 
 // Adds a line with one field of all items (ropes or layers). `index` is the field's index in the item's list of fields.
 template <std::size_t index, class Item>
 void add_column(std::string& text, std::string_view list, const std::vector<Item>& items) {
-  const auto value = [&](std::size_t i) { return value_text(std::get<index>(fields_of(items[i])).value); };
+  const auto field = [&](std::size_t i) { return std::get<index>(fields_of(items[i])); };
+  const auto value = [&](std::size_t i) { return value_text(field(i).value); };
+  const auto is_default = [&](const Item& item) {
+    const auto& own = std::get<index>(fields_of(item)).value;
+    return own == std::remove_cvref_t<decltype(own)>{};
+  };
+  if (field(0).counts == Counts::if_set && std::ranges::all_of(items, is_default)) return;
   text += fmt::format("{}.{}", list, std::get<index>(fields_of(Item())).name);
   for (std::size_t i = 0; i < items.size();) {
     const std::string at = value(i);

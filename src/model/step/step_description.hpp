@@ -29,7 +29,7 @@ namespace tessera::backend {
 namespace tessera::detail {
 
 // The output that is wanted of a row.
-enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding };
+enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding, scores };
 
 inline constexpr std::uint32_t kNoEmbedding = ~std::uint32_t{0};
 
@@ -39,6 +39,7 @@ struct DescribedRow {
   std::uint32_t sequence = 0;              // index into StepDescription::pages
   std::uint32_t branches = 0;              // sequences right behind `sequence` that get the row's key and value too (RowTable::n_also)
   std::uint64_t position = 0;
+  std::uint32_t segment = 0;               // the row's segment, in models that have segments
   RowOutput output = RowOutput::nothing;
   bool votes = false;                      // attention adds up what the row attends to (OutputSink::votes())
 

@@ -5,6 +5,18 @@
 
 namespace tessera::detail {
 
+namespace {
+
+// Sets for each row the end of its text. Precondition: the rows of a sequence follow each other, positions ascending.
+void set_ends(std::span<backend::RowTable> rows) noexcept {
+  for (std::size_t i = rows.size(); i-- > 0;) {
+    const bool is_last = i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence;
+    rows[i].end = is_last ? rows[i].position + 1 : rows[i + 1].end;
+  }
+}
+
+}  // namespace
+
 Status BackendExecutor::execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink,
                                 const std::stop_token& stop) noexcept {
   return guard([&]() -> Status {
@@ -29,11 +41,13 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
                             .sequence = row.sequence,
                             .also = row.sequence + 1,
                             .n_also = row.branches,
-                            .position = row.position});
+                            .position = row.position,
+                            .segment = row.segment});
       lists.outputs.push_back(row.output);
       if (all_go_on || row.output != RowOutput::nothing) lists.wanted.push_back(i);
       if (row.votes) lists.votes.push_back({.row = i, .of_keys = sink.votes(i)});
     }
+    if (model_.spec.sight == Sight::both_sides) set_ends(lists.rows);
     const std::size_t n_outputs = select_outputs(lists.outputs, lists.wanted, all_go_on, lists.selected);
     return forward(model_, backend_,
                    {.rows = lists.rows,

@@ -48,6 +48,11 @@ Result<Pipeline> Pipeline::create(const TokenizerJson& json) {
   TESSERA_TRY(const Frame frame, read_frame(json.post_processor));
   TESSERA_TRY(made.front_, checked(frame.front, json.size()));
   TESSERA_TRY(made.back_, checked(frame.back, json.size()));
+  TESSERA_TRY(const auto pair_front, checked(frame.pair_front, json.size()));
+  TESSERA_TRY(const auto pair_between, checked(frame.pair_between, json.size()));
+  TESSERA_TRY(const auto pair_back, checked(frame.pair_back, json.size()));
+  const auto tokens = [](const std::vector<std::uint32_t>& ids) { return std::vector<Token>(ids.begin(), ids.end()); };
+  made.pair_frame_ = {tokens(pair_front), tokens(pair_between), tokens(pair_back), frame.has_segments};
   const WordBpeRules& bpe = json.model.bpe;
   const auto& steps = made.splitter_.steps();
   const bool spells_bytes = !steps.empty() && steps.back().kind == SplitStep::Kind::bytes;

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/text/tokenizer.hpp>
+
 #include "text/models/byte_bpe.hpp"
 #include "text/models/piece_order.hpp"
 #include "text/models/unigram.hpp"
@@ -38,6 +40,7 @@ class Pipeline {
   // Tokens that stand in front of a text, and behind it.
   [[nodiscard]] const std::vector<std::uint32_t>& front() const noexcept { return front_; }
   [[nodiscard]] const std::vector<std::uint32_t>& back() const noexcept { return back_; }
+  [[nodiscard]] const PairFrame& pair_frame() const noexcept { return pair_frame_; }
   // Puts `bos` in front of a text or takes it away; does the same with `eos` behind it.
   void set_bos(std::uint32_t bos, bool adds);
   void set_eos(std::uint32_t eos, bool adds);
@@ -72,6 +75,7 @@ class Pipeline {
   std::optional<UnigramModel> unigram_;
   PieceOrder texts_;  // for word_piece
   std::vector<std::uint32_t> front_, back_;
+  PairFrame pair_frame_;
   std::string identity_;  // the rules as JSON
 };
 

@@ -1,5 +1,9 @@
 #include "text/rules/post_processor_rules.hpp"
 
+#include <array>
+#include <span>
+#include <utility>
+
 namespace tessera::detail {
 namespace {
 
@@ -28,24 +32,43 @@ Status append_ids(const RuleReader& rule, const Json* names, std::string_view na
   return {};
 }
 
-Result<Frame> read_template(const RuleReader& rule) {
-  TESSERA_TRY(const std::vector<RuleReader> pieces, rule.list("single"));
-  Frame frame;
-  bool behind = false;
+// Reads a template of one text or of two. `lists` has the tokens in front of the first text, those behind it (in front of the second),
+// and so on. Sets `has_segments` if the last text is not of segment 0.
+Status read_pieces(const RuleReader& rule, std::string_view key, std::span<std::vector<std::int64_t>* const> lists, bool& has_segments) {
+  TESSERA_TRY(const std::vector<RuleReader> pieces, rule.list(key));
+  std::size_t at = 0;
   for (const RuleReader& piece : pieces) {
     if (piece.json().find("Sequence") != nullptr) {
       TESSERA_TRY(const RuleReader sequence, piece.rule("Sequence"));
       TESSERA_TRY(const std::string_view id, sequence.text("id"));
-      if (behind || id != "A") return sequence.error(ErrorCode::unsupported, "id", "a template for one text has the sequence A, once");
-      behind = true;
+      if (at + 1 == lists.size() || id != (at == 0 ? "A" : "B")) {
+        return sequence.error(ErrorCode::unsupported, "id", "the template \"{}\" has the sequences in order, each once", key);
+      }
+      const Json* segment = sequence.json().find("type_id");
+      has_segments = segment != nullptr && segment->integer() != nullptr && *segment->integer() != 0;
+      ++at;
       continue;
     }
     TESSERA_TRY(const RuleReader special, piece.rule("SpecialToken"));
     TESSERA_TRY(const std::string_view name, special.text("id"));
-    TESSERA_TRY_STATUS(append_ids(rule, rule.json().find("special_tokens"), name, behind ? frame.back : frame.front));
+    TESSERA_TRY_STATUS(append_ids(rule, rule.json().find("special_tokens"), name, *lists[at]));
   }
-  if (!behind) return rule.error(ErrorCode::unsupported, "single", "the template has no sequence A, so that it drops the text");
-  return frame;
+  if (at + 1 != lists.size()) return rule.error(ErrorCode::unsupported, key, "the template lacks a sequence, so that it drops a text");
+  return {};
+}
+
+Result<Frame> read_template(const RuleReader& rule) {
+  Frame frame;
+  bool one_has_segments = false;
+  TESSERA_TRY_STATUS(read_pieces(rule, "single", std::array{&frame.front, &frame.back}, one_has_segments));
+  const Json* pair = rule.json().find("pair");
+  if (pair == nullptr || pair->elements() == nullptr) return frame;
+  Frame two;
+  // A template of two texts in another order concerns only those who rank with the model.
+  if (!read_pieces(rule, "pair", std::array{&two.pair_front, &two.pair_between, &two.pair_back}, two.has_segments)) return frame;
+  two.front = std::move(frame.front);
+  two.back = std::move(frame.back);
+  return two;
 }
 
 Status read_rule(const RuleReader& rule, Frame& frame) {
@@ -62,12 +85,22 @@ Status read_rule(const RuleReader& rule, Frame& frame) {
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     TESSERA_TRY(const std::int64_t front, read_pair(rule, "cls"));
     TESSERA_TRY(const std::int64_t back, read_pair(rule, "sep"));
-    added = {{front}, {back}};
+    const bool is_bert = type == "BertProcessing";
+    added = {.front = {front},
+             .back = {back},
+             .pair_front = {front},
+             .pair_between = std::vector<std::int64_t>(is_bert ? 1 : 2, back),
+             .pair_back = {back},
+             .has_segments = is_bert};
   } else {
     return rule.unknown("type", type, "Sequence, TemplateProcessing, ByteLevel, BertProcessing, RobertaProcessing");
   }
   frame.front.insert(frame.front.begin(), added.front.begin(), added.front.end());
   frame.back.insert(frame.back.end(), added.back.begin(), added.back.end());
+  frame.pair_front = std::move(added.pair_front);
+  frame.pair_between = std::move(added.pair_between);
+  frame.pair_back = std::move(added.pair_back);
+  frame.has_segments = added.has_segments;
   if (frame.front.size() > kMostTokens || frame.back.size() > kMostTokens) {
     return rule.error(ErrorCode::unsupported, "", "puts more than {} tokens in front of or behind a text", kMostTokens);
   }

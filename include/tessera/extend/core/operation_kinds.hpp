@@ -18,8 +18,9 @@ enum class ActivationKind : std::int32_t {
   clamped_swiglu = 3,  // gpt-oss: x sigmoid(1.702 x) * (up + 1), with the gate's x cut to at most 7 and up to [-7, 7]
   sigmoid = 4,
   squared_relu = 5,  // max(x, 0)^2 (So et al. 2021)
+  tanh = 6,
 };
-inline constexpr std::size_t kActivationKinds = 6;
+inline constexpr std::size_t kActivationKinds = 7;
 
 // Says how a router's logits become the weights of a row's experts.
 enum class RoutingKind : std::int32_t {

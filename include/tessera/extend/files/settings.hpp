@@ -23,7 +23,10 @@ namespace tessera {
 enum class Setting : std::uint16_t {
   architecture,                // the name of the model's architecture (known_architectures.hpp)
   name,                        // the model's name
-  pooling,                     // 1: a text's embedding is the mean of its rows; 3: its last row
+  pooling,                     // how a text's embedding is made of its rows: 0 not at all, 1 mean, 2 first row, 3 last row, 4 scores
+  text_tokens,                 // tokens of a text that an embedder reads; the rest of a longer text is cut off
+  query_prompt,                // a text that an embedder expects in front of a query
+  document_prompt,             // a text that an embedder expects in front of a document
   vocab_size,                  // rows of the embedding table
   context,                     // the longest sequence that the model was made for, in tokens
   d_model,                     // width of the residual stream

@@ -41,6 +41,21 @@ enum class Positions : std::int32_t {
   learned = 1,  // a table of embeddings, added to the tokens' embeddings
 };
 
+// The keys that rows attend to.
+enum class Sight : std::int32_t {
+  back = 0,        // a row sees no later row of its sequence: decoders
+  both_sides = 1,  // a row sees all rows of its text (in layers with a window, all within the window): encoders
+};
+// The way in which the vectors of a text's rows become the text's vector (Reimers and Gurevych 2019).
+enum class Pooling : std::int32_t {
+  automatic = 0,  // in options: the model's own
+  none = 1,       // a vector for each row
+  mean = 2,       // the mean of the rows
+  cls = 3,        // the first row
+  last = 4,       // the last row
+  rank = 5,       // scores of a pair of texts, which the model's head computes from the first row
+};
+
 // The kind of a model's draft heads. MTP (multi-token prediction; DeepSeek-AI 2024): a layer that reads the hidden state behind a token
 // and the next token, and guesses the token after that.
 enum class DraftHeadKind : std::int32_t { none = 0, mtp = 1 };
@@ -64,6 +79,9 @@ enum class Sinks : std::int32_t { none = 0, one_a_head = 1 };
 enum class ValueNorm : std::int32_t { none = 0, unweighted = 1 };
 // The value of LayerSpec::keys_of for a layer that has keys and values of its own.
 inline constexpr std::uint32_t kOwnKeys = ~std::uint32_t{0};
+
+// The value of LayerSpec::ahead for a layer that sees all later keys.
+inline constexpr std::uint32_t kAllAhead = ~std::uint32_t{0};
 
 // The numbers of a rotation by position (RoPE; Su et al. 2021). A model may have several, and each layer uses one of them or none.
 struct RopeSpec {
@@ -89,6 +107,7 @@ struct LayerSpec {
   std::uint32_t value_dim = 0;   // elements of one value head
   std::uint32_t rope = kNoRope;  // index into ModelSpec::ropes
   std::uint32_t window = 0;      // sliding window: position p sees keys p - window + 1 .. p; 0: all
+  std::uint32_t ahead = 0;       // keys behind p that it sees too, up to the end of its text; kAllAhead: all of them
   std::uint32_t globals = 0;     // first keys that every position sees beside its window (Longformer; Beltagy et al. 2020)
   float scale = 0.0f;            // factor of attention scores, usually 1 / sqrt(key_dim)
   float score_softcap = 0.0f;    // scaled scores s become softcap * tanh(s / softcap); 0: no softcap
@@ -153,6 +172,15 @@ struct ModelSpec {
   float norm_eps = 0.0f;
   Wiring wiring = Wiring::sequential;
   Positions positions = Positions::rope;
+  Sight sight = Sight::back;
+  Pooling pooling = Pooling::mean;  // of texts: Engine::embed()
+  bool has_logits = true;        // false: the model gives embeddings and no logits
+  std::uint32_t n_segments = 0;  // kinds of segments, each with an embedding that its tokens get (BERT's token types); 0: none
+  // Widths of the two products between the final norm and a row's embedding, in models that have them (EmbeddingGemma). 0: no products.
+  std::uint32_t embedding_inner = 0, embedding_dim = 0;
+  // The head that ranks pairs of texts or classifies texts (Pooling::rank): out(norm(act(in(x)))). 0 scores: no head.
+  std::uint32_t n_scores = 0;    // outputs of the head
+  ActivationKind head_activation = ActivationKind::tanh;
   float embedding_scale = 1.0f;  // factor of the tokens' embeddings
   float logit_scale = 1.0f;
   float logit_softcap = 0.0f;    // logits x become softcap * tanh(x / softcap); 0: none
@@ -177,6 +205,8 @@ struct ModelSpec {
   [[nodiscard]] std::uint32_t n_layers_with_heads() const noexcept {
     return static_cast<std::uint32_t>(layers.size() + draft_heads.layers.size());
   }
+  // Returns the width of embeddings (Want::embedding).
+  [[nodiscard]] std::uint32_t embedding_width() const noexcept { return embedding_dim != 0 ? embedding_dim : d_model; }
   [[nodiscard]] bool has_draft_heads() const noexcept { return draft_heads.kind != DraftHeadKind::none; }
   // Returns layer i. Numbers behind the last layer are layers of draft heads.
   [[nodiscard]] const LayerSpec& layer(std::uint32_t i) const noexcept {

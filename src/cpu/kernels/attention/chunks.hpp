@@ -78,6 +78,7 @@ class Attention {
   [[nodiscard, gnu::always_inline]] Span visible(std::uint64_t chunk, std::size_t row) const {
     std::uint64_t end = job_.position + row + 1, start = chunk * kChunk;
     std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
+    end = end_of(end);
     if (job_.globals != 0) {
       end = begin < job_.globals ? begin : job_.globals;
       begin = 0;
@@ -105,9 +106,15 @@ class Attention {
   [[nodiscard]] bool edges_finite() const {
     const std::uint64_t first_end = job_.position + 1, last_end = job_.position + job_.rows;
     if (job_.globals != 0) return values_.values_finite(global_end(first_end), global_end(last_end));
-    if (!values_.values_finite(first_end, last_end)) return false;
+    if (!values_.values_finite(end_of(first_end), end_of(last_end))) return false;
     if (job_.window == 0 || last_end <= job_.window) return true;
     return values_.values_finite(first_end > job_.window ? first_end - job_.window : 0, last_end - job_.window);
+  }
+
+  // Returns the end of the keys that a row sees. `own`: the position behind the row's own.
+  [[nodiscard, gnu::always_inline]] std::uint64_t end_of(std::uint64_t own) const {
+    if (job_.ahead == 0) return own;
+    return own + job_.ahead < job_.end ? own + job_.ahead : job_.end;
   }
 
   // Returns how many of the global keys (AttendJob::globals) lie before the window of a row. `end`: the window's end.

@@ -1,0 +1,95 @@
+// Embeddings of texts, and scores of documents for a query. An embedding is a vector; the dot product of the vectors of two texts says how
+// alike the texts are. Encoders (BERT, XLM-R) and decoders that were trained for it (Qwen3-Embedding) give embeddings. Models that rank
+// (cross-encoders, Qwen3-Reranker) give scores.
+//
+//   const std::array<std::string_view, 2> texts = {"A cat sleeps.", "The cat is asleep."};
+//   auto vectors = engine.embed(texts);
+//   if (vectors) {
+//     const auto a = vectors->row(0), b = vectors->row(1);
+//     std::printf("%.3f\n", std::inner_product(a.begin(), a.end(), b.begin(), 0.0));
+//   }
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <tessera/extend/model/model_spec.hpp>
+#include <tessera/text/tokenizer.hpp>
+
+namespace tessera {
+
+namespace detail {
+class EmbeddingMaker;
+}
+
+// What a text is for. Some models were trained with a prompt in front of queries or documents, and state it in their files.
+enum class TextRole : std::int32_t {
+  plain = 0,     // no prompt
+  query = 1,     // the model's prompt for queries, if it has one
+  document = 2,  // the model's prompt for documents, if it has one
+};
+
+// What is done with a text of more tokens than the model reads.
+enum class LongText : std::int32_t {
+  cut = 0,      // the first tokens count (Embeddings::was_cut())
+  refuse = 1,   // the text is an error: invalid_argument
+  windows = 2,  // windows of the text are read one by one; the text's vector is their mean, weighted by their numbers of tokens
+};
+
+struct EmbedOptions {
+  Pooling pooling = Pooling::automatic;  // all but Pooling::rank
+  TextRole role = TextRole::plain;
+  std::optional<std::string> prompt = {};  // stands in front of each text, in place of the model's prompt
+  // Special::parse: names of control tokens in a text count as these tokens, as in sentence-transformers.
+  Special special = Special::as_text;
+  // The number of values that each vector keeps, the first ones (Matryoshka embeddings; Kusupati et al. 2022). 0: all.
+  std::uint32_t dimensions = 0;
+  bool normalises = true;           // each vector gets length 1; a vector of zeros stays as it is
+  LongText long_text = LongText::cut;
+  std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it
+  std::uint32_t most_tokens = 0;    // tokens that are read of a text, those that the tokenizer puts around it included; 0: as the model says
+  std::stop_token stop = {};        // checked before every layer
+  // Called after each step with the number of texts that are done and of all texts. Return false to cancel.
+  std::function<bool(std::size_t done, std::size_t total)> progress = {};
+};
+
+// The vectors of texts, in the order of the texts.
+class Embeddings {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }  // texts
+  [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
+  // Returns the vector of text i; with Pooling::none, that of its token `row`. Empty if there is none.
+  [[nodiscard]] std::span<const float> row(std::size_t i, std::size_t row = 0) const noexcept {
+    if (i >= texts_.size() || row >= texts_[i].rows) return {};
+    return std::span(values_).subspan((texts_[i].first + row) * dimensions_, dimensions_);
+  }
+  [[nodiscard]] std::size_t rows(std::size_t i) const noexcept { return i < texts_.size() ? texts_[i].rows : 0; }  // vectors of text i
+  // Return the number of tokens that were read of text i, and whether it has more.
+  [[nodiscard]] std::size_t tokens(std::size_t i) const noexcept { return i < texts_.size() ? texts_[i].tokens : 0; }
+  [[nodiscard]] bool was_cut(std::size_t i) const noexcept { return i < texts_.size() && texts_[i].was_cut; }
+  [[nodiscard]] std::span<const float> values() const noexcept { return values_; }  // all vectors, one behind another
+
+ private:
+  friend class detail::EmbeddingMaker;
+  struct Text {
+    std::size_t first = 0, rows = 0, tokens = 0;
+    bool was_cut = false;
+  };
+  std::vector<float> values_;
+  std::vector<Text> texts_;
+  std::size_t dimensions_ = 0;
+};
+
+struct RerankOptions {
+  std::string instruction = {};   // for models that take one (Qwen3-Reranker): the task, in a sentence; empty: the model's usual task
+  std::uint32_t most_tokens = 0;  // tokens of query and document together, which are cut at their ends; 0: as the model says
+  std::stop_token stop = {};      // checked before every layer
+};
+
+}  // namespace tessera

@@ -1,0 +1,111 @@
+#include "hub/embedding_settings.hpp"
+
+#include <array>
+
+#include "core/printable.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+// The numbers of Setting::pooling are GGUF's.
+enum class PoolingNumber : std::int64_t { none = 0, mean = 1, cls = 2, last = 3, rank = 4 };
+
+struct PoolingRow {
+  std::string_view flag;  // a boolean, in the file of older versions
+  std::string_view name;  // pooling_mode, in the file of newer versions
+  PoolingNumber number;
+};
+constexpr PoolingRow kPoolings[] = {
+    {"pooling_mode_mean_tokens", "mean", PoolingNumber::mean},
+    {"pooling_mode_cls_token", "cls", PoolingNumber::cls},
+    {"pooling_mode_lasttoken", "lasttoken", PoolingNumber::last},
+};
+constexpr std::string_view kOtherPoolings[] = {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens"};
+
+bool is_true(const Json& object, std::string_view key) {
+  const Json* value = find_in(&object, key);
+  return value != nullptr && value->boolean() != nullptr && *value->boolean();
+}
+
+Status read_pooling(const std::filesystem::path& folder, const std::string& module, Mapping& to) {
+  const std::string file = module + "/config.json";
+  TESSERA_TRY(const Json config, read_object(folder, file));
+  const auto refuse = [&](std::string_view what) {
+    return error_at(ErrorCode::unsupported, file, "{}: tessera pools by mean, by the first or by the last token", printable(what));
+  };
+  const PoolingRow* found = nullptr;
+  for (const std::string_view other : kOtherPoolings) {
+    if (is_true(config, other)) return refuse(other);
+  }
+  const Json* mode = find_in(&config, "pooling_mode");
+  const std::string* name = mode != nullptr ? mode->string() : nullptr;
+  for (const PoolingRow& row : kPoolings) {
+    if (!is_true(config, row.flag) && (name == nullptr || *name != row.name)) continue;
+    if (found != nullptr) return refuse("several poolings");
+    found = &row;
+  }
+  if (found == nullptr) return refuse(name != nullptr ? *name : "no pooling");
+  const Json* prompt = find_in(&config, "include_prompt");
+  if (prompt != nullptr && prompt->boolean() != nullptr && !*prompt->boolean()) return refuse("a prompt that is not pooled (include_prompt)");
+  to.set(Setting::pooling, static_cast<std::int64_t>(found->number), file);
+  return {};
+}
+
+void read_prompts(const Json& config, Mapping& to) {
+  const Json* prompts = find_in(&config, "prompts");
+  const auto set = [&](Setting setting, std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) {
+      const Json* text = find_in(prompts, name);
+      if (text == nullptr || text->string() == nullptr) continue;
+      to.set(setting, *text->string(), fmt::format("config_sentence_transformers.json: prompts.{}", name));
+      return;
+    }
+  };
+  set(Setting::query_prompt, {"query"});
+  set(Setting::document_prompt, {"document", "passage"});
+}
+
+// Returns whether the model's class has a head that ranks or classifies.
+bool has_scores(const Config& config) {
+  const Json* classes = find_in(&config.whole(), "architectures");
+  if (classes == nullptr || classes->elements() == nullptr) return false;
+  for (const Json& name : *classes->elements()) {
+    if (name.string() != nullptr && name.string()->ends_with("ForSequenceClassification")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status read_embedding_settings(const std::filesystem::path& folder, const Config& config, Mapping& to) {
+  to.has_scores = has_scores(config);
+  const auto classified = to.text("classifier_pooling");
+  if (to.has_scores && classified && *classified != "cls") {
+    return error_at(ErrorCode::unsupported, "config.json: classifier_pooling", "the head reads the {} of a text's rows; tessera has heads that read the first row", printable(*classified));
+  }
+  if (to.has_scores) to.set(Setting::pooling, static_cast<std::int64_t>(PoolingNumber::rank), "architectures");
+  TESSERA_TRY(const Json modules, read_list(folder, "modules.json"));
+  if (modules.elements() == nullptr) return {};
+  for (const Json& module : *modules.elements()) {
+    const Json *type = find_in(&module, "type"), *path = find_in(&module, "path");
+    if (type == nullptr || type->string() == nullptr || path == nullptr || path->string() == nullptr) {
+      return error_at(ErrorCode::corrupt_file, "modules.json", "a module has no type or no path");
+    }
+    const std::string_view name = std::string_view(*type->string()).substr(type->string()->rfind('.') + 1);
+    if (name == "Pooling") TESSERA_TRY_STATUS(read_pooling(folder, *path->string(), to));
+    else if (name != "Transformer" && name != "Normalize") {
+      return error_at(ErrorCode::unsupported, "modules.json", "a module of type \"{}\"; tessera has Transformer, Pooling and Normalize", printable(*type->string()));
+    }
+  }
+  TESSERA_TRY(const Json sentence, read_object(folder, "sentence_bert_config.json"));
+  const Json* most = find_in(&sentence, "max_seq_length");
+  if (most != nullptr && most->integer() != nullptr && *most->integer() > 0) {
+    to.set(Setting::text_tokens, *most->integer(), "sentence_bert_config.json: max_seq_length");
+  }
+  TESSERA_TRY(const Json prompts, read_object(folder, "config_sentence_transformers.json"));
+  read_prompts(prompts, to);
+  return {};
+}
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,124 @@
+// Encoders, which give embeddings of texts: BERT, RoBERTa (XLM-R is a RoBERTa), Nomic BERT, ModernBERT.
+#include "hub/tables/tables.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+void map_encoder(Mapping& m) {
+  map_common(m);
+  map_layer_norm(m, "layer_norm_eps");
+  m.settings.remove(Setting::n_kv_heads);
+  m.expect_text("hidden_act", {"gelu"});
+  m.expect_text("position_embedding_type", {"absolute"});
+  m.expect_boolean("is_decoder", false);
+  m.expect_boolean("add_cross_attention", false);
+}
+
+void map_bert(Mapping& m) { map_encoder(m); }
+
+// RoBERTa numbers positions from behind the padding token's id on, so the first rows of the table are never used.
+void map_roberta(Mapping& m) {
+  map_encoder(m);
+  m.expect_integer("pad_token_id", 1);
+  m.set(Setting::context, m.given(Setting::context) - 2, "max_position_embeddings");
+}
+
+void map_modernbert(Mapping& m) {
+  map_common(m);
+  map_layer_norm(m, "norm_eps");
+  m.settings.remove(Setting::n_kv_heads);
+  map_rope(m);
+  const Json* windowed = find_in(m.config.find("rope_parameters"), "sliding_attention");
+  auto local = m.number_of(find_in(windowed, "rope_theta"), "rope_parameters.sliding_attention.rope_theta");
+  if (!local) local = m.number("local_rope_theta");
+  m.set(Setting::windowed_rope_theta, local.value_or(10000.0), "local_rope_theta");
+  if (!m.settings.has(Setting::rope_theta)) m.set(Setting::rope_theta, m.number("global_rope_theta").value_or(160000.0), "global_rope_theta");
+  m.set(Setting::window, m.integer("local_attention").value_or(128), "local_attention");
+  const auto kinds = m.texts("layer_types");
+  std::vector<std::uint8_t> pattern;
+  for (const std::string_view kind : kinds) pattern.push_back(kind == "sliding_attention" ? 1 : 0);
+  if (!pattern.empty()) m.set(Setting::window_pattern, std::move(pattern), "layer_types");
+  else m.set(Setting::window_pattern, m.integer("global_attn_every_n_layers").value_or(3), "global_attn_every_n_layers");
+  m.expect_text("hidden_activation", {"gelu"});
+  m.expect_text("classifier_activation", {"gelu"});
+  m.expect_boolean("attention_bias", false);
+  m.expect_boolean("mlp_bias", false);
+  m.expect_boolean("norm_bias", false);
+}
+
+void map_nomic(Mapping& m) {
+  map_common(m);
+  map_layer_norm(m, "layer_norm_eps");
+  m.settings.remove(Setting::n_kv_heads);
+  map_rope(m);
+  if (!m.settings.has(Setting::rope_theta)) m.set(Setting::rope_theta, 1000.0, "rope_theta");
+  m.expect_text("hidden_act", {"silu"});
+}
+
+bool behind_padding(const Shape&, Recipe& recipe) {
+  if (recipe.n_dims != 2 || recipe.dims[1] <= 2) return false;
+  recipe.order = {RowRange::consecutive(0, 2, recipe.dims[1] - 2)};
+  recipe.set_dims({recipe.dims[0], recipe.dims[1] - 2});
+  return true;
+}
+
+constexpr TensorRow kEmbeddingRows[] = {
+    {Role::token_embd, "embeddings.word_embeddings.weight"},
+    {Role::segment_embd, "embeddings.token_type_embeddings.weight"},
+    {Role::embd_norm, "embeddings.LayerNorm.weight"},
+    {Role::embd_norm_bias, "embeddings.LayerNorm.bias"},
+};
+constexpr TensorRow kPositionRows[] = {{Role::position_embd, "embeddings.position_embeddings.weight"}};
+constexpr TensorRow kPaddedPositionRows[] = {{Role::position_embd, "embeddings.position_embeddings.weight", behind_padding}};
+constexpr TensorRow kEncoderRows[] = {
+    {Role::attn_q, "attention.self.query.weight"}, {Role::attn_q_bias, "attention.self.query.bias"},
+    {Role::attn_k, "attention.self.key.weight"}, {Role::attn_k_bias, "attention.self.key.bias"},
+    {Role::attn_v, "attention.self.value.weight"}, {Role::attn_v_bias, "attention.self.value.bias"},
+    {Role::attn_output, "attention.output.dense.weight"}, {Role::attn_output_bias, "attention.output.dense.bias"},
+    {Role::attn_sum_norm, "attention.output.LayerNorm.weight"}, {Role::attn_sum_norm_bias, "attention.output.LayerNorm.bias"},
+    {Role::ffn_up, "intermediate.dense.weight"}, {Role::ffn_up_bias, "intermediate.dense.bias"},
+    {Role::ffn_down, "output.dense.weight"}, {Role::ffn_down_bias, "output.dense.bias"},
+    {Role::ffn_sum_norm, "output.LayerNorm.weight"}, {Role::ffn_sum_norm_bias, "output.LayerNorm.bias"},
+};
+constexpr TensorRow kBertHeadRows[] = {
+    {Role::head_in, "pooler.dense.weight", nullptr, Of::models_with_scores}, {Role::head_in_bias, "pooler.dense.bias", nullptr, Of::models_with_scores},
+    {Role::head_out, "classifier.weight", nullptr, Of::models_with_scores}, {Role::head_out_bias, "classifier.bias", nullptr, Of::models_with_scores},
+};
+constexpr TensorRow kRobertaHeadRows[] = {
+    {Role::head_in, "classifier.dense.weight", nullptr, Of::models_with_scores},
+    {Role::head_in_bias, "classifier.dense.bias", nullptr, Of::models_with_scores},
+    {Role::head_out, "classifier.out_proj.weight", nullptr, Of::models_with_scores},
+    {Role::head_out_bias, "classifier.out_proj.bias", nullptr, Of::models_with_scores},
+};
+
+constexpr TensorRow kNomicRows[] = {
+    {Role::token_embd, "embeddings.word_embeddings.weight"}, {Role::segment_embd, "embeddings.token_type_embeddings.weight"},
+    {Role::embd_norm, "emb_ln.weight"}, {Role::embd_norm_bias, "emb_ln.bias"},
+    {Role::attn_qkv, "attn.Wqkv.weight"}, {Role::attn_output, "attn.out_proj.weight"},
+    {Role::attn_sum_norm, "norm1.weight"}, {Role::attn_sum_norm_bias, "norm1.bias"},
+    {Role::ffn_up, "mlp.fc11.weight"}, {Role::ffn_gate, "mlp.fc12.weight"}, {Role::ffn_down, "mlp.fc2.weight"},
+    {Role::ffn_sum_norm, "norm2.weight"}, {Role::ffn_sum_norm_bias, "norm2.bias"},
+};
+constexpr TensorRow kModernRows[] = {
+    {Role::token_embd, "embeddings.tok_embeddings.weight"}, {Role::embd_norm, "embeddings.norm.weight"}, {Role::output_norm, "final_norm.weight"},
+    {Role::attn_norm, "attn_norm.weight"}, {Role::attn_qkv, "attn.Wqkv.weight"}, {Role::attn_output, "attn.Wo.weight"},
+    {Role::ffn_norm, "mlp_norm.weight"}, {Role::ffn_gate_up, "mlp.Wi.weight"}, {Role::ffn_down, "mlp.Wo.weight"},
+    {Role::head_in, "head.dense.weight", nullptr, Of::models_with_scores}, {Role::head_in_bias, "head.dense.bias", nullptr, Of::models_with_scores},
+    {Role::head_norm, "head.norm.weight", nullptr, Of::models_with_scores},
+    {Role::head_out, "classifier.weight", nullptr, Of::models_with_scores}, {Role::head_out_bias, "classifier.bias", nullptr, Of::models_with_scores},
+};
+
+constexpr Table kEncoderTables[] = {
+    {"nomic_bert", "nomic-bert", map_nomic, {kNomicRows}, "encoder.layers."},
+    {"modernbert", "modern-bert", map_modernbert, {kModernRows}},
+    {"bert", "bert", map_bert, {kEmbeddingRows, kPositionRows, kEncoderRows, kBertHeadRows}, "encoder.layer."},
+    {"roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer."},
+    {"xlm-roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer."},
+};
+
+}  // namespace
+
+std::span<const Table> encoder_tables() noexcept { return kEncoderTables; }
+
+}  // namespace tessera::detail::hub

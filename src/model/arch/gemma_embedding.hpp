@@ -1,0 +1,17 @@
+// EmbeddingGemma (Schechter Vera et al. 2025): Gemma 3 as an encoder. Its windows lie around a row, and two products behind the final norm
+// make a row's embedding.
+#pragma once
+
+#include "model/arch/gemma3.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kGemmaEmbedding = [] {
+  Architecture table = kGemma3;
+  table.name = "gemma-embedding";
+  table.tensors = table.tensors.optional(Role::embd_inner, Role::embd_outer);
+  table.encodes = true;
+  return table;
+}();
+
+}  // namespace tessera::arch

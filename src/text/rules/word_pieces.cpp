@@ -1,0 +1,34 @@
+#include "text/rules/word_pieces.hpp"
+
+#include "core/error.hpp"
+#include "text/rules/old_files.hpp"
+
+namespace tessera::detail {
+
+bool has_word_pieces(const Settings& settings) noexcept {
+  const auto model = settings.find(Setting::tokenizer_model);
+  const auto* name = model ? std::get_if<std::string_view>(&*model) : nullptr;
+  return name != nullptr && *name == "bert";
+}
+
+// Converters write a piece that begins a word with U+2581 in front, and one that goes on in a word without "##". Control tokens, in
+// brackets, are as they are.
+Result<std::string> word_pieces_as_json(const Settings& settings) {
+  constexpr std::string_view kWordStart = "\xE2\x96\x81";
+  TESSERA_TRY(const ValueList tokens, settings.list(Setting::tokens));
+  if (tokens.type() != ValueType::string) return error_at(ErrorCode::corrupt_file, settings.place(Setting::tokens), "expected a list of texts");
+  std::string lines;
+  lines.reserve(tokens.text_bytes() + 3 * tokens.size());
+  for (const std::string_view text : tokens.strings()) {
+    if (text.find('\n') != std::string_view::npos) {
+      return error_at(ErrorCode::corrupt_file, settings.place(Setting::tokens), "a word piece has a line break");
+    }
+    const bool is_control = text.starts_with('[') && text.ends_with(']');
+    if (text.starts_with(kWordStart)) lines.append(text.substr(kWordStart.size()));
+    else lines.append(is_control || text.empty() ? "" : "##").append(text);
+    lines += '\n';
+  }
+  return bert_tokenizer_json(lines, true);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,16 @@
+// BERT's vocabulary as GGUF files have it: lists of word pieces, whose rules are those of BERT. They are read as a tokenizer.json.
+#pragma once
+
+#include <string>
+
+#include <tessera/extend/files/settings.hpp>
+
+namespace tessera::detail {
+
+// Returns whether the settings have such a vocabulary (tokenizer_model is "bert").
+[[nodiscard]] bool has_word_pieces(const Settings& settings) noexcept;
+// Returns the text of a tokenizer.json with the vocabulary. Texts become lower case, as in all models that are known with such lists.
+// Errors: corrupt_file; not_found, the settings have no tokens.
+[[nodiscard]] Result<std::string> word_pieces_as_json(const Settings& settings);
+
+}  // namespace tessera::detail
