@@ -1,11 +1,11 @@
 // Rows of several sessions in one pass, their hidden states, and embeddings of texts.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <tessera/batch.hpp>
+#include <tessera/engine.hpp>
 
 #include "json_options.hpp"
 #include "session.hpp"
@@ -23,17 +23,16 @@ namespace tessera::c {
 
 namespace {
 
-struct EmbedOptions {
-  bool last = false;
-  bool normalise = true;
-};
-constexpr std::string_view kPoolings[] = {"mean", "last"};
+constexpr std::string_view kPoolings[] = {"mean", "cls", "last"};
 constexpr Key<EmbedOptions> kEmbedKeys[] = {
-    {"pooling", "\"mean\", \"last\"",
-     "which hidden states make the embedding: the mean of all, or the last one; default \"mean\"",
-     [](EmbedOptions& to, const Value& v) { to.last = v.choice(kPoolings) == 1; }},
+    {"pooling", "\"mean\", \"cls\", \"last\"",
+     "which rows make the embedding: all, the first, or the last one; default: as the model says",
+     [](EmbedOptions& to, const Value& v) {
+       constexpr Pooling kKinds[] = {Pooling::mean, Pooling::cls, Pooling::last};
+       to.pooling = kKinds[v.choice(kPoolings)];
+     }},
     {"normalise", "boolean", "scale to length 1; default true",
-     [](EmbedOptions& to, const Value& v) { to.normalise = v.boolean(); }},
+     [](EmbedOptions& to, const Value& v) { to.normalises = v.boolean(); }},
 };
 
 Want want_of(std::int32_t want) {
@@ -140,32 +139,16 @@ int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_
   return call(error, [&] {
     const tessera::Engine& of = need(engine, "engine").state->engine;
     const auto ids = list(tokens, count, "tokens");
-    EmbedOptions options;
-    read_options<EmbedOptions>(json, json_size, "json", kEmbedKeys, options);
-    const std::size_t width = of.spec().d_model;
+    tessera::EmbedOptions options;
+    read_options<tessera::EmbedOptions>(json, json_size, "json", kEmbedKeys, options);
+    const std::size_t width = of.spec().embedding_width();
     if (values == nullptr || value_count != width) {
       fail(ErrorCode::invalid_argument,
-           "must have place for tessera_engine_embedding_size() = " + std::to_string(width) + " numbers", "values");
+           "must have place for " + std::to_string(width) + " numbers: the model's embeddings have as many", "values");
     }
     if (ids.empty()) fail(ErrorCode::invalid_argument, "a text without tokens has no embedding", "tokens");
-    tessera::Session session = must(of.session());
-    tessera::Batch batch;
-    add_rows(batch, session, ids, nullptr, ids.size(), width, tessera::Want::embedding, !options.last);
-    const tessera::Outputs outputs = must(of.forward(batch));
-    must(outputs.status());
-    std::vector<float> sum(width);
-    for (std::size_t row = options.last ? ids.size() - 1 : 0; row < ids.size(); ++row) {
-      const auto state = outputs.row(row);
-      for (std::size_t i = 0; i < width; ++i) sum[i] += state[i];
-    }
-    double factor = 1.0;
-    if (options.normalise) {
-      double square = 0.0;
-      for (const float x : sum) square += double{x} * double{x};
-      factor = square > 0.0 ? 1.0 / std::sqrt(square) : 0.0;
-    } else if (!options.last) {
-      factor = 1.0 / static_cast<double>(ids.size());
-    }
-    for (std::size_t i = 0; i < width; ++i) values[i] = static_cast<float>(double{sum[i]} * factor);
+    const std::vector<tessera::Token> text(ids.begin(), ids.end());
+    const tessera::Embeddings vectors = must(of.embed(std::span(&text, 1), options));
+    std::ranges::copy(vectors.row(0), values);
   });
 }

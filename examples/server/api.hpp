@@ -38,6 +38,7 @@ void chat_completions(const Api& api, const Call& call);
 void completions(const Api& api, const Call& call);
 void responses(const Api& api, const Call& call);
 void embeddings(const Api& api, const Call& call);
+void rerank(const Api& api, const Call& call);  // Jina's and Cohere's
 [[nodiscard]] HttpResponse list_models(const Api& api);
 [[nodiscard]] HttpResponse one_model(const Api& api, std::string_view id);
 // Anthropic

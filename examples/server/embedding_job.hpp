@@ -1,5 +1,4 @@
-// Computes embeddings: vectors of length 1, from the mean over a text's tokens or from the last token. Each API reads the texts and
-// writes the vectors in its own form.
+// Computes embeddings: vectors of length 1. Each API reads the texts and writes the vectors in its own form.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +10,10 @@
 
 namespace server {
 
-enum class Pooling { mean, last };
-// Returns the pooling that the file names (`pooling_type` of GGUF: 1 mean, 3 last); without one, mean.
-[[nodiscard]] Pooling pooling_of(const ServedModel& model);
-
 struct EmbeddingWish {
   std::vector<std::vector<tessera::Token>> inputs;  // none is empty, nor longer than the model's context
-  Pooling pooling = Pooling::mean;
+  tessera::Pooling pooling = tessera::Pooling::automatic;
+  std::uint32_t dimensions = 0;  // numbers that are kept of a vector, which is then scaled to length 1; 0: all
 };
 
 [[nodiscard]] tessera::Json numbers_of(const std::vector<float>& vector);

@@ -75,9 +75,10 @@ void embeddings(const Api& api, const Call& call) {
   check_model(fields, api);
   EmbeddingWish wish{.inputs = read_inputs(fields, model, api.limits.prompts)};
   const bool as_base64 = fields.choice("encoding_format", {"float", "base64"}).value_or("float") == "base64";
-  fields.only("dimensions", static_cast<std::int64_t>(model.engine().spec().d_model));
-  const auto pooling = fields.choice("pooling", {"mean", "last"});
-  wish.pooling = !pooling ? pooling_of(model) : *pooling == "last" ? Pooling::last : Pooling::mean;
+  wish.dimensions = static_cast<std::uint32_t>(fields.integer("dimensions", 1, model.engine().spec().embedding_width()).value_or(0));
+  if (const auto pooling = fields.choice("pooling", {"mean", "cls", "last"})) {
+    wish.pooling = *pooling == "mean" ? tessera::Pooling::mean : *pooling == "cls" ? tessera::Pooling::cls : tessera::Pooling::last;
+  }
   fields.done(call.notes);
   start_embedding(api, call, std::move(wish), [as_base64, id = model.id()](const std::vector<std::vector<float>>& vectors, std::uint64_t tokens) {
     Json::Array data;

@@ -201,6 +201,10 @@ constexpr FieldRule kRules[] = {
     {kEmbeddings, "", "input encoding_format dimensions pooling", Fate::read},
     {kEmbeddings, "", "truncate truncate_prompt_tokens", Fate::refused, "Texts are not cut: send texts that fit.", "false|-1"},
     {kEmbeddings, "", "normalize embd_normalize", Fate::refused, "Vectors have the length 1: leave this out, or set it to true.", "true|2"},
+    {kRerank, "", "query documents top_n return_documents instruction", Fate::read},
+    {kRerank, "documents[]", "text", Fate::read},
+    {kRerank, "documents[]", "*", Fate::ignored, "the text alone is read"},
+    {kRerank, "", "truncate max_tokens_per_doc max_chunks_per_doc", Fate::ignored, "documents are cut to what the model reads"},
     {kTokenize, "", "prompt content add_special_tokens parse_special", Fate::read},
     {kDetokenize, "", "tokens", Fate::read},
 };

@@ -13,7 +13,7 @@ namespace server {
 // Bits, so that a rule can hold for several endpoints.
 enum Endpoint : unsigned {
   kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8, kCountTokens = 16, kEmbeddings = 32, kTokenize = 64, kDetokenize = 128, kTemplate = 256,
-  kOllamaChat = 512, kOllamaGenerate = 1024, kOllamaEmbed = 2048, kOllamaShow = 4096
+  kOllamaChat = 512, kOllamaGenerate = 1024, kOllamaEmbed = 2048, kOllamaShow = 4096, kRerank = 8192
 };
 
 enum class Fate {

@@ -1,5 +1,5 @@
 // tessera.Engine: a loaded model.
-#include <cmath>
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 
@@ -171,52 +171,58 @@ SessionHandle restore(const EngineHandle& self, const std::variant<nb::bytes, Pa
   return session_of(self, take(unlocked([&] { return self->engine.restore(data, options); })));
 }
 
-// Returns the embedding of each text  [texts, d_model], of length 1: the mean of its rows, or its last row if the
-// model's file says so.
-nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& texts,
-                 const std::optional<std::string>& pooling, bool normalize) {
-  static constexpr Named<bool> kPoolings[] = {{"mean", false}, {"last", true}};
-  bool last = false;
-  if (pooling) {
-    last = value_named("pooling", *pooling, kPoolings);
-  } else {
-    last = take(self->engine.metadata().unsigned_integer_or(Setting::pooling, 1)) == 3;
-  }
-  const std::size_t width = self->engine.spec().d_model;
-  auto all = std::make_shared<std::vector<float>>(texts.size() * width);
-  take(interruptible([&](const std::stop_token& stop) -> Status {
-    const Engine& engine = self->engine;
-    for (std::size_t t = 0; t < texts.size(); ++t) {
-      auto tokens = tokens_of(texts[t], engine.tokenizer(), true, false);
-      if (!tokens) return tokens.error();
-      if (tokens->empty())
-        return Error(ErrorCode::invalid_argument, "an empty text has no embedding", "text " + std::to_string(t));
-      auto session = engine.session();
-      if (!session) return session.error();
-      Batch batch;
-      for (std::size_t i = 0; i < tokens->size(); ++i) {
-        const bool wanted = !last || i + 1 == tokens->size();
-        if (auto added =
-                batch.add(*session, Row{.token = (*tokens)[i], .want = wanted ? Want::embedding : Want::nothing});
-            !added)
-          return added.error();
-      }
-      auto outputs = engine.forward(batch, {.stop = stop});
-      if (!outputs) return outputs.error();
-      std::vector<double> sum(width);
-      for (std::size_t i = last ? tokens->size() - 1 : 0; i < tokens->size(); ++i) {
-        const auto row = outputs->row(i);
-        for (std::size_t k = 0; k < width; ++k) sum[k] += double{row[k]};
-      }
-      double square = 0.0;
-      for (const double x : sum) square += x * x;
-      const double scale = normalize ? (square > 0.0 ? 1.0 / std::sqrt(square) : 0.0)
-                                     : 1.0 / static_cast<double>(last ? 1 : tokens->size());
-      for (std::size_t k = 0; k < width; ++k) (*all)[t * width + k] = static_cast<float>(sum[k] * scale);
+// Arguments of Engine.embed().
+struct EmbedArguments {
+  std::optional<std::string> pooling = {}, prompt = {};
+  std::string role = "plain", long_text = "cut";
+  std::uint32_t dimensions = 0, overlap = 0, max_tokens = 0;
+  bool normalize = true;
+};
+
+EmbedOptions embed_options(const EmbedArguments& a) {
+  static constexpr Named<Pooling> kPoolings[] = {{"mean", Pooling::mean}, {"cls", Pooling::cls}, {"last", Pooling::last}};
+  static constexpr Named<TextRole> kRoles[] = {{"plain", TextRole::plain}, {"query", TextRole::query}, {"document", TextRole::document}};
+  static constexpr Named<LongText> kLong[] = {{"cut", LongText::cut}, {"windows", LongText::windows}, {"refuse", LongText::refuse}};
+  return {.pooling = a.pooling ? value_named("pooling", *a.pooling, kPoolings) : Pooling::automatic,
+          .role = value_named("role", a.role, kRoles),
+          .prompt = a.prompt,
+          .dimensions = a.dimensions,
+          .normalises = a.normalize,
+          .long_text = value_named("long_text", a.long_text, kLong),
+          .overlap = a.overlap,
+          .most_tokens = a.max_tokens};
+}
+
+// Returns the embedding of each text  [texts, dimensions].
+nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& texts, const EmbedArguments& arguments) {
+  EmbedOptions options = embed_options(arguments);
+  const bool are_texts = std::ranges::all_of(texts, [](const TextOrTokens& text) { return std::holds_alternative<std::string>(text); });
+  auto made = take(interruptible([&](const std::stop_token& stop) -> Result<Embeddings> {
+    options.stop = stop;
+    if (are_texts) {
+      std::vector<std::string_view> views;
+      for (const TextOrTokens& text : texts) views.emplace_back(std::get<std::string>(text));
+      return self->engine.embed(views, options);
     }
-    return {};
+    std::vector<std::vector<Token>> tokens;
+    for (const TextOrTokens& text : texts) {
+      auto of_text = tokens_of(text, self->engine.tokenizer(), true, false);
+      if (!of_text) return of_text.error();
+      tokens.push_back(*std::move(of_text));
+    }
+    return self->engine.embed(tokens, options);
   }));
-  return array_of<float>({all->data(), all->size()}, {texts.size(), width}, all);
+  const auto kept = std::make_shared<Embeddings>(std::move(made));
+  return array_of<float>(kept->values(), {texts.size(), kept->dimensions()}, kept);
+}
+
+// Returns a score for each document.
+std::vector<float> rerank(const EngineHandle& self, const std::string& query, const std::vector<std::string>& documents, const std::string& instruction,
+                          std::uint32_t max_tokens) {
+  return take(interruptible([&](const std::stop_token& stop) {
+    const std::vector<std::string_view> views(documents.begin(), documents.end());
+    return self->engine.rerank(query, views, {.instruction = instruction, .most_tokens = max_tokens, .stop = stop});
+  }));
 }
 
 nb::object apply_chat_template(const EngineHandle& self, const nb::object& messages, const nb::object& tools,
@@ -404,14 +410,27 @@ Any thread may use an engine.)")
                   "int = 0, "
                   "token_choice: str = 'window', contiguous: bool = False) -> Session"),
           "Reads a session that Session.save() wrote, from a file or from bytes.")
-      .def("embed", &embed, nb::arg("texts"), nb::kw_only(), nb::arg("pooling") = nb::none(),
-           nb::arg("normalize") = true,
-           nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: "
-                   "str | None = None, "
-                   "normalize: bool = True) -> numpy.typing.NDArray[numpy.float32]"),
-           "Returns an embedding of each text  [texts, d_model]: the mean of its rows, or its last row (pooling: "
-           "\"mean\", \"last\", or as the file\n"
-           "says). normalize: scales each embedding to length 1.")
+      .def(
+          "embed",
+          [](const EngineHandle& self, const std::vector<TextOrTokens>& texts, std::optional<std::string> pooling, std::string role,
+             std::optional<std::string> prompt, std::uint32_t dimensions, bool normalize, std::string long_text, std::uint32_t overlap,
+             std::uint32_t max_tokens) {
+            return embed(self, texts,
+                         {.pooling = std::move(pooling), .prompt = std::move(prompt), .role = std::move(role), .long_text = std::move(long_text),
+                          .dimensions = dimensions, .overlap = overlap, .max_tokens = max_tokens, .normalize = normalize});
+          },
+          nb::arg("texts"), nb::kw_only(), nb::arg("pooling") = nb::none(), nb::arg("role") = "plain", nb::arg("prompt") = nb::none(),
+          nb::arg("dimensions") = 0, nb::arg("normalize") = true, nb::arg("long_text") = "cut", nb::arg("overlap") = 0, nb::arg("max_tokens") = 0,
+          nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: str | None = None, "
+                  "role: str = 'plain', prompt: str | None = None, dimensions: int = 0, normalize: bool = True, long_text: str = 'cut', "
+                  "overlap: int = 0, max_tokens: int = 0) -> numpy.typing.NDArray[numpy.float32]"),
+          "Returns an embedding of each text  [texts, dimensions]. pooling: \"mean\", \"cls\" or \"last\" (default: as the model says). role: "
+          "\"query\" or\n\"document\" puts the model's prompt in front of each text, `prompt` puts another one. dimensions: keeps the first numbers of "
+          "each vector.\nnormalize: scales each vector to length 1. long_text: \"cut\", \"windows\" (which share `overlap` tokens) or \"refuse\".")
+      .def("rerank", &rerank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("instruction") = "", nb::arg("max_tokens") = 0,
+           nb::sig("def rerank(self, query: str, documents: collections.abc.Sequence[str], *, instruction: str = '', max_tokens: int = 0) -> "
+                   "list[float]"),
+           "Returns a score for each document: the higher, the better it answers the query. Needs a model that ranks.")
       .def("apply_chat_template", &apply_chat_template, nb::arg("messages"), nb::kw_only(),
            nb::arg("tools") = nb::none(), nb::arg("add_generation_prompt") = true, nb::arg("arguments") = nb::none(),
            nb::arg("tokenize") = true,

@@ -1,6 +1,6 @@
 // POST /api/embed and /api/embeddings
+#include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -31,6 +31,9 @@ struct TextReader {
     if (tokens.size() <= context) return tokens;
     if (!cuts) throw ApiError(400, fmt::format("This text has {} tokens, and the context is {}: shorten it, or send truncate.", tokens.size(), context), field, "context_length_exceeded");
     notes.warn(fmt::format("{} has {} tokens: the first {} are read.", field, tokens.size(), context));
+    // The tokens that the model wants behind a text stay behind it.
+    const std::vector<Token>& back = model.tokenizer().frame().back;
+    if (back.size() < context) std::copy(back.begin(), back.end(), tokens.begin() + static_cast<std::ptrdiff_t>(context - back.size()));
     tokens.resize(context);
     return tokens;
   }
@@ -45,17 +48,6 @@ TextReader read_reader(Fields& fields, const Api& api, Notes& notes) {
     context = read_context(options, model, notes);
   }
   return {.model = model, .context = context != 0 ? context : model.context(), .cuts = fields.boolean("truncate").value_or(true), .notes = notes};
-}
-
-// Returns the first `dimensions` numbers of a vector, scaled to length 1.
-std::vector<float> shortened(std::vector<float> vector, std::size_t dimensions) {
-  if (dimensions == 0 || dimensions >= vector.size()) return vector;
-  vector.resize(dimensions);
-  double squares = 0.0;
-  for (const float each : vector) squares += static_cast<double>(each) * static_cast<double>(each);
-  const double scale = squares > 0.0 ? 1.0 / std::sqrt(squares) : 0.0;
-  for (float& each : vector) each = static_cast<float>(static_cast<double>(each) * scale);
-  return vector;
 }
 
 Object embed_object(const std::string& name, Json::Array vectors, std::chrono::steady_clock::time_point began, std::uint64_t tokens) {
@@ -76,7 +68,7 @@ void embed(const Api& api, const Call& call) {
   Fields fields(body);
   const std::string name = read_name(fields, api);
   const TextReader reader = read_reader(fields, api, call.notes);
-  EmbeddingWish wish{.inputs = {}, .pooling = pooling_of(api.job.model)};
+  EmbeddingWish wish;
   const Json* input = fields.any("input");
   const Json::Array* list = input != nullptr ? input->elements() : nullptr;
   if (list != nullptr && list->size() > api.limits.prompts) fields.refuse("input", fmt::format("There may be {} texts at most.", api.limits.prompts));
@@ -89,15 +81,16 @@ void embed(const Api& api, const Call& call) {
     if (input->string() == nullptr) fields.refuse("input", "This must be a text or a list of texts.");
     if (!input->string()->empty()) wish.inputs.push_back(reader.tokens_of(*input->string(), "input"));
   }
-  const auto dimensions = static_cast<std::size_t>(fields.integer("dimensions", 0, 1 << 30).value_or(0));
+  wish.dimensions = static_cast<std::uint32_t>(fields.integer("dimensions", 0, 1 << 30).value_or(0));
+  if (wish.dimensions > api.job.model.engine().spec().embedding_width()) wish.dimensions = 0;
   fields.done(call.notes);
   if (wish.inputs.empty()) {  // the request asks to load the model
     call.reply->send({.body = embed_object(name, {}, began, 0).dump()});
     return call.on_answered({});
   }
-  start_embedding(api, call, std::move(wish), [name, dimensions, began](const std::vector<std::vector<float>>& vectors, std::uint64_t tokens) {
+  start_embedding(api, call, std::move(wish), [name, began](const std::vector<std::vector<float>>& vectors, std::uint64_t tokens) {
     Json::Array shown;
-    for (const auto& vector : vectors) shown.push_back(numbers_of(shortened(vector, dimensions)));
+    for (const auto& vector : vectors) shown.push_back(numbers_of(vector));
     return embed_object(name, std::move(shown), began, tokens).dump();
   });
 }
@@ -113,7 +106,7 @@ void embeddings(const Api& api, const Call& call) {
     call.reply->send({.body = Object().set("embedding", Json::Array{}).dump()});
     return call.on_answered({});
   }
-  start_embedding(api, call, {.inputs = {reader.tokens_of(prompt, "prompt")}, .pooling = pooling_of(api.job.model)},
+  start_embedding(api, call, {.inputs = {reader.tokens_of(prompt, "prompt")}},
                   [](const std::vector<std::vector<float>>& vectors, std::uint64_t) { return Object().set("embedding", numbers_of(vectors.at(0))).dump(); });
 }
 

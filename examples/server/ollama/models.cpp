@@ -143,11 +143,13 @@ Json info_of(const ServedModel& model) {
 }
 
 Json::Array capabilities_of(const ServedModel& model) {
-  Json::Array capabilities{Json("completion")};
+  const bool writes = model.engine().spec().has_logits;
+  Json::Array capabilities;
+  if (writes) capabilities.emplace_back("completion");
   if (model.has_template()) capabilities.emplace_back("tools");  // told in words if the template knows no tools
   if (model.reasons()) capabilities.emplace_back("thinking");
   if (fills_in(model)) capabilities.emplace_back("insert");
-  if (model.engine().metadata().unsigned_integer(Setting::pooling)) capabilities.emplace_back("embedding");
+  if (!writes || model.engine().metadata().unsigned_integer(Setting::pooling)) capabilities.emplace_back("embedding");
   return capabilities;
 }
 

@@ -1,0 +1,192 @@
+// tessera-embed: prints vectors of texts, how alike texts are, or how well documents answer a query.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <tessera/tessera.hpp>
+
+#include "command_line.hpp"
+#include "failure.hpp"
+#include "machine_options.hpp"
+#include "model_place.hpp"
+#include "terminal_text.hpp"
+
+namespace {
+
+using namespace tessera;
+
+constexpr const char* kProgram = "tessera-embed";
+constexpr int kUsage = 2, kFailure = 1;
+
+constexpr const char* kFooter = R"(MODEL is a GGUF file, a folder as hubs publish models, or a name (ollama:NAME, lmstudio:NAME, hf:NAME).
+Without TEXT, texts are read from standard input, one a line. Each text gives a line of output:
+  {"text":"...","tokens":7,"embedding":[0.1,...]}
+--like and --rerank print a table instead, the best text first.
+
+Examples:
+  tessera-embed all-MiniLM-L6-v2 "A cat sleeps." "We sell cars."
+  tessera-embed all-MiniLM-L6-v2 --like "a sleeping pet" < sentences.txt
+  tessera-embed bge-reranker-base --rerank "what is a panda?" < documents.txt
+Exit status: 0 done, 1 failure, 2 usage.)";
+
+struct Arguments {
+  std::string model;
+  std::vector<std::string> texts;
+  std::string like, rerank, instruction;
+  bool numbers = false;
+  std::size_t best = 0;
+  EngineOptions options;
+  EmbedOptions embed;
+};
+
+std::vector<std::string> read_lines() {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// Reads a line of token ids for each text.
+std::vector<std::vector<Token>> read_numbers(const std::vector<std::string>& texts) {
+  std::vector<std::vector<Token>> all;
+  for (const std::string& text : texts) {
+    std::vector<Token> tokens;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    while (at != end) {
+      Token token = 0;
+      const auto [stop, error] = std::from_chars(at, end, token);
+      if (error != std::errc()) throw UsageError(fmt::format("\"{}\" is not a list of token ids", tool::shown(text)));
+      tokens.push_back(token);
+      for (at = stop; at != end && (*at == ' ' || *at == ','); ++at) {}
+    }
+    all.push_back(std::move(tokens));
+  }
+  return all;
+}
+
+void print_vectors(const Arguments& arguments, const Embeddings& vectors) {
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    std::string line = "{\"text\":" + Json(arguments.texts[i]).dump();
+    line += fmt::format(",\"tokens\":{}{},\"embedding\":", vectors.tokens(i), vectors.was_cut(i) ? ",\"was_cut\":true" : "");
+    const bool is_list = arguments.embed.pooling == Pooling::none;
+    if (is_list) line += '[';
+    for (std::size_t row = 0; row < vectors.rows(i); ++row) {
+      line += row == 0 ? "[" : ",[";
+      for (const float x : vectors.row(i, row)) line += fmt::format("{}{}", line.back() == '[' ? "" : ",", x);
+      line += ']';
+    }
+    fmt::print("{}{}}}\n", line, is_list ? "]" : "");
+  }
+}
+
+// Prints scores and texts, the highest score first.
+void print_table(const Arguments& arguments, const std::vector<float>& scores) {
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  if (arguments.best != 0 && order.size() > arguments.best) order.resize(arguments.best);
+  for (const std::size_t i : order) fmt::print("{:8.4f}  {}\n", scores[i], tool::shown(arguments.texts[i]));
+}
+
+std::vector<float> similarities(const Engine& engine, const Arguments& arguments, const Embeddings& vectors) {
+  EmbedOptions options = arguments.embed;
+  options.role = TextRole::query;
+  const std::string_view query = arguments.like;
+  const Embeddings asked = value(engine.embed(std::span(&query, 1), options));
+  std::vector<float> scores;
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    const auto a = vectors.row(i), b = asked.row(0);
+    scores.push_back(static_cast<float>(std::inner_product(a.begin(), a.end(), b.begin(), 0.0)));
+  }
+  return scores;
+}
+
+int run(Arguments arguments) {
+  const auto engine = value(Engine::load(value(tool::model_place(arguments.model)), arguments.options));
+  if (arguments.texts.empty()) arguments.texts = read_lines();
+  const std::vector<std::string_view> texts(arguments.texts.begin(), arguments.texts.end());
+  if (!arguments.rerank.empty()) {
+    print_table(arguments, value(engine.rerank(arguments.rerank, texts, {.instruction = arguments.instruction, .most_tokens = arguments.embed.most_tokens})));
+    return 0;
+  }
+  if (!arguments.like.empty() && arguments.embed.pooling == Pooling::none) throw UsageError("--like compares texts: choose another --pooling than none");
+  const Embeddings vectors =
+      arguments.numbers ? value(engine.embed(read_numbers(arguments.texts), arguments.embed)) : value(engine.embed(texts, arguments.embed));
+  if (!arguments.like.empty()) print_table(arguments, similarities(engine, arguments, vectors));
+  else print_vectors(arguments, vectors);
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    if (vectors.was_cut(i)) tool::complain(kProgram, fmt::format("text {} was cut to {} tokens (--long windows reads it whole)", i + 1, vectors.tokens(i)));
+  }
+  return 0;
+}
+
+int parse_and_run(int argc, char** argv) {
+  Arguments arguments;
+  EmbedOptions& embed = arguments.embed;
+  CLI::App app{"Turns texts into vectors, and ranks texts by what they say.", kProgram};
+  app.footer(kFooter);
+  app.add_option("-m,--model,MODEL", arguments.model, "the model")->required()->type_name("");
+  app.add_option("TEXT", arguments.texts, "the texts")->type_name("");
+  app.add_option("--like", arguments.like, "Rank the texts by how alike they are to this one")->type_name("TEXT");
+  app.add_option("--rerank", arguments.rerank, "Rank the texts by how well they answer this query\n(a model that ranks: a cross-encoder, Qwen3-Reranker)")->type_name("TEXT");
+  app.add_option("--instruction", arguments.instruction, "With --rerank, the task in a sentence (Qwen3-Reranker)")->type_name("TEXT");
+  app.add_option("--best", arguments.best, "Print only the best of the table")->type_name("N");
+  app.add_option("--role", embed.role, "What the texts are for: puts the model's prompt in front\nDefault: plain")
+      ->type_name("plain|query|document")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, TextRole>{{"plain", TextRole::plain}, {"query", TextRole::query}, {"document", TextRole::document}}));
+  app.add_option("--prompt", embed.prompt, "Put this in front of each text instead")->type_name("TEXT");
+  app.add_option("--pooling", embed.pooling, "How a text's vector is made of its tokens' vectors\nDefault: as the model says")
+      ->type_name("none|mean|cls|last")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Pooling>{{"none", Pooling::none}, {"mean", Pooling::mean}, {"cls", Pooling::cls}, {"last", Pooling::last}}));
+  app.add_option("--dimensions", embed.dimensions, "Keep the first N numbers of a vector (Matryoshka models)")->type_name("N");
+  app.add_flag("!--raw", embed.normalises, "Leave the vectors' lengths as they are");
+  app.add_option("--long", embed.long_text, "A text that is too long: cut it, read it in windows, or refuse it\nDefault: cut")
+      ->type_name("cut|windows|refuse")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, LongText>{{"cut", LongText::cut}, {"windows", LongText::windows}, {"refuse", LongText::refuse}}));
+  app.add_option("--overlap", embed.overlap, "Tokens that windows share")->type_name("N");
+  app.add_option("--tokens", embed.most_tokens, "Tokens that are read of a text at most\nDefault: as the model says")->type_name("N");
+  app.add_flag_callback("--special", [&embed] { embed.special = Special::parse; }, "Read the names of control tokens in texts as these tokens");
+  app.add_flag("--ids", arguments.numbers, "The texts are lists of token ids");
+  tool::add_instruction_set(app, arguments.options.instruction_set);
+  tool::add_threads(app, arguments.options.threads);
+  tool::add_version(app, kProgram);
+  try {
+    tool::parse(app, argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    tool::complain(kProgram, fmt::format("{} (--help tells more)", error.what()));
+    return kUsage;
+  }
+  return run(std::move(arguments));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int status = parse_and_run(argc, argv);
+    if (tool::output_arrived()) return status;
+    tool::complain(kProgram, tool::kLostOutput);
+  } catch (const UsageError& error) {
+    tool::complain(kProgram, fmt::format("{} (--help tells more)", error.what()));
+    return kUsage;
+  } catch (const std::exception& error) {
+    tool::complain(kProgram, error.what());
+  } catch (...) {
+    tool::complain(kProgram, "something unknown was thrown");
+  }
+  return kFailure;
+}
