@@ -25,6 +25,7 @@ namespace {
 const tessera_piece* read(tessera_request& request, std::optional<RequestPiece> piece) {
   if (piece) return request.piece.set(std::move(piece->piece), piece->sample);
   if (request.handle.state() == RequestState::ended) must(request.handle.status());
+  must(request.handle.drive_status());
   return nullptr;
 }
 

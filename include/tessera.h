@@ -470,8 +470,9 @@ TESSERA_API double tessera_scheduler_wake_time(const tessera_scheduler* schedule
 TESSERA_API void tessera_scheduler_free(tessera_scheduler* scheduler); /* stops its thread and cancels its requests */
 
 /* Returns the next piece, and waits for it up to timeout_ns (TESSERA_WAIT_FOREVER). Drives the scheduler if it was not started. *piece is NULL
- * if the request has ended or is paused (tessera_request_state), or if the time has passed. Valid until the request's next call. Error: the
- * request's own, after its last piece, again and again. */
+ * if the request has ended or is paused (tessera_request_state), or if the time has passed. Valid until the request's next call. Errors: the
+ * request's own, after its last piece, again and again; or, if the call drives the scheduler, that of its steps when they fail again and again.
+ * After the latter the request goes on (it has not ended), nothing is lost, and the call can be made again. */
 TESSERA_API int32_t tessera_request_next(tessera_request* request, int64_t timeout_ns, const tessera_piece** piece, tessera_error** error);
 /* Returns a piece that is ready, or NULL; does not wait and does not drive. Errors as tessera_request_next(). */
 TESSERA_API int32_t tessera_request_try_next(tessera_request* request, const tessera_piece** piece, tessera_error** error);

@@ -23,7 +23,7 @@ struct Sample {
   std::vector<std::vector<std::pair<Token, float>>> top;
 };
 
-enum class Reading : std::int32_t { piece, waiting, paused, ended };
+enum class Reading : std::int32_t { piece, waiting, paused, failed, ended };
 
 // Waits for a piece, at most `slice`. Called without the GIL. `piece` is set for Reading::piece.
 Reading read_slice(RequestBox& box, nanoseconds slice, std::optional<RequestPiece>& piece) {
@@ -32,14 +32,16 @@ Reading read_slice(RequestBox& box, nanoseconds slice, std::optional<RequestPiec
   piece = slice.count() == 0 ? box.handle.try_next() : box.handle.next(slice);
   if (piece) return Reading::piece;
   if (before == RequestState::ended) return Reading::ended;
+  if (!box.handle.drive_status()) return Reading::failed;
   return before == RequestState::paused ? Reading::paused : Reading::waiting;
 }
 
-// Throws the error with which the request has failed.
+// Throws the error with which the request has failed, or with which next() gave up driving the scheduler.
 void check(const RequestPtr& self) {
   Status status = unlocked([&] {
     const std::scoped_lock lock(self->mutex);
-    return self->handle.status();
+    Status drive = self->handle.drive_status();
+    return drive ? self->handle.status() : drive;
   });
   take(std::move(status), *self->failure);
 }
@@ -65,10 +67,8 @@ std::optional<PyPiece> next(const RequestPtr& self, std::optional<double> timeou
       if (reading == Reading::paused) std::this_thread::sleep_for(std::min<nanoseconds>(kSlice, left));
     }
     if (reading == Reading::piece) return PyPiece{piece->sample, std::move(piece->piece)};
-    if (reading == Reading::ended) {
-      check(self);
-      return std::nullopt;
-    }
+    if (reading == Reading::ended || reading == Reading::failed) check(self);
+    if (reading == Reading::ended) return std::nullopt;
     check_signals();
     if (timeout && std::chrono::steady_clock::now() >= end) {
       late = true;

@@ -226,7 +226,7 @@ TEST_CASE("drafters of and for an empty engine") {
 
 TEST_CASE("schedulers, their drivers and requests") {
   Scheduler scheduler = must(Scheduler::create(stories()));
-  check<RequestHandle>({FAILS(RequestHandle, status), HOLDS(RequestHandle, next, !x.next(0ns)), HOLDS(RequestHandle, try_next, !x.try_next()), DOES(RequestHandle, cancel),
+  check<RequestHandle>({FAILS(RequestHandle, status), FAILS(RequestHandle, drive_status), HOLDS(RequestHandle, next, !x.next(0ns)), HOLDS(RequestHandle, try_next, !x.try_next()), DOES(RequestHandle, cancel),
                         DOES(RequestHandle, pause), DOES(RequestHandle, resume), HOLDS(RequestHandle, id, x.id() == 0),
                         HOLDS(RequestHandle, state, x.state() == RequestState::ended),
                         HOLDS(RequestHandle, finish_reason, x.finish_reason() == FinishReason::none),

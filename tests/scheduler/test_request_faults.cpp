@@ -262,4 +262,40 @@ TEST_CASE("any allocation may fail while requests of any kind are served", "[sch
   }
 }
 
+TEST_CASE("next() without a driver returns while every step fails, and nothing is lost", "[scheduler]") {
+  Rig rig;
+  const Engine& engine = rig.ample_;
+  const Asked asked = plain(engine, 1);
+  const std::vector<Told> expected = alone(engine, asked);
+  for (const std::size_t pieces_before : {0u, 3u}) {
+    INFO(pieces_before);
+    Scheduler scheduler = must(Scheduler::create(engine));
+    RequestHandle handle = must(scheduler.submit({.prompt = asked.prompt, .sampler = asked.kind.sampler(engine), .generate = asked.kind.options}));
+    std::vector<Token> tokens;
+    const auto read = [&](const RequestPiece& piece) { tokens.push_back(piece.piece.token); };
+    while (tokens.size() < pieces_before) read(handle.next().value());
+    for (int again = 0; again < 2; ++again) {
+      std::optional<RequestPiece> piece;
+      {
+        const counted::Scope all_fail(0, counted::Failure::from_then_on);
+        piece = handle.next();
+      }
+      if (piece) {  // drawn before a step needed memory
+        read(*piece);
+        continue;
+      }
+      CHECK(handle.drive_status().error().code() == ErrorCode::out_of_memory);
+      CHECK(handle.status().error().code() == ErrorCode::out_of_memory);
+      CHECK(handle.state() != RequestState::ended);
+    }
+    while (const auto piece = handle.next()) {
+      CHECK(handle.drive_status());
+      read(*piece);
+    }
+    must(handle.status());
+    CHECK(handle.state() == RequestState::ended);
+    CHECK(tokens == expected[0].tokens);
+  }
+}
+
 }  // namespace test_request_faults

@@ -108,15 +108,22 @@ class RequestHandle {
   // nullopt: there is no piece, and state() says why:
   //   ended    all pieces have been given. status() says whether the request failed.
   //   paused   no piece comes before resume(), and the call does not wait for resume().
-  //   else     `timeout` has passed; or there is no Driver, and the scheduler cannot go on until another request is read or resumed.
-  // Without a timeout, and with a Driver, the call may wait without end: as long as other requests or sessions of the host keep the pages
-  // that this request needs, or its place among the running requests (StepLimits::max_running).
-  [[nodiscard]] std::optional<RequestPiece> next(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
+  //   else     `timeout` has passed; or there is no Driver, and the scheduler cannot go on until another request is read or resumed; or
+  //            its steps fail again and again: then drive_status() has their error. Nothing is lost: when the cause is gone (memory is
+  //            free again, for example), call next() again.
+  // Without a timeout, and with a Driver, the call may wait without end: as long as other requests or sessions of the
+  // host keep the pages that this request needs, or its place among the running requests (StepLimits::max_running).
+  [[nodiscard]] std::optional<RequestPiece> next(
+      std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
   // Returns a piece that is ready, or nullopt. Does not drive the scheduler and does not wait.
   [[nodiscard]] std::optional<RequestPiece> try_next() noexcept;
-  // Returns the error with which the request has failed; success while it goes on and after it has ended well. An error stays.
-  // Pieces that were drawn before the error can still be read.
+  // Returns the error with which the request has failed; success while it goes on and after it has ended well. An error
+  // stays. Pieces that were drawn before the error can still be read. Exception: while drive_status() has an error, and
+  // the request has none, returns that one, although the request has not failed (state() is not ended).
   [[nodiscard]] Status status() const noexcept;
+  // Returns the error of the steps that failed one after another, if the last next() therefore gave up driving the
+  // scheduler; otherwise success. It says nothing about the request, which goes on.
+  [[nodiscard]] Status drive_status() const noexcept;
 
   // Ends the request at the next step, with ErrorCode::cancelled.
   void cancel() noexcept;

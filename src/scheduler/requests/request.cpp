@@ -44,8 +44,15 @@ std::optional<RequestPiece> RequestHandle::try_next() noexcept {
   return next;
 }
 
+// After this many failed steps in a row, next() returns instead of trying again.
+constexpr std::uint32_t kMostFailedSteps = 64;
+
 std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout) noexcept {
   using Clock = std::chrono::steady_clock;
+  if (state_ != nullptr) {
+    const Lock lock(state_->mutex);
+    if (std::exchange(state_->not_driven, {})) state_->failed_steps = 0;
+  }
   const auto begin = Clock::now();
   const bool for_ever = timeout == std::chrono::nanoseconds::max();
   for (;;) {
@@ -68,12 +75,17 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
       }
     }
     const Result<bool> more = detail::guard([&] { return state_->scheduler->step(); });
+    state_->failed_steps = more ? 0 : state_->failed_steps + 1;
     if (more && *more) continue;
     if (auto piece = try_next()) return piece;
     const bool may_wake = !more || state_->scheduler->inbox.outlook().wake_time < std::numeric_limits<double>::infinity();
     {
       const Lock lock(state_->mutex);
       if (state_->waits_for_nobody()) continue;
+      if (!more && state_->failed_steps >= kMostFailedSteps) {
+        state_->not_driven = more.error();
+        return std::nullopt;
+      }
       if (!may_wake) return std::nullopt;  // no step can bring a piece before another request is read or resumed
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // then look again whether pages are free, or a batch is complete
@@ -84,7 +96,16 @@ Status RequestHandle::status() const noexcept {
   return detail::guard([&]() -> Status {
     if (state_ == nullptr) return detail::empty_handle("RequestHandle");
     const Lock lock(state_->mutex);
-    return state_->error ? Status(*state_->error) : Status();
+    if (state_->error) return *state_->error;
+    return state_->not_driven ? Status(*state_->not_driven) : Status();
+  });
+}
+
+Status RequestHandle::drive_status() const noexcept {
+  return detail::guard([&]() -> Status {
+    if (state_ == nullptr) return detail::empty_handle("RequestHandle");
+    const Lock lock(state_->mutex);
+    return state_->not_driven ? Status(*state_->not_driven) : Status();
   });
 }
 

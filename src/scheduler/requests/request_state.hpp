@@ -44,8 +44,12 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   std::shared_ptr<State> told_after;    // the next request in that list
   RequestFigures figures;
   // --- Members that few steps read.
-  std::optional<Error> error;           // the first error of the request
-  std::vector<Beam> beams;              // results of a beam search
+  std::optional<Error> error;  // the first error of the request
+  std::optional<Error>
+      not_driven;  // the error with which the last next() gave up driving the scheduler; the request goes on
+  std::uint32_t failed_steps =
+      0;  // steps that failed one after another in next(); only the reader's thread reads and changes it
+  std::vector<Beam> beams;  // results of a beam search
   std::shared_ptr<Scheduler::State> scheduler;
   std::uint64_t id = 0;
   bool keeps_sessions = false;
