@@ -67,18 +67,6 @@ void Interrupts::arrived() {
   }
 }
 
-std::stop_token Interrupts::begin() {
-  const std::lock_guard lock(mutex_);
-  work_.emplace();
-  if (clear()) work_->request_stop();
-  return work_->get_token();
-}
-
-void Interrupts::end() {
-  const std::lock_guard lock(mutex_);
-  work_.reset();
-}
-
 bool Interrupts::clear() noexcept {
   char bytes[64];
   bool had = false;

@@ -46,18 +46,6 @@ void Interrupts::arrived() {
   }
 }
 
-std::stop_token Interrupts::begin() {
-  const std::lock_guard lock(mutex_);
-  work_.emplace();
-  if (clear()) work_->request_stop();
-  return work_->get_token();
-}
-
-void Interrupts::end() {
-  const std::lock_guard lock(mutex_);
-  work_.reset();
-}
-
 bool Interrupts::clear() noexcept {
   const bool had = ::WaitForSingleObject(handle_of(ends_[0]), 0) == WAIT_OBJECT_0;
   ::ResetEvent(handle_of(ends_[0]));
