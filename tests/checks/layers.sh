@@ -4,12 +4,13 @@
 set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"
 
-mapfile -t files < <(find include src cuda capi examples tools -type f \
+mapfile -t files < <(find include src cuda capi python examples tools -type f \
   \( -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort)
 ((${#files[@]})) || { echo "no sources under $PWD"; exit 1; }
 
 awk '
   BEGIN {
+    for (i = 1; i < ARGC; ++i) known[ARGV[i]] = 1
     sees["core"] = ""
     sees["os"] = "core"
     sees["formats"] = "core"
@@ -30,6 +31,7 @@ awk '
     sees["scheduler"] = "core formats files kv backend text sampling model engine decoding"
     sees["conversation"] = "core files text sampling json grammar chat engine scheduler"
     sees["capi"] = "core files json kv text sampling grammar chat model engine decoding scheduler conversation"
+    sees["python"] = ""                                # public headers, its own, and the names of figures, which it shares with capi
     sees["host"] = "core formats files kv backend text sampling json grammar chat conversation model engine scheduler"   # examples, tools
   }
 
@@ -57,6 +59,7 @@ awk '
     if (FILENAME ~ /^(examples|tools)\//) from = "host"
     else if (FILENAME ~ /^cuda\//) from = "cuda"
     else if (FILENAME ~ /^capi\//) from = "capi"
+    else if (FILENAME ~ /^python\//) from = "python"
     else from = layer(path)
     if (from == "unknown") complain("a directory that no layer has")
   }
@@ -77,6 +80,13 @@ awk '
     if (name == "engine/states.hpp" && FILENAME !~ /^src\/engine\/.*\.cpp$/)
       complain("the states are for the .cpp files of src/engine: others see engine/views.hpp, and a header names State alone")
     if (from == "capi" && quoted && name ~ /\//) complain("capi/ sees public headers only")
+    if (from == "python") {
+      beside = FILENAME
+      sub(/[^\/]*$/, "", beside)
+      if (quoted && name != "figure_fields.hpp" && !(beside name in known)) complain("python/ sees public headers, and of capi/ figure_fields.hpp only")
+      else if (unstable) complain("the Python package sees what is installed, and unstable/ is not")
+      next
+    }
     if (from == "host") {
       if (!quoted) next
       if (name ~ /(^|\/)\.\.\// || layer(name) in sees && name ~ /\// && layer(name) != "engine")
