@@ -86,52 +86,91 @@ Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, A
                                .heads = shape.n_heads});
 }
 
-Result<const CudaBackend::PlannedAttention*> CudaBackend::plan_of(const AttentionHeads& heads, std::uint32_t key_dim,
-                                                                  std::size_t kv_set) {
-  for (std::size_t i = 0; i < n_attentions_; ++i) {
-    const PlannedAttention& at = attentions_[i];
-    if (at.heads == heads && at.key_dim == key_dim && at.kv_set == kv_set) return &at;
+AttentionHeads CudaBackend::heads_of(const backend::AttentionShape& shape, const KvLayer& layer) noexcept {
+  return {.kv_heads = layer.kv_heads,
+          .group = shape.n_heads / layer.kv_heads,
+          .value_dim = layer.value_dim,
+          .window = shape.window};
+}
+
+const CudaBackend::PlannedAttention* CudaBackend::planned(const AttentionHeads& heads, std::uint32_t key_dim,
+                                                          std::size_t kv_set) const noexcept {
+  const auto plans = std::span(attentions_).first(n_attentions_);
+  const auto same = [&](const PlannedAttention& at) {
+    return at.heads == heads && at.key_dim == key_dim && at.kv_set == kv_set;
+  };
+  const auto at = std::ranges::find_if(plans, same);
+  return at != plans.end() ? &*at : nullptr;
+}
+
+// Plans the attention of `rows`, and adds the tiles to the step's tables.
+Status CudaBackend::plan_of_rows(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowsNow now,
+                                 PlannedAttention& at) {
+  planned_sequences_.clear();
+  planned_positions_.clear();
+  for (const std::uint32_t row : rows) {
+    planned_sequences_.push_back(sequence_in(kv_sets_[at.kv_set], sequences, rows_[row].sequence));
+    planned_positions_.push_back(rows_[row].position);
   }
-  if (n_attentions_ == attentions_.size()) attentions_.emplace_back();
-  PlannedAttention& at = attentions_[n_attentions_];
-  at.heads = heads;
-  at.key_dim = key_dim;
-  at.kv_set = kv_set;
-  const std::uint32_t head_class = cuda::head_class(key_dim, heads.value_dim);
+  const std::uint32_t head_class = cuda::head_class(at.key_dim, at.heads.value_dim);
   const AttentionLimits limits{.concurrent_blocks = static_cast<std::uint32_t>(device_->multiprocessors()) *
                                                     blocks_at_once(head_class, kQueryClasses[0]),
                                .partial_floats = partial_floats_};
-  plan_attention({.sequences = kv_sets_[kv_set].sequences, .positions = positions_}, heads, limits, at.plan);
+  PlannedAttention::OfRows& of = at.of[static_cast<std::size_t>(now)];
+  plan_attention({.sequences = planned_sequences_, .positions = planned_positions_}, at.heads, limits, of.plan);
   for (std::size_t i = 0; i < std::size(kQueryClasses); ++i) {
-    TESSERA_TRY(at.tiles[i], arena_.add<AttentionTile>(at.plan.launches[i].tiles));
+    TESSERA_TRY(of.tiles[i], arena_.add<AttentionTile>(of.plan.launches[i].tiles));
   }
-  TESSERA_TRY_STATUS(arena_.flush());
-  ++n_attentions_;
-  return &at;
+  return {};
+}
+
+// Plans each attention of the step twice: for all rows, and for the wanted rows, because the layer that calls
+// keep_rows() may attend after it. Exception: if all rows are wanted, the one plan serves both.
+Status CudaBackend::plan_attentions(std::span<const backend::AttentionShape> shapes,
+                                    std::span<const KvView> sequences) {
+  n_attentions_ = 0;
+  for (const backend::AttentionShape& shape : shapes) {
+    for (std::size_t set = 0; set < n_kv_sets_; ++set) {
+      const KvLayer layer = kv_layer(*kv_sets_[set].layout, shape.layer);
+      const AttentionHeads heads = heads_of(shape, layer);
+      if (planned(heads, layer.key_dim, set) != nullptr) continue;
+      if (n_attentions_ == attentions_.size()) attentions_.emplace_back();
+      PlannedAttention& at = attentions_[n_attentions_];
+      at.heads = heads;
+      at.key_dim = layer.key_dim;
+      at.kv_set = set;
+      TESSERA_TRY_STATUS(plan_of_rows(every_row_, sequences, RowsNow::all, at));
+      if (wanted_.size() != rows_.size()) TESSERA_TRY_STATUS(plan_of_rows(wanted_, sequences, RowsNow::wanted, at));
+      ++n_attentions_;
+    }
+  }
+  return {};
 }
 
 Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act out) {
   const Device::Scope scope(*device_);
+  const RowsNow rows_planned = wanted_.size() != rows_.size() ? now_ : RowsNow::all;
   for (std::size_t i = 0; i < n_kv_sets_; ++i) {
     const KvTables& tables = tables_of(kv_sets_[i], shape.layer);
     const KvLayer at = kv_layer(*kv_sets_[i].layout, shape.layer);
-    const AttentionHeads heads{.kv_heads = at.kv_heads,
-                               .group = shape.n_heads / at.kv_heads,
-                               .value_dim = at.value_dim,
-                               .window = shape.window};
+    const AttentionHeads heads = heads_of(shape, at);
     written(out).columns = std::size_t{shape.n_heads} * at.value_dim;
-    TESSERA_TRY(const PlannedAttention* const planned, plan_of(heads, at.key_dim, i));
+    const PlannedAttention* const plans = planned(heads, at.key_dim, i);
+    if (plans == nullptr)
+      return detail::make_error(ErrorCode::internal, "attention of layer {} is not among those of begin()",
+                                shape.layer);
+    const PlannedAttention::OfRows& of = plans->of[static_cast<std::size_t>(rows_planned)];
     const std::uint32_t head_class = cuda::head_class(at.key_dim, at.value_dim);
     const auto& kernels = kernels_.kv[kv_index(at.dtype)].attend[place_of(kHeadClasses, head_class)];
     for (std::size_t c = 0; c < std::size(kQueryClasses); ++c) {
-      const AttentionLaunch& run = planned->plan.launches[c];
+      const AttentionLaunch& run = of.plan.launches[c];
       if (run.tiles.empty()) continue;
       const auto tiles = static_cast<std::uint32_t>(run.tiles.size());
       TESSERA_TRY_STATUS(launch(kernels[c], {.x = tiles, .y = at.kv_heads, .z = run.splits}, kAttentionThreads,
                                 attention_shared_bytes(head_class, kQueryClasses[c]),
                                 AttentionArgs{.layer = at,
                                               .tables = tables,
-                                              .tiles = planned->tiles[c],
+                                              .tiles = of.tiles[c],
                                               .q = act(q).data,
                                               .out = act(out).data,
                                               .partials = partials_,
@@ -142,7 +181,7 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
       TESSERA_TRY_STATUS(launch(kernels_.attention_merge, {.x = tiles, .y = at.kv_heads, .z = kQueryClasses[c]},
                                 kAttentionThreads, 0,
                                 AttentionMergeArgs{.tables = tables,
-                                                   .tiles = planned->tiles[c],
+                                                   .tiles = of.tiles[c],
                                                    .out = act(out).data,
                                                    .partials = partials_,
                                                    .window = heads.window,

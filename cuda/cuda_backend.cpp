@@ -49,12 +49,16 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
   for (std::size_t i = 0; i < n_kv_sets_; ++i) TESSERA_TRY_STATUS(upload_pages(kv_sets_[i], tables.sequences));
   TESSERA_TRY(wanted_list_, arena_.add<std::uint32_t>(tables.wanted));
   TESSERA_TRY(selected_list_, arena_.add<std::uint32_t>(tables.selected));
+  TESSERA_TRY(draws_, arena_.add<backend::SampleRow>(tables.draws));
+  TESSERA_TRY(drawn_, arena_.add<SampleResult>(tables.draws.size()));
   // Uploads the lists of all rows and of the wanted rows now, so that keep_rows() needs no upload.
   every_row_.resize(n_rows_);
   std::iota(every_row_.begin(), every_row_.end(), 0u);
-  TESSERA_TRY_STATUS(upload_lists(every_row_, all_lists_));
-  TESSERA_TRY_STATUS(upload_lists(wanted_, wanted_lists_));
-  use_lists(all_lists_);
+  TESSERA_TRY_STATUS(upload_embeddings());
+  TESSERA_TRY_STATUS(upload_lists(every_row_, tables.sequences, row_lists_[static_cast<std::size_t>(RowsNow::all)]));
+  TESSERA_TRY_STATUS(upload_lists(wanted_, tables.sequences, row_lists_[static_cast<std::size_t>(RowsNow::wanted)]));
+  TESSERA_TRY_STATUS(plan_attentions(tables.attentions, tables.sequences));
+  use_lists(RowsNow::all);
   return arena_.flush();
 }
 
@@ -84,10 +88,23 @@ Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) 
     set.tables[group].pages = pages.device;
     set.tables[group].first_page = first.device;
   }
-  set.sequences.resize(n_rows_);
+  return {};
+}
+
+std::uint32_t CudaBackend::sequence_in(const KvSet& set, std::span<const KvView> sequences,
+                                       std::uint32_t sequence) noexcept {
+  return *sequences[sequence].layout == *set.layout ? sequence : kNoSequence;
+}
+
+// Copies the embeddings that rows have of their own to the device, one after another. embed() puts them in their rows.
+Status CudaBackend::upload_embeddings() {
+  embedding_places_.assign(n_rows_, kNoRow);
+  n_embeddings_ = 0;
   for (std::size_t row = 0; row < n_rows_; ++row) {
-    const std::uint32_t sequence = rows_[row].sequence;
-    set.sequences[row] = *sequences[sequence].layout == *set.layout ? sequence : kNoSequence;
+    if (rows_[row].embedding == nullptr) continue;
+    TESSERA_TRY_STATUS(device_->to_device(reinterpret_cast<CUdeviceptr>(embeddings_ + n_embeddings_ * embedding_dim_),
+                                          rows_[row].embedding, embedding_dim_ * sizeof(float)));
+    embedding_places_[row] = n_embeddings_++;
   }
   return {};
 }
@@ -100,31 +117,36 @@ Result<const T*> CudaBackend::upload_of(std::span<const std::uint32_t> rows, con
   return list.device;
 }
 
-Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, RowLists& lists) {
+Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, std::span<const KvView> sequences,
+                                 RowLists& lists) {
   const auto position = [&](std::uint32_t row) { return rows_[row].position; };
   TESSERA_TRY(lists.positions, upload_of<std::uint64_t>(rows, position));
   TESSERA_TRY(lists.places, upload_of<std::uint32_t>(rows, position));
   TESSERA_TRY(lists.tokens, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) {
                 return rows_[row].embedding != nullptr ? kNoRow : static_cast<std::uint32_t>(rows_[row].token);
               }));
+  lists.embeddings = nullptr;
+  if (n_embeddings_ != 0) {
+    TESSERA_TRY(lists.embeddings,
+                upload_of<std::uint32_t>(rows, [&](std::uint32_t row) { return embedding_places_[row]; }));
+  }
   lists.sequences.resize(n_kv_sets_);
   for (std::size_t set = 0; set < n_kv_sets_; ++set) {
-    TESSERA_TRY(lists.sequences[set], upload_of<std::uint32_t>(rows, [&](std::uint32_t row) { return kv_sets_[set].sequences[row]; }));
+    TESSERA_TRY(lists.sequences[set], upload_of<std::uint32_t>(rows, [&](std::uint32_t row) {
+                  return sequence_in(kv_sets_[set], sequences, rows_[row].sequence);
+                }));
   }
   return {};
 }
 
-// Makes the following operations work on the rows of these lists.
-void CudaBackend::use_lists(const RowLists& lists) {
-  lists_ = &lists;
-  n_attentions_ = 0;
+// Makes the following operations work on all rows or on the wanted rows.
+void CudaBackend::use_lists(RowsNow rows) {
+  now_ = rows;
   half_act_ = Act::count;  // the rows in half_rows_ were those of the old lists, so they are no longer valid
-  positions_.resize(n_rows_);
-  for (std::size_t row = 0; row < n_rows_; ++row) positions_[row] = rows_[row].position;
   for (std::size_t set = 0; set < n_kv_sets_; ++set) {
     for (KvTables& tables : kv_sets_[set].tables) {
-      tables.row_position = lists.positions;
-      tables.row_sequence = lists.sequences[set];
+      tables.row_position = lists().positions;
+      tables.row_sequence = lists().sequences[set];
     }
   }
 }
@@ -150,18 +172,20 @@ Status CudaBackend::embed(const Matrix& table, float scale, Act x) {
   const Device::Scope scope(*device_);
   Activation& out = written(x);
   out.columns = matrix_of(table).inputs;
-  for (std::size_t row = 0; row < n_rows_; ++row) {
-    const float* embedding = rows_[row].embedding;
-    if (embedding == nullptr) continue;
-    TESSERA_TRY_STATUS(device_->to_device(reinterpret_cast<CUdeviceptr>(out.data + row * out.columns), embedding,
-                                          out.columns * sizeof(float)));
+  if (lists().embeddings != nullptr) {
+    TESSERA_TRY_STATUS(launch(kernels_.gather_rows, row_grid(), kRowThreads, 0,
+                              GatherArgs{.rows = lists().embeddings,
+                                         .in = embeddings_,
+                                         .out = out.data,
+                                         .n_rows = static_cast<std::uint32_t>(n_rows_),
+                                         .columns = static_cast<std::uint32_t>(out.columns)}));
   }
-  return gather_rows_of(matrix_of(table), lists_->tokens, out, UnpackStore::set, scale);
+  return gather_rows_of(matrix_of(table), lists().tokens, out, UnpackStore::set, scale);
 }
 
 Status CudaBackend::add_positions(const Matrix& table, Act, Act x) {
   const Device::Scope scope(*device_);
-  return gather_rows_of(matrix_of(table), lists_->places, written(x), UnpackStore::add, 1.0f);
+  return gather_rows_of(matrix_of(table), lists().places, written(x), UnpackStore::add, 1.0f);
 }
 
 Status CudaBackend::norm(const backend::Norm& norm, Act in, Act out) {
@@ -232,13 +256,8 @@ Status CudaBackend::select_rows(std::size_t first, std::size_t count, Act in, Ac
 
 Status CudaBackend::keep_rows(std::span<const Act> acts) {
   const Device::Scope scope(*device_);
-  for (std::size_t i = 0; i < wanted_.size(); ++i) {
-    rows_[i] = rows_[wanted_[i]];
-    for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) set.sequences[i] = set.sequences[wanted_[i]];
-  }
   n_rows_ = wanted_.size();
-  for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) set.sequences.resize(n_rows_);
-  use_lists(wanted_lists_);
+  use_lists(RowsNow::wanted);
   const auto compact = [&](float* data, std::size_t columns) {
     return launch(kernels_.compact_rows, {.x = static_cast<std::uint32_t>((columns + kRowThreads - 1) / kRowThreads)},
                   kRowThreads, 0,

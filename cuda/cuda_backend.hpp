@@ -19,6 +19,7 @@
 #include "cuda/kernel_table.hpp"
 #include "cuda/kernels/heads.hpp"
 #include "cuda/kernels/linear_few.hpp"
+#include "cuda/kernels/sampling.hpp"
 #include "cuda/kernels/unpack.hpp"
 #include "cuda/packed_layout.hpp"
 #include "cuda/step_arena.hpp"
@@ -92,7 +93,7 @@ class CudaBackend final : public backend::Backend {
   Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
   [[nodiscard]] bool samples() const noexcept override { return true; }
-  Status sample(Act logits, std::span<const backend::SampleRow> rows, std::span<Token> out) override;
+  Status sample(Act logits, std::size_t first, std::span<Token> out) override;
 
  private:
   struct Activation {
@@ -103,32 +104,41 @@ class CudaBackend final : public backend::Backend {
     const float* data = nullptr;
     std::uint64_t n = 0;
   };
-  // The rows whose sequences have the same KV layout. Kernels are launched once for each set; for the rows of other sets, `sequences` has
-  // kNoSequence.
+  // The rows whose sequences have the same KV layout. Kernels are launched once for each set; for the rows of other
+  // sets, RowLists::sequences has kNoSequence.
   struct KvSet {
     const KvLayout* layout = nullptr;
     std::vector<KvTables> tables = {};  // [group of layers]
-    std::vector<std::uint32_t> sequences;  // [rows]
   };
   // Lists on the device with one entry for each row: for all rows of the step, or only for the wanted rows.
   struct RowLists {
     const std::uint64_t* positions = nullptr;
     const std::uint32_t* tokens = nullptr;  // kNoRow for a row that has an embedding instead of a token
     const std::uint32_t* places = nullptr;  // positions as indices into a table of learned positions
-    std::vector<const std::uint32_t*> sequences = {};  // [KV sets]: KvSet::sequences
+    const std::uint32_t* embeddings =
+        nullptr;  // index of the row's embedding, or kNoRow; nullptr if no row of the step has one
+    std::vector<const std::uint32_t*> sequences =
+        {};  // [KV sets][rows]: the row's sequence, or kNoSequence if it is of another set
   };
+  [[nodiscard]] const RowLists& lists() const noexcept { return row_lists_[static_cast<std::size_t>(now_)]; }
   // Returns the page tables of the layer's group.
   static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
     return set.tables[set.layout->layers[layer].group];
   }
-  // How one step computes attention in the layers of one shape: the plan, with its tiles on the device. Most layers of a model have the
-  // same shape, so a step makes few plans.
+  // The rows that operations compute: at first all rows of the step, after keep_rows() the wanted rows.
+  enum class RowsNow : std::uint8_t { all, wanted };
+  static constexpr std::size_t kRowsNow = 2;
+  // How one step computes attention in the layers of one shape: the plans, with their tiles on the device. Most layers
+  // of a model have the same shape, so a step makes few plans.
   struct PlannedAttention {
+    struct OfRows {
+      AttentionPlan plan;
+      const AttentionTile* tiles[std::size(kQueryClasses)] = {};  // the tiles on the device
+    };
     AttentionHeads heads;
     std::uint32_t key_dim = 0;
     std::size_t kv_set = 0;
-    AttentionPlan plan;
-    const AttentionTile* tiles[std::size(kQueryClasses)] = {};  // the tiles on the device
+    OfRows of[kRowsNow];  // by RowsNow
   };
 
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
@@ -155,8 +165,12 @@ class CudaBackend final : public backend::Backend {
   Status upload_pages(KvSet& set, std::span<const KvView> sequences);
   template <class T, class Of>
   Result<const T*> upload_of(std::span<const std::uint32_t> rows, const Of& of_rows);
-  Status upload_lists(std::span<const std::uint32_t> rows, RowLists& lists);
-  void use_lists(const RowLists& lists);
+  Status upload_lists(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowLists& lists);
+  // Returns `sequence`, or kNoSequence if it belongs to another set.
+  static std::uint32_t sequence_in(const KvSet& set, std::span<const KvView> sequences,
+                                   std::uint32_t sequence) noexcept;
+  Status upload_embeddings();
+  void use_lists(RowsNow rows);
   [[nodiscard]] Grid row_grid() const noexcept { return {.x = static_cast<std::uint32_t>(n_rows_)}; }
   Status gather_rows_of(const DeviceMatrix& table, const std::uint32_t* indices, Activation& out, UnpackStore store, float scale);
   // The destination of a product [rows, outputs]. If the product is added to `data`, cuBLASLt's result is written to `scratch` first.
@@ -169,7 +183,13 @@ class CudaBackend final : public backend::Backend {
   Status product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status prepare_half(Act in, GemmType type);
-  Result<const PlannedAttention*> plan_of(const AttentionHeads& heads, std::uint32_t key_dim, std::size_t kv_set);
+  [[nodiscard]] static AttentionHeads heads_of(const backend::AttentionShape& shape, const KvLayer& layer) noexcept;
+  // Returns the plans of attention with these heads; nullptr if begin() made none.
+  [[nodiscard]] const PlannedAttention* planned(const AttentionHeads& heads, std::uint32_t key_dim,
+                                                std::size_t kv_set) const noexcept;
+  Status plan_attentions(std::span<const backend::AttentionShape> shapes, std::span<const KvView> sequences);
+  Status plan_of_rows(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowsNow now,
+                      PlannedAttention& at);
   [[nodiscard]] bool wants_gemm() const noexcept { return numerics_ != Numerics::invariant; }
   Status warm_up_gemm();
   void give_up_gemm(std::string why) noexcept;
@@ -201,6 +221,9 @@ class CudaBackend final : public backend::Backend {
   std::uint64_t half_weight_bytes_ = 0;
   std::byte* gemm_workspace_ = nullptr;
   float* partials_ = nullptr;
+  float* embeddings_ =
+      nullptr;  // [rows][embedding_dim_]: the embeddings that a step's rows have of their own, one after another
+  std::uint64_t embedding_dim_ = 0;
   std::uint64_t partial_floats_ = 0;
   std::size_t max_rows_ = 0;
   Act half_act_ = Act::count;  // the activation in half_rows_; count: none
@@ -213,10 +236,15 @@ class CudaBackend final : public backend::Backend {
   std::span<const std::uint32_t> wanted_;         // StepTables::wanted
   const std::uint32_t* wanted_list_ = nullptr;    // the same list on the device
   const std::uint32_t* selected_list_ = nullptr;  // StepTables::selected on the device
-  RowLists all_lists_, wanted_lists_;
-  const RowLists* lists_ = &all_lists_;  // the lists of the rows that operations now compute: all, or the wanted ones
+  const backend::SampleRow* draws_ = nullptr;     // StepTables::draws on the device
+  StepArena::Table<SampleResult> drawn_ = {};     // a result for each of them
+  RowLists row_lists_[kRowsNow];                  // by RowsNow
+  RowsNow now_ = RowsNow::all;
   std::vector<std::uint32_t> every_row_, page_counts_;
-  std::vector<std::uint64_t> positions_;
+  std::vector<std::uint32_t> embedding_places_;  // [rows]: index in embeddings_, or kNoRow
+  std::uint32_t n_embeddings_ = 0;
+  std::vector<std::uint32_t> planned_sequences_;  // memory for plan_of_rows()
+  std::vector<std::uint64_t> planned_positions_;
   std::vector<KvSet> kv_sets_;
   std::size_t n_kv_sets_ = 0;
   std::vector<PlannedAttention> attentions_;

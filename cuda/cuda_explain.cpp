@@ -9,6 +9,8 @@ namespace tessera::cuda {
 
 namespace {
 
+using backend::Operation;
+
 constexpr const char* kFamily = "cuda-f32";       // our own kernels
 constexpr const char* kGemmFamily = "cuda-blas";  // cuBLASLt's kernels: a row's bits depend on the number of rows
 
@@ -17,49 +19,50 @@ constexpr const char* kGemmFamily = "cuda-blas";  // cuBLASLt's kernels: a row's
 std::vector<backend::Explanation> CudaBackend::explain() const {
   std::vector<backend::Explanation> lines;
   if (device_ != nullptr) {
-    lines.push_back({"device",
-                     fmt::format("{}, sm_{}, {} multiprocessors", device_->name(), device_->capability(),
-                                 device_->multiprocessors()),
-                     "", "-", ""});
-  }
-  if (device_ != nullptr) {
+    lines.push_back({.operation = Operation::device,
+                     .kernel = fmt::format("{}, sm_{}, {} multiprocessors", device_->name(), device_->capability(),
+                                           device_->multiprocessors())});
     const std::uint64_t products = gemm_ != nullptr ? gemm_->products() : 0;
-    lines.push_back({"work",
-                     fmt::format("{} kernels and {} products of cuBLASLt's so far", device_->launches(), products), "",
-                     "-", ""});
+    lines.push_back(
+        {.operation = Operation::work,
+         .kernel = fmt::format("{} kernels and {} products of cuBLASLt's so far", device_->launches(), products)});
   }
+  const auto add = [&](Operation operation, std::string kernel, DType dtype = DType::f32) {
+    lines.push_back({.operation = operation, .kernel = std::move(kernel), .family = kFamily, .dtype = dtype});
+  };
   std::vector<DType> types;  // formats of the weights, in the order of the first matrix of each
   for (const MatrixShape& shape : shapes_) {
     if (std::find(types.begin(), types.end(), shape.dtype) == types.end()) types.push_back(shape.dtype);
   }
   for (const DType type : types) {
-    const std::string name(to_string(type));
     const std::string form(kFormNames[static_cast<std::size_t>(formats::packed_form_of(type))]);
     if (invariant()) {
-      lines.push_back({"linear", fmt::format("linear_few_{}", form), kFamily, name, ""});
+      add(Operation::linear, fmt::format("linear_few_{}", form), type);
       continue;
     }
     const std::string own = fmt::format("linear_few_{}, up to {} rows", form, kGemmRows - 1);
     const bool blas = gemm_ != nullptr && !gemm_refused_;
     const std::string why = gemm_refused_ ? "cuBLASLt has no kernel for a shape of this model" : no_gemm_;
-    lines.push_back({"linear, few rows", blas ? own : fmt::format("linear_few_{}", form), kFamily, name, why});
+    lines.push_back({.operation = Operation::linear,
+                     .detail = ", few rows",
+                     .kernel = blas ? own : fmt::format("linear_few_{}", form),
+                     .family = kFamily,
+                     .dtype = type,
+                     .fallback = why});
     if (!blas) continue;
     const char* in = type == DType::f32 ? "f32" : type == DType::bf16 ? "bf16" : "f16";
-    lines.push_back({"linear, many rows",
-                     fmt::format("cuBLASLt {} in {}: bits depend on the rows", gemm_->version(), in), kGemmFamily, name,
-                     ""});
+    lines.push_back({.operation = Operation::linear,
+                     .detail = ", many rows",
+                     .kernel = fmt::format("cuBLASLt {} in {}: bits depend on the rows", gemm_->version(), in),
+                     .family = kGemmFamily,
+                     .dtype = type});
   }
-  for (const DType kv : kKvTypes) {
-    lines.push_back(
-        {"attention", "tiles of 4 to 16 queries, segments of 512 keys", kFamily, std::string(to_string(kv)), ""});
-  }
-  lines.push_back({"append_kv", "a warp a head", kFamily, "", ""});
-  for (const char* operation : {"embed", "add_positions"})
-    lines.push_back({operation, "unpack_rows", kFamily, "F32", ""});
-  for (const char* operation : {"norm", "rope", "activation", "residual"}) {
-    lines.push_back({operation, "f32", kFamily, "F32", ""});
-  }
-  lines.push_back({"sampling", "sample_tokens, without a sort", kFamily, "F32", ""});
+  for (const DType kv : kKvTypes) add(Operation::attention, "tiles of 4 to 16 queries, segments of 512 keys", kv);
+  add(Operation::append_kv, "a warp a head", DType::automatic);
+  for (const Operation of : {Operation::embed, Operation::add_positions}) add(of, "unpack_rows");
+  for (const Operation of : {Operation::norm, Operation::rope, Operation::activation, Operation::residual})
+    add(of, "f32");
+  add(Operation::sampling, "sample_tokens, without a sort");
   return lines;
 }
 

@@ -216,6 +216,8 @@ std::uint64_t CudaBackend::lay_out(const backend::WorkspaceShape& shape, std::by
     acts_[i].data = reinterpret_cast<float*>(take(rows * shape.columns[i] * sizeof(float)));
     if (!logits) widest = std::max(widest, shape.columns[i]);
   }
+  embedding_dim_ = shape.columns[static_cast<std::size_t>(Act::x)];
+  embeddings_ = reinterpret_cast<float*>(take(shape.rows * embedding_dim_ * sizeof(float)));
   const std::uint64_t heads = shape.columns[static_cast<std::size_t>(Act::attn)];
   partial_floats_ = std::min(kMostPartials, heads * sizeof(float) * 4096) / sizeof(float);
   partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
@@ -237,7 +239,7 @@ std::uint64_t CudaBackend::workspace_bytes(const backend::WorkspaceShape& shape)
   return counting.lay_out(shape, nullptr) + table_bytes(shape);
 }
 
-// Returns the bytes of a step's tables: lists of rows, rotations, page addresses, tiles.
+// Returns the bytes of a step's tables: lists of rows, rotations, page addresses, tiles, draws.
 std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noexcept {
   return aligned(kTableBytes + shape.rows * (128 + shape.rope_dims * sizeof(float)));
 }

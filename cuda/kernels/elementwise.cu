@@ -99,6 +99,7 @@ TESSERA_ACTIVATION(gelu_erf)
 
 // Copies rows. grid.x: number of rows of `out`.
 TESSERA_KERNEL(gather_rows, kRowThreads, GatherArgs) {
+  if (args.rows[blockIdx.x] == kNoRow) return;
   const float* from = args.in + std::size_t{args.rows[blockIdx.x]} * args.columns;
   float* to = args.out + std::size_t{blockIdx.x} * args.columns;
   for (std::uint32_t i = threadIdx.x; i < args.columns; i += kRowThreads) to[i] = from[i];

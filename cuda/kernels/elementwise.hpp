@@ -8,6 +8,8 @@
 namespace tessera::cuda {
 
 inline constexpr unsigned kRowThreads = 256;
+inline constexpr std::uint32_t kNoRow =
+    0xffffffffu;  // an index with this value: the kernel does not write the row of `out`
 
 // out = norm(in) * weight (+ bias); `out` may be `in`. Order of sums: each thread adds up every 256th element, ascending, by fused steps;
 // then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending.
@@ -42,8 +44,8 @@ struct ActivateArgs {
   std::uint32_t columns;
 };
 
-// Row i of out = row rows[i] of in. If `out` is `in` (compact_rows), the numbers in `rows` must ascend; each thread then moves one column,
-// row after row.
+// Row i of out = row rows[i] of in. If rows[i] is kNoRow, gather_rows leaves row i of `out` as it is. If `out` is `in`
+// (compact_rows), the numbers in `rows` must ascend; each thread then moves one column, row after row.
 struct GatherArgs {
   const std::uint32_t* rows;  // [n_rows]
   const float* in;

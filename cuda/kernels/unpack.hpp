@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/elementwise.hpp"
 #include "cuda/packed_layout.hpp"
 
 namespace tessera::cuda {
 
 inline constexpr unsigned kUnpackThreads = 256;
-inline constexpr std::uint32_t kNoRow = 0xffffffffu;  // an index with this value: the kernel does not write the row of `out`
 
 enum class UnpackStore : std::uint32_t { set, add };
 

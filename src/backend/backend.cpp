@@ -111,7 +111,7 @@ Status Backend::scan(const Recurrence&, Act, Act, Act, Act) { return no_recurren
 Status Backend::group_norm(const Vector&, float, std::uint32_t, Act) { return no_recurrence(*this); }
 Status Backend::multiply(Act, Act) { return no_recurrence(*this); }
 
-Status Backend::sample(Act, std::span<const SampleRow>, std::span<Token>) {
+Status Backend::sample(Act, std::size_t, std::span<Token>) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not draw tokens", name());
 }
 

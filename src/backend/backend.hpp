@@ -1,9 +1,10 @@
 // The interface between the forward pass and the machine that computes it. A backend holds packed weights and a workspace of named
 // activations. Operations work on all rows of a step; they take handles, never the caller's pointers.
 //
-// A step: begin(tables) uploads tokens, positions, KV tables and lists of rows; operations follow in order; end() waits for them.
-// The tables must live until end(). The operations between begin() and end() have fixed shapes for a given number of rows: a CUDA
-// graph captures them. Every begin() needs an end(), also if an operation failed; after end() nothing runs any more.
+// A step: begin(tables) uploads tokens, embeddings, positions, KV tables, lists of rows and draws, and plans attention;
+// operations follow in order, and upload nothing; end() waits for them. The tables must live until end(). The
+// operations between begin() and end() have fixed shapes for a given number of rows: a CUDA graph captures them. Every
+// begin() needs an end(), also if an operation failed; after end() nothing runs any more.
 //
 // Contract: an operation's result for one row depends only on the row's inputs and on its sequence's KV; bit for bit, if the
 // backend is invariant().
@@ -25,6 +26,7 @@
 #include <tessera/extend/core/operation_kinds.hpp>
 #include <tessera/extend/kv/kv_view.hpp>
 
+#include "backend/explanation.hpp"
 #include "backend/sample_row.hpp"
 
 namespace tessera::backend {
@@ -150,6 +152,8 @@ struct AttentionShape {
   float softcap = 0.0f;           // scores s become softcap * tanh(s / softcap); 0: no softcap
   const Vector* sinks = nullptr;  // [n_heads], a logit without a value that joins each head's softmax; nullptr: none
   bool counts_votes = false;      // adds to StepTables::votes
+
+  bool operator==(const AttentionShape&) const noexcept = default;
 };
 
 // A convolution along each sequence, column by column: a row sees its own input and the inputs of the `width` - 1 rows before it.
@@ -241,12 +245,9 @@ struct StepTables {
   std::span<const RowVotes> votes = {};  // in use until keep_rows(), which ends the voting; at most WorkspaceShape::voters
   std::span<const std::uint32_t> wanted = {};    // rows that keep_rows() keeps, ascending
   std::span<const std::uint32_t> selected = {};  // lists of rows for select_rows(), one after another
-};
-
-// One line of explain(): the kernel that computes an operation with weights of type `dtype`. An empty dtype stands for the type of the KV
-// cache. `fallback` says why a slower kernel was taken than the machine could run; empty: the best one was taken.
-struct Explanation {
-  std::string operation, kernel, family, dtype, fallback = {};
+  // Every attention that the step computes. `counts_votes` has no meaning here.
+  std::span<const AttentionShape> attentions = {};
+  std::span<const SampleRow> draws = {};  // the draws of sample(), in the order in which sample() makes them
 };
 
 // One of several products of the same activation.
@@ -421,10 +422,11 @@ class Backend {
   // --- Drawing tokens on the device that has the logits.
   // Returns whether sample() is implemented.
   [[nodiscard]] virtual bool samples() const noexcept { return false; }
-  // Draws a token for each of `rows` from its row of `logits`; may wait for the device. The token is that of Sampler::sample() with the
-  // same steps and uniform number. Exception: if the uniform number or p is within 1e-6 of a border between two tokens, rounding may choose
-  // the other token. At most WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are -inf (core/logit_errors.hpp).
-  virtual Status sample(Act logits, std::span<const SampleRow> rows, std::span<Token> out);
+  // Makes draws [first, first + out.size()) of StepTables::draws, each from its row of `logits`; may wait for the
+  // device. A token is that of Sampler::sample() with the same steps and uniform number. Exception: if the uniform
+  // number or p is within 1e-6 of a border between two tokens, rounding may choose the other token. At most
+  // WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are -inf (core/logit_errors.hpp).
+  virtual Status sample(Act logits, std::size_t first, std::span<Token> out);
 };
 
 }  // namespace tessera::backend

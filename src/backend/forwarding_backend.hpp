@@ -109,8 +109,8 @@ class ForwardingBackend : public Backend {
   Status keep_rows(std::span<const Act> acts) override { return inner_->keep_rows(acts); }
   Status read(Act x, std::uint32_t row, std::span<float> out) override { return inner_->read(x, row, out); }
   [[nodiscard]] bool samples() const noexcept override { return inner_->samples(); }
-  Status sample(Act logits, std::span<const SampleRow> rows, std::span<Token> out) override {
-    return inner_->sample(logits, rows, out);
+  Status sample(Act logits, std::size_t first, std::span<Token> out) override {
+    return inner_->sample(logits, first, out);
   }
 
  protected:

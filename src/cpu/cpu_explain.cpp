@@ -15,6 +15,8 @@ namespace tessera::cpu {
 
 namespace {
 
+using backend::Operation;
+
 constexpr const char* kReference = "reference-f32";
 
 constexpr std::string_view to_string(Family family) noexcept {
@@ -55,10 +57,11 @@ backend::Explanation CpuBackend::explain_products(DType dtype, std::size_t count
     kernels.emplace_back(pair.many_from, pair.many.name);
   }
   if (few != many) kernels.emplace_back(kFastestRows, kernels_.product(many, form).of(SIZE_MAX).name);
-  backend::Explanation line{.operation = fmt::format("linear ({} matrices)", count),
+  backend::Explanation line{.operation = Operation::linear,
+                            .detail = fmt::format(" ({} matrices)", count),
                             .kernel = kernel_text(std::move(kernels)),
                             .family = std::string(to_string(few)),
-                            .dtype = std::string(tessera::to_string(dtype))};
+                            .dtype = dtype};
   if (few != many) line.family += fmt::format("+{}", to_string(many));
   if (few == Family::reference && numerics_ != Numerics::reference) {
     line.fallback = fmt::format("{} has no kernel for it", tessera::to_string(set_));
@@ -69,8 +72,9 @@ backend::Explanation CpuBackend::explain_products(DType dtype, std::size_t count
 std::vector<backend::Explanation> CpuBackend::explain() const {
   const std::string set(tessera::to_string(set_));
   std::vector<backend::Explanation> lines;
-  lines.push_back({"instruction set", set, "", "-", refused_});
-  if (set_ == InstructionSet::baseline) lines.push_back({"fused multiply-add", "software", "", "-", ""});
+  lines.push_back({.operation = Operation::instruction_set, .kernel = set, .fallback = refused_});
+  if (set_ == InstructionSet::baseline)
+    lines.push_back({.operation = Operation::fused_multiply_add, .kernel = "software"});
 
   std::vector<std::pair<DType, std::size_t>> types;
   for (const Matrix& matrix : weights_.matrices()) {
@@ -86,21 +90,28 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   for (const DType kv : kv_types()) {
     const Family family = attention_family_of(kv_type_of(kv));
     const bool is_reference = family == Family::reference;
-    lines.push_back({"attention",
-                     is_reference ? "portable, key chunks of 256" : kernels_.attend(family, kv_type_of(kv)).name,
-                     std::string(to_string(family)), std::string(tessera::to_string(kv)), ""});
+    lines.push_back(
+        {.operation = Operation::attention,
+         .kernel = is_reference ? "portable, key chunks of 256" : kernels_.attend(family, kv_type_of(kv)).name,
+         .family = std::string(to_string(family)),
+         .dtype = kv});
   }
-  const char* const wide = numerics_ == Numerics::reference ? "portable" : "vectors of 16 lanes";
-  lines.push_back({"softcap of scores", wide, kReference, "F32", ""});
-  lines.push_back({"sink logits", wide, kReference, "F32", ""});
-  lines.push_back({"append_kv", "portable", kReference, "", ""});
-  for (const char* operation : {"embed", "add_positions"}) lines.push_back({operation, "portable", kReference, "F32", ""});
+  const auto add = [&](Operation operation, const char* kernel, DType dtype = DType::f32) {
+    lines.push_back({.operation = operation, .kernel = kernel, .family = kReference, .dtype = dtype});
+  };
+  const char* const portable = "portable";
+  const char* const vectors = "vectors of 16 lanes";
+  const char* const wide = numerics_ == Numerics::reference ? portable : vectors;
+  add(Operation::score_softcap, wide);
+  add(Operation::sink_logits, wide);
+  add(Operation::append_kv, portable, DType::automatic);
+  add(Operation::embed, portable);
+  add(Operation::add_positions, portable);
   if (std::ranges::any_of(weights_.matrices(), [](const Matrix& matrix) { return matrix.shape.count > 1; })) {
-    lines.push_back({"routing", "portable", kReference, "F32", ""});
+    add(Operation::routing, portable);
   }
-  for (const char* operation : {"norm", "rope", "activation", "residual"}) {
-    lines.push_back({operation, "vectors of 16 lanes", kReference, "F32", ""});
-  }
+  for (const Operation of : {Operation::norm, Operation::rope, Operation::activation, Operation::residual})
+    add(of, vectors);
   return lines;
 }
 

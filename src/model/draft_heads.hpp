@@ -45,6 +45,8 @@ struct DraftHeads {
   // Computes one guess, in a step of one row. Writes `logits`  [vocab], from which the token after the row's token is guessed, and
   // `hidden` [d_model], the hidden state for guessing the token after that. `hidden` may be the same memory as row.hidden.
   Status (*guess)(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden);
+  // Returns the attention that a guess at `position` computes, which begin() plans; nullptr: a guess computes none.
+  backend::AttentionShape (*attention)(const Model& model, std::uint64_t position) = nullptr;
 };
 
 extern const DraftHeads kMtp;  // DeepSeek-AI 2024: one more layer after the last one

@@ -50,7 +50,10 @@ struct Step {
   // then, for draft heads that read all rows, all.
   std::span<const std::uint32_t> selected = {};
   std::size_t n_outputs = 0;
-  std::span<const backend::SampleRow> draws = {};  // StepDescription::draws
+  // For each row that wants a token, in the order in which outputs() draws: SampleRow::row is the row's index among the
+  // logits that are computed with its logits. Made by order_draws().
+  std::span<const backend::SampleRow> draws = {};
+  std::span<const backend::AttentionShape> attentions = {};  // every attention of the step
   std::span<const backend::RowVotes> votes = {};
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;        // one past the last; its output goes to the final norm, also if more layers follow in the model
@@ -62,6 +65,15 @@ inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 // all rows follows.
 std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
                            std::vector<std::uint32_t>& selected);
+
+// Appends the list Step::draws to `ordered`, from the draws of a description (StepDescription::draws). The first
+// n_outputs entries of `selected` are rows with outputs (Step::selected).
+void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
+                 std::span<const std::uint32_t> selected, std::span<const backend::SampleRow> draws,
+                 std::vector<backend::SampleRow>& ordered);
+
+// Returns the attentions of the model's layers, in the order of layers (Model::attentions).
+[[nodiscard]] std::vector<backend::AttentionShape> attentions_of(const Model& model);
 
 // Returns the sizes of the activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;

@@ -47,8 +47,19 @@ struct Model {
   std::vector<std::vector<double>> rope_frequencies;  // [spec.ropes][pairs], to which `ropes` refer
   std::vector<backend::RopeTable> ropes;              // [spec.ropes]
   std::vector<backend::RopeTable> layer_ropes;        // [n_layers], the rope of each layer
+  std::vector<backend::AttentionShape> attentions;    // of the layers that attend, in their order, without draft heads
 
-  [[nodiscard]] Layer layer(std::uint32_t index) const noexcept { return {index, spec.layer(index), layer_weights[index]}; }
+  [[nodiscard]] Layer layer(std::uint32_t index) const noexcept {
+    return {index, spec.layer(index), layer_weights[index]};
+  }
+  // Returns the attentions of layers [first, last).
+  [[nodiscard]] std::span<const backend::AttentionShape> attentions_of(std::uint32_t first,
+                                                                       std::uint32_t last) const noexcept {
+    const auto at = [&](std::uint32_t layer) {
+      return std::ranges::lower_bound(attentions, layer, {}, &backend::AttentionShape::layer);
+    };
+    return {at(first), at(last)};
+  }
 };
 
 // Returns whether some layer norms its keys after rope. Then a key cannot be rotated to another position later.
@@ -73,12 +84,11 @@ struct WeightBytes {
 [[nodiscard]] WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& source, const ModelSpec& spec,
                                        const backend::Backend& backend);
 
-// Called with the number of bytes read so far and in all. If it returns false, loading is cancelled.
-using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
-
-// Reads all weights and lets the backend pack them. Preconditions: `model.spec` is set; the backend has reserved weight_bytes(). Errors:
-// cancelled, or an error of reading.
-Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings, backend::Backend& backend,
-                    const LoadProgress& progress, const std::stop_token& stop);
+// Reads all weights and lets the backend pack them. `progress` is EngineOptions::progress. Preconditions: `model.spec`
+// is set; the backend has reserved weight_bytes(). Errors: cancelled, or an error of reading.
+Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings,
+                    backend::Backend& backend,
+                    const std::function<bool(std::uint64_t done, std::uint64_t total)>& progress,
+                    const std::stop_token& stop);
 
 }  // namespace tessera::detail

@@ -59,13 +59,25 @@ Status remember(const Pass& pass) {
   return mixer_of(head.spec).remember(pass, head, in.mixer);
 }
 
+// Returns the head's layer as a guess at `position` computes it. The head must not attend to position 0, because there
+// is no hidden state before it. So the window is limited to end at position 1.
+LayerSpec spec_of_guess(const Model& model, std::uint64_t position) {
+  LayerSpec spec = model.layer(model.spec.n_layers()).spec;
+  if (spec.window == 0 || spec.window > position) spec.window = static_cast<std::uint32_t>(position);
+  return spec;
+}
+
+backend::AttentionShape attention_of_guess(const Model& model, std::uint64_t position) {
+  const Layer stored = model.layer(model.spec.n_layers());
+  const LayerSpec spec = spec_of_guess(model, position);
+  return mixer_of(spec).attention({stored.index, spec, stored.weights});
+}
+
 Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Layer stored = model.layer(model.spec.n_layers());
-  // The head must not attend to position 0, because there is no hidden state before it. So the window is limited to end at position 1.
-  LayerSpec spec = stored.spec;
-  if (spec.window == 0 || spec.window > row.position) spec.window = static_cast<std::uint32_t>(row.position);
+  const LayerSpec spec = spec_of_guess(model, row.position);
   const Layer head{stored.index, spec, stored.weights};
   TESSERA_TRY_STATUS(input_of_guess(pass, head));
   TESSERA_TRY_STATUS(run_layer(pass, head));
@@ -81,14 +93,24 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
 
 }  // namespace
 
-constinit const DraftHeads kMtp{.name = "MTP head", .reads = RowsRead::all, .remember = &remember, .guess = &guess};
+constinit const DraftHeads kMtp{.name = "MTP head",
+                                .reads = RowsRead::all,
+                                .remember = &remember,
+                                .guess = &guess,
+                                .attention = &attention_of_guess};
 
 Status guess_by_heads(const Model& model, backend::Backend& b, const HeadRow& row, std::span<float> logits, std::span<float> hidden,
                       const std::stop_token& stop) {
   const DraftHeads& heads = *draft_heads_of(model.spec);
   if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the {}; the session is as it was", heads.name);
   const backend::RowTable table{.embedding = row.hidden, .token = row.token, .position = row.position};
-  const Step step{.rows = {&table, 1}, .sequences = {&row.kv, 1}, .outputs = {}, .wanted = {}};
+  backend::AttentionShape attention;
+  if (heads.attention != nullptr) attention = heads.attention(model, row.position);
+  const Step step{.rows = {&table, 1},
+                  .sequences = {&row.kv, 1},
+                  .outputs = {},
+                  .wanted = {},
+                  .attentions = {&attention, heads.attention != nullptr ? 1u : 0u}};
   return between(model, b, step, [&](const Pass& pass) { return heads.guess(pass, row, logits, hidden); });
 }
 

@@ -12,28 +12,42 @@ using backend::Act;
 
 namespace {
 
-// Draws tokens for the selected rows that want one. Their logits are in Act::logits.
-Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
-  std::array<backend::SampleRow, kOutputRows> draws;
+// The operations that follow the last layer. Rows whose outputs need the same operations are computed together.
+enum class Finish : std::uint8_t { logits, embeddings, scores };
+
+Finish finish_of(RowOutput output) noexcept {
+  return output == RowOutput::embedding ? Finish::embeddings : output == RowOutput::scores ? Finish::scores : Finish::logits;
+}
+
+// Returns how many rows, from index `first` of `selected` on, are computed together: at most kOutputRows, whose
+// outputs need the same operations.
+std::size_t group_size(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
+                       std::span<const std::uint32_t> selected, std::size_t first) {
+  const auto left = selected.subspan(first, std::min<std::size_t>(selected.size() - first, kOutputRows));
+  const auto kind_of = [&](std::uint32_t at) { return finish_of(outputs[wanted[at]]); };
+  const auto end = std::ranges::find_if(left, [&](std::uint32_t at) { return kind_of(at) != kind_of(left[0]); });
+  return static_cast<std::size_t>(end - left.begin());
+}
+
+// Draws tokens for the selected rows that want one. Their logits are in Act::logits. `first` is the index of their
+// first draw in Step::draws. Returns how many tokens were drawn.
+std::size_t draw_tokens(backend::Backend& b, const Step& step, std::span<const std::uint32_t> selected,
+                        std::size_t first, OutputSink& sink) {
   std::array<std::uint32_t, kOutputRows> rows;  // index of each drawn row in the step
   std::array<Token, kOutputRows> tokens;
   std::size_t n = 0;
-  for (std::uint32_t i = 0; i < selected.size(); ++i) {
-    const std::uint32_t row = step.wanted[selected[i]];
-    if (step.outputs[row] != RowOutput::token) continue;
-    rows[n] = row;
-    draws[n] = *std::ranges::lower_bound(step.draws, row, {}, &backend::SampleRow::row);
-    draws[n++].row = i;
+  for (const std::uint32_t at : selected) {
+    if (step.outputs[step.wanted[at]] == RowOutput::token) rows[n++] = step.wanted[at];
   }
-  if (n == 0) return {};
-  const Status together = b.sample(Act::logits, {draws.data(), n}, {tokens.data(), n});
+  if (n == 0) return 0;
+  const Status together = b.sample(Act::logits, first, {tokens.data(), n});
   for (std::size_t i = 0; i < n; ++i) {
-    // If one row cannot be drawn from (its logits have a NaN), the joint draw fails. So each row is drawn alone, and only that row gets
-    // the error.
-    const Status alone = together || n == 1 ? together : b.sample(Act::logits, {&draws[i], 1}, {&tokens[i], 1});
+    // If one row cannot be drawn from (its logits have a NaN), the joint draw fails. So each row is drawn alone, and
+    // only that row gets the error.
+    const Status alone = together || n == 1 ? together : b.sample(Act::logits, first + i, {&tokens[i], 1});
     sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
   }
-  return {};
+  return n;
 }
 
 // Gives the sink a row of `from` for each selected row.
@@ -75,13 +89,6 @@ Status scores(const Pass& pass) {
   return b.linear_bias(*w.matrix(Role::head_out), w.vector(Role::head_out_bias), at, Act::up);
 }
 
-// The operations that follow the last layer. Rows whose outputs need the same operations are computed together.
-enum class Finish : std::uint8_t { logits, embeddings, scores };
-
-Finish finish_of(RowOutput output) noexcept {
-  return output == RowOutput::embedding ? Finish::embeddings : output == RowOutput::scores ? Finish::scores : Finish::logits;
-}
-
 }  // namespace
 
 const backend::Matrix* output_of(const Model& model) {
@@ -106,6 +113,22 @@ std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const s
   return n_outputs;
 }
 
+void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
+                 std::span<const std::uint32_t> selected, std::span<const backend::SampleRow> draws,
+                 std::vector<backend::SampleRow>& ordered) {
+  std::size_t first = 0, n = 0;  // the rows that are computed together
+  for (std::size_t i = 0; i < selected.size() && ordered.size() < draws.size(); ++i) {
+    if (i == first + n) {
+      first = i;
+      n = group_size(outputs, wanted, selected, first);
+    }
+    const std::uint32_t row = wanted[selected[i]];
+    if (outputs[row] != RowOutput::token) continue;
+    ordered.push_back(*std::ranges::lower_bound(draws, row, {}, &backend::SampleRow::row));
+    ordered.back().row = static_cast<std::uint32_t>(i - first);
+  }
+}
+
 // Gives all outputs to the sink. Hidden states are copied as they are. Rows with another output are treated in groups of at most
 // kOutputRows, whose outputs are of one kind.
 Status outputs(const Pass& pass, OutputSink& sink) {
@@ -120,12 +143,11 @@ Status outputs(const Pass& pass, OutputSink& sink) {
   }
   const backend::Matrix* head = output_of(model);
   const auto norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
-  const auto kind_of = [&](std::uint32_t at) { return finish_of(step.outputs[step.wanted[at]]); };
+  std::size_t drawn = 0;
   for (std::size_t first = 0, n = 0; first < step.n_outputs; first += n) {
-    const auto left = step.selected.subspan(first, std::min<std::size_t>(step.n_outputs - first, kOutputRows));
-    const Finish kind = kind_of(left[0]);
-    n = static_cast<std::size_t>(std::ranges::find_if(left, [&](std::uint32_t at) { return kind_of(at) != kind; }) - left.begin());
-    const auto selected = left.first(n);
+    n = group_size(step.outputs, step.wanted, step.selected.first(step.n_outputs), first);
+    const auto selected = step.selected.subspan(first, n);
+    const Finish kind = finish_of(step.outputs[step.wanted[selected[0]]]);
     TESSERA_TRY_STATUS(b.select_rows(first, n, Act::x, Act::h));
     if (kind == Finish::embeddings) {
       TESSERA_TRY(const Act at, embeddings(pass));
@@ -146,7 +168,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
       TESSERA_TRY_STATUS(b.read(Act::logits, i, sink.destination(row)));
       sink.done(row);
     }
-    TESSERA_TRY_STATUS(draw_tokens(b, step, selected, sink));
+    drawn += draw_tokens(b, step, selected, drawn, sink);
   }
   return {};
 }

@@ -43,7 +43,9 @@ Status between(const Model& model, backend::Backend& b, const Step& step, Comput
                               .ropes = model.ropes,
                               .votes = step.votes,
                               .wanted = step.wanted,
-                              .selected = step.selected}));
+                              .selected = step.selected,
+                              .attentions = step.attentions,
+                              .draws = step.draws}));
   TESSERA_TRY_STATUS(compute(Pass{.model = model, .backend = b, .step = step}));
   ended.done = true;
   return b.end();

@@ -1,4 +1,5 @@
-// Computes how large the workspace must be: the widths of the activations that the blocks of all layers need.
+// Asks the blocks of all layers what a backend must know before it computes them: how large the workspace must be, and
+// which attentions there are.
 #include <algorithm>
 
 #include "model/blocks/blocks.hpp"
@@ -24,6 +25,15 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
     feed_of(layer).make_room(spec, layer, shape);
   }
   return shape;
+}
+
+std::vector<backend::AttentionShape> attentions_of(const Model& model) {
+  std::vector<backend::AttentionShape> shapes;
+  for (std::uint32_t i = 0; i < model.spec.n_layers(); ++i) {
+    const Layer layer = model.layer(i);
+    if (mixer_of(layer.spec).attention != nullptr) shapes.push_back(mixer_of(layer.spec).attention(layer));
+  }
+  return shapes;
 }
 
 }  // namespace tessera::detail

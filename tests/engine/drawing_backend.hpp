@@ -22,12 +22,17 @@ class DrawingBackend final : public ForwardingBackend {
   std::function<Status(Token&)> after_draw;  // may change the token, fail, or throw
 
   bool samples() const noexcept override { return true; }
-  Status sample(Act logits, std::span<const backend::SampleRow> rows, std::span<Token> out) override {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      TESSERA_TRY_STATUS(inner().read(logits, rows[i].row, logits_));
-      Sampler sampler = tests::sampler_of(rows[i].steps);
+  Status begin(const backend::StepTables& tables) override {
+    draws_ = tables.draws;
+    return inner().begin(tables);
+  }
+  Status sample(Act logits, std::size_t first, std::span<Token> out) override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const backend::SampleRow& draw = draws_[first + i];
+      TESSERA_TRY_STATUS(inner().read(logits, draw.row, logits_));
+      Sampler sampler = tests::sampler_of(draw.steps);
       TESSERA_TRY(const auto distribution, sampler.distribution(logits_, {}, 0));
-      out[i] = distribution[sampling::draw(distribution, rows[i].uniform)].token;
+      out[i] = distribution[sampling::draw(distribution, draw.uniform)].token;
       ++draws;
       if (after_draw) TESSERA_TRY_STATUS(after_draw(out[i]));
     }
@@ -38,6 +43,7 @@ class DrawingBackend final : public ForwardingBackend {
 
  private:
   std::vector<float> logits_;  // of one row
+  std::span<const backend::SampleRow> draws_;
 };
 
 // Puts a DrawingBackend around the engine's; it lives as long as the engine.

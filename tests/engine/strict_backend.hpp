@@ -1,5 +1,5 @@
 // A backend that watches activations: that no operation reads one without a value, that none changes what its signature does
-// not name, and that rows are selected from lists that begin() was given. What it finds is in `complaints`; the other backend computes.
+// not name, and that rows are selected, attention computed and tokens drawn by lists that begin() was given. What it finds is in `complaints`; the other backend computes.
 #pragma once
 
 #include <algorithm>
@@ -30,6 +30,8 @@ class StrictBackend final : public ForwardingBackend {
     rows_ = rows_here_ = tables.rows.size();
     wanted_ = tables.wanted.size();
     selected_ = tables.selected;
+    attentions_ = tables.attentions;
+    draws_ = tables.draws.size();
     const bool ascends = std::ranges::adjacent_find(tables.wanted, std::greater_equal<>()) == tables.wanted.end();
     if (!ascends || (wanted_ > 0 && tables.wanted.back() >= rows_)) {
       complaints.insert("begin: wanted rows are not rows of the step, ascending");
@@ -111,6 +113,9 @@ class StrictBackend final : public ForwardingBackend {
     return run("append_kv", {k, v}, {}, {}, [&] { return inner().append_kv(layer, k, v); });
   }
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override {
+    backend::AttentionShape told = shape;
+    told.counts_votes = false;
+    if (std::ranges::find(attentions_, told) == attentions_.end()) complaints.insert("attention of a shape that begin() did not name");
     return run("attention", {q}, {out}, {}, [&] { return inner().attention(shape, q, out); });
   }
   Status activate(ActivationKind kind, Act x) override {
@@ -140,6 +145,14 @@ class StrictBackend final : public ForwardingBackend {
     has_value_ = kept;
     rows_ = rows_here_ = wanted_;
     return inner().keep_rows(acts);
+  }
+  Status sample(Act logits, std::size_t first, std::span<Token> out) override {
+    if (!has_value(logits)) complain("sample", "reads, without a value,", logits);
+    if (first > draws_ || out.size() > draws_ - first) {
+      complaints.insert("sample draws what begin() did not name");
+      return detail::make_error(ErrorCode::internal, "draws that begin() did not name");
+    }
+    return inner().sample(logits, first, out);
   }
   Status read(Act x, std::uint32_t row, std::span<float> out) override {
     return run("read", {x}, {}, {}, [&] { return inner().read(x, row, out); });
@@ -233,6 +246,8 @@ class StrictBackend final : public ForwardingBackend {
   std::size_t rows_here_ = 0;  // that x has
   std::size_t wanted_ = 0;
   std::span<const std::uint32_t> selected_;
+  std::span<const backend::AttentionShape> attentions_;
+  std::size_t draws_ = 0;
 };
 
 }  // namespace tessera::test

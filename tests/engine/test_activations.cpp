@@ -62,6 +62,12 @@ TEST_CASE("whoever reads what is used up, or changes what is not its own, is fou
   must(strict.begin({}));
   must(strict.add(Act::h, Act::x));
   CHECK(complaints == std::set<std::string>{"add reads, without a value, activation 0", "add reads, without a value, activation 1"});
+  complaints.clear();
+  (void)strict.attention({}, Act::q, Act::attn);
+  CHECK(complaints.contains("attention of a shape that begin() did not name"));
+  Token token = 0;
+  CHECK(!strict.sample(Act::logits, 0, {&token, 1}));
+  CHECK(complaints.contains("sample draws what begin() did not name"));
   must(strict.end());
 }
 

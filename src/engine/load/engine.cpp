@@ -21,6 +21,7 @@
 
 namespace tessera {
 
+using backend::Operation;
 using detail::empty_value;
 using detail::guard;
 using detail::make_error;
@@ -82,11 +83,13 @@ Status check_budget(const Plan& plan, const EngineOptions& options) {
                     plan.peak, plan.weights, plan.context, plan.kv, plan.workspace, plan.host, budget);
 }
 
+constexpr std::string_view kNoType = "-";  // KernelUse::dtype of lines that have no type
+
 Status check_no_fallback(const backend::Backend& backend) {
   for (const backend::Explanation& line : backend.explain()) {
     if (line.fallback.empty()) continue;
-    return make_error(ErrorCode::unsupported, "{} of {} would run on \"{}\" ({}); allow fallbacks to use it", line.operation,
-                      line.dtype, line.kernel, line.fallback);
+    return make_error(ErrorCode::unsupported, "{} of {} would run on \"{}\" ({}); allow fallbacks to use it",
+                      text_of(line), line.dtype ? to_string(*line.dtype) : kNoType, line.kernel, line.fallback);
   }
   return {};
 }
@@ -129,8 +132,9 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
                    blueprint.weights.file));
   TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
   state->model.spec = std::move(blueprint.spec);
-  TESSERA_TRY_STATUS(detail::load_weights(state->model, source, blueprint.bindings, *state->backend, options.progress,
-                                          options.stop));
+  TESSERA_TRY_STATUS(
+      detail::load_weights(state->model, source, blueprint.bindings, *state->backend, options.progress, options.stop));
+  state->model.attentions = detail::attentions_of(state->model);
   if (observing != nullptr) name_matrices(*observing, state->model, source, blueprint.bindings);
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_of(state->model.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context)));
@@ -259,12 +263,13 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
     const bool has_sinks = any_layer([](const LayerSpec& layer) { return layer.sinks != Sinks::none; });
     std::vector<KernelUse> uses;
     for (backend::Explanation& line : state_->backend->explain()) {
-      if (line.operation == "add_positions" && spec.positions != Positions::learned) continue;
-      if (line.operation == "rope" && spec.ropes.empty()) continue;
-      if (line.operation == "softcap of scores" && !caps) continue;
-      if (line.operation == "sink logits" && !has_sinks) continue;
-      if (line.dtype.empty()) line.dtype = kv_types_text(state_->plan);
-      uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
+      if (line.operation == Operation::add_positions && spec.positions != Positions::learned) continue;
+      if (line.operation == Operation::rope && spec.ropes.empty()) continue;
+      if (line.operation == Operation::score_softcap && !caps) continue;
+      if (line.operation == Operation::sink_logits && !has_sinks) continue;
+      std::string dtype = line.dtype == DType::automatic ? kv_types_text(state_->plan)
+                                                         : std::string(line.dtype ? to_string(*line.dtype) : kNoType);
+      uses.push_back({text_of(line), std::move(line.kernel), std::move(line.family), std::move(dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});
     }
     if (!spec.ropes.empty() && spec.ropes.front().factors != LongRope::none) {

@@ -25,13 +25,13 @@ std::string numerics_of(const Identity& identity, const KvOptions& kv) {
   std::set<std::string> parts;
   std::set<std::string_view> rest, all;
   for (const Identity::Family& family : identity.families) {
-    const bool attends = family.operation == "attention";
-    if (attends && family.dtype != to_string(kv.dtype) && family.dtype != to_string(kv.wide.dtype)) continue;
+    const bool attends = family.operation == backend::Operation::attention;
+    if (attends && family.dtype != kv.dtype && family.dtype != kv.wide.dtype) continue;
     all.insert(family.name);
     if (attends) {
       parts.insert("attention " + family.name);
-    } else if (family.operation.starts_with("linear")) {
-      parts.insert(fmt::format("linear {} {}", family.dtype, family.name));
+    } else if (family.operation == backend::Operation::linear) {
+      parts.insert(fmt::format("linear {} {}", to_string(family.dtype), family.name));
     } else {
       rest.insert(family.name);
     }
@@ -44,7 +44,7 @@ Identity make_identity(const Model& model, const backend::Backend& backend) {
   std::vector<Identity::Family> families;
   for (backend::Explanation& line : backend.explain()) {
     if (line.family.empty()) continue;
-    families.push_back({std::move(line.operation), std::move(line.dtype), std::move(line.family)});
+    families.push_back({line.operation, line.dtype.value_or(DType::automatic), std::move(line.family)});
   }
   return {.model = fmt::format("{} {:016x}{:016x}", model.spec.architecture, model.weights_hash.high, model.weights_hash.low),
           .backend = std::string(backend.name()),

@@ -11,15 +11,18 @@
 #include <tessera/extend/kv/kv_pools.hpp>
 #include <tessera/session.hpp>
 
+#include "backend/explanation.hpp"
 #include "model/model.hpp"
 
 namespace tessera::detail {
 
 struct Identity {
-  // An operation, and the family of kernels (docs/glossary.md) that computes it. `dtype` is the weight format or the KV type of the
-  // operation.
+  // An operation, and the family of kernels (docs/glossary.md) that computes it. `dtype` is the weight format or the KV
+  // type of the operation; automatic: all KV types.
   struct Family {
-    std::string operation, dtype, name;
+    backend::Operation operation;
+    DType dtype;
+    std::string name;
   };
 
   std::string model;  // architecture and a hash of all weights

@@ -41,19 +41,22 @@ Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   return grow_queries(pass);
 }
 
-// Attends with the queries to the keys and values in the pages, and adds the output projection of the result to the residual stream x.
+backend::AttentionShape shape_of(const Layer& layer) {
+  return {.layer = layer.index,
+          .n_heads = layer.spec.n_heads,
+          .window = layer.spec.window,
+          .globals = layer.spec.globals,
+          .ahead = layer.spec.ahead,
+          .scale = layer.spec.scale,
+          .softcap = layer.spec.score_softcap,
+          .sinks = layer.weights.vector(Role::attn_sinks)};
+}
+
+// Attends with the queries to the keys and values in the pages, and adds the output projection of the result to the
+// residual stream x.
 Status look_back(const Pass& pass, const Layer& layer) {
   const Weights& w = layer.weights;
-  TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,
-                                             .n_heads = layer.spec.n_heads,
-                                             .window = layer.spec.window,
-                                             .globals = layer.spec.globals,
-                                             .ahead = layer.spec.ahead,
-                                             .scale = layer.spec.scale,
-                                             .softcap = layer.spec.score_softcap,
-                                             .sinks = w.vector(Role::attn_sinks),
-                                             .counts_votes = counts_votes(pass, layer)},
-                                            Act::q, Act::attn));
+  TESSERA_TRY_STATUS(attend(pass, layer, shape_of(layer)));
   const bool has_gate = layer.spec.output_gate != OutputGate::none;
   return rejoin(pass, {.weight = *w.matrix(Role::attn_output),
                        .bias = w.vector(Role::attn_output_bias),
@@ -78,6 +81,7 @@ void make_room(const ModelSpec&, const LayerSpec& layer, backend::WorkspaceShape
 }  // namespace attention
 }  // namespace
 
-constexpr MixerBlock kAttention{attention::remember, attention::look_back, attention::leaves, attention::make_room};
+constexpr MixerBlock kAttention{attention::remember, attention::look_back, attention::leaves, attention::make_room,
+                                attention::shape_of};
 
 }  // namespace tessera::detail

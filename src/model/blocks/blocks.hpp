@@ -20,6 +20,8 @@ struct MixerBlock {
   std::span<const backend::Act> (*leaves)(const LayerSpec& layer);
   // Makes the workspace large enough: raises the widths of the activations that the block uses.
   void (*make_room)(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
+  // Returns the attention that look_back() computes, which begin() plans; nullptr: the mixer does not attend.
+  backend::AttentionShape (*attention)(const Layer& layer) = nullptr;
 };
 
 extern const MixerBlock kNoMixer;            // for a layer that has only a feed

@@ -45,15 +45,14 @@ Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   return grow_queries(pass);
 }
 
+backend::AttentionShape shape_of(const Layer& layer) {
+  return {.layer = layer.index, .n_heads = layer.spec.n_heads, .window = layer.spec.window, .scale = layer.spec.scale};
+}
+
 Status look_back(const Pass& pass, const Layer& layer) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
-  TESSERA_TRY_STATUS(b.attention({.layer = layer.index,
-                                  .n_heads = layer.spec.n_heads,
-                                  .window = layer.spec.window,
-                                  .scale = layer.spec.scale,
-                                  .counts_votes = counts_votes(pass, layer)},
-                                 Act::q, Act::attn));
+  TESSERA_TRY_STATUS(attend(pass, layer, shape_of(layer)));
   TESSERA_TRY_STATUS(b.head_linear(*w.matrix(Role::latent_v_b), Act::attn, Act::gate));
   return rejoin(pass, {.weight = *w.matrix(Role::latent_output), .in = Act::gate, .scale = layer.spec.residual_scale});
 }
@@ -76,6 +75,7 @@ void make_room(const ModelSpec& model, const LayerSpec& layer, backend::Workspac
 }  // namespace latent
 }  // namespace
 
-constexpr MixerBlock kLatentAttention{latent::remember, latent::look_back, latent::leaves, latent::make_room};
+constexpr MixerBlock kLatentAttention{latent::remember, latent::look_back, latent::leaves, latent::make_room,
+                                      latent::shape_of};
 
 }  // namespace tessera::detail

@@ -42,11 +42,13 @@ Status grow_queries(const Pass& pass) {
   return pass.backend.scale_by_position(spec.temperature_rate, spec.temperature_length, Act::q);
 }
 
-bool counts_votes(const Pass& pass, const Layer& layer) noexcept {
-  if (pass.step.votes.empty()) return false;
-  return layer.spec.window == 0 || std::ranges::none_of(pass.model.spec.layers, [](const LayerSpec& other) {
-    return other.mixer == Mixer::attention && other.window == 0;
-  });
+Status attend(const Pass& pass, const Layer& layer, backend::AttentionShape shape) {
+  shape.counts_votes =
+      !pass.step.votes.empty() &&
+      (layer.spec.window == 0 || std::ranges::none_of(pass.model.spec.layers, [](const LayerSpec& other) {
+         return other.mixer == Mixer::attention && other.window == 0;
+       }));
+  return pass.backend.attention(shape, Act::q, Act::attn);
 }
 
 Status rejoin(const Pass& pass, const Branch& branch) {

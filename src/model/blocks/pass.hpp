@@ -38,9 +38,9 @@ void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& sh
 
 // In models whose queries grow with their position, multiplies each row of Act::q by the factor for its position.
 Status grow_queries(const Pass& pass);
-// Returns whether attention in this layer counts as votes for a token budget. Only layers that see all keys count. Exception: if every
-// layer has a window, all layers count.
-[[nodiscard]] bool counts_votes(const Pass& pass, const Layer& layer) noexcept;
+// Computes the layer's attention: Act::attn = attention of the queries in Act::q. In layers that see all keys it counts
+// as votes, if rows vote for a token budget. Exception: if every layer has a window, all layers count.
+Status attend(const Pass& pass, const Layer& layer, backend::AttentionShape shape);
 
 // A term that a block adds to the residual stream: scale * post_norm(W in + bias). If `activated` is set, it replaces `in`.
 struct Branch {

@@ -107,14 +107,16 @@ Status add_hidden_shift(Model& model, backend::Backend& backend) {
 
 // Returns how many of a tensor's `bytes` in the file are read to compute one token. Of experts only those that the token takes are read.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
-  const bool is_experts = binding.role >= Role::experts_gate && binding.role <= Role::experts_down_bias;
-  return !is_experts || binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layer(binding.layer).n_used;
+  const bool is_experts = row_of(binding.role).count == extent::experts;
+  return !is_experts || binding.shape.count == 1 ? bytes
+                                                 : bytes / binding.shape.count * spec.layer(binding.layer).n_used;
 }
 
 }  // namespace
 
 std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
-  std::uint64_t bytes = spec.n_layers_with_heads() * (sizeof(LayerSpec) + sizeof(Weights) + sizeof(backend::RopeTable));
+  std::uint64_t bytes = spec.n_layers_with_heads() * (sizeof(LayerSpec) + sizeof(Weights) + sizeof(backend::RopeTable) +
+                                                      sizeof(backend::AttentionShape));
   for (const RopeSpec& rope : spec.ropes) {
     bytes += sizeof(RopeSpec) + sizeof(std::vector<double>) + sizeof(backend::RopeTable) + rope.dim / 2 * sizeof(double);
   }
@@ -148,8 +150,10 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
   return bytes;
 }
 
-Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings, backend::Backend& backend,
-                    const LoadProgress& progress, const std::stop_token& stop) {
+Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings,
+                    backend::Backend& backend,
+                    const std::function<bool(std::uint64_t done, std::uint64_t total)>& progress,
+                    const std::stop_token& stop) {
   std::uint64_t total = 0;
   for (const Binding& binding : bindings) total += binding.shape.rows() * file_row_bytes(binding.shape);
   std::uint64_t done = 0;

@@ -27,6 +27,7 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
     lists.outputs.clear();
     lists.wanted.clear();
     lists.selected.clear();
+    lists.draws.clear();
     lists.votes.clear();
     lists.rows.reserve(step.rows.size());
     lists.outputs.reserve(step.rows.size());
@@ -49,6 +50,7 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
     }
     if (model_.spec.sight == Sight::both_sides) set_ends(lists.rows);
     const std::size_t n_outputs = select_outputs(lists.outputs, lists.wanted, all_go_on, lists.selected);
+    order_draws(lists.outputs, lists.wanted, std::span(lists.selected).first(n_outputs), step.draws, lists.draws);
     return forward(model_, backend_,
                    {.rows = lists.rows,
                     .sequences = addresses_.views(),
@@ -56,7 +58,8 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
                     .wanted = lists.wanted,
                     .selected = lists.selected,
                     .n_outputs = n_outputs,
-                    .draws = step.draws,
+                    .draws = lists.draws,
+                    .attentions = model_.attentions_of(step.first_layer, step.last_layer),
                     .votes = lists.votes,
                     .first_layer = step.first_layer,
                     .last_layer = step.last_layer},

@@ -55,6 +55,7 @@ class BackendExecutor final : public StepExecutor {
     std::vector<backend::RowTable> rows;
     std::vector<RowOutput> outputs;
     std::vector<std::uint32_t> wanted, selected;  // Step::wanted, Step::selected
+    std::vector<backend::SampleRow> draws;        // Step::draws
     std::vector<backend::RowVotes> votes;
   };
 

@@ -36,7 +36,7 @@ void tessera_emulator_reset() {
     driver.capability[0] = usual.capability[0];
     driver.capability[1] = usual.capability[1];
     driver.context.lost = CUDA_SUCCESS;
-    driver.calls = driver.fail_at = driver.mistakes = driver.matmuls = 0;
+    driver.calls = driver.fail_at = driver.mistakes = driver.matmuls = driver.uploads = 0;
     driver.last_mistake.clear();
     driver.launches.clear();
   });
@@ -61,6 +61,9 @@ std::uint64_t tessera_emulator_launches(const char* kernel) {
     for (const auto& [name, count] : driver.launches) n += kernel == nullptr || name == kernel ? count : 0;
     return n;
   });
+}
+std::uint64_t tessera_emulator_uploads() {
+  return locked([](Driver& driver) { return driver.uploads; });
 }
 std::uint64_t tessera_emulator_matmuls() {
   return locked([](Driver& driver) { return driver.matmuls; });

@@ -113,6 +113,7 @@ struct Driver {
   std::string last_mistake;
   std::map<std::string, std::uint64_t> launches;
   std::uint64_t matmuls = 0;
+  std::uint64_t uploads = 0;
 
   // The caller's fault; returns `code`.
   CUresult mistake(CUresult code, std::string what);

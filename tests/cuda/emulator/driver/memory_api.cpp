@@ -105,6 +105,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t byte
     if (bytes == 0) return CUDA_SUCCESS;
     if (const CUresult r = check_device(driver, "cuMemcpyHtoDAsync", to, bytes); r != CUDA_SUCCESS) return r;
     if (const CUresult r = check_host(driver, "cuMemcpyHtoDAsync", from, bytes); r != CUDA_SUCCESS) return r;
+    ++driver.uploads;
     if (driver.pinned.holds(from, bytes)) {
       driver.push(*stream, {[=, &driver] {
                               return copy_host(driver, "cuMemcpyHtoDAsync", true, from, bytes, pointer(to), from);

@@ -26,6 +26,8 @@ const char* tessera_emulator_last_mistake();
 // Kernels of that name that have run (nullptr: of all), and products of cuBLASLt's.
 std::uint64_t tessera_emulator_launches(const char* kernel);
 std::uint64_t tessera_emulator_matmuls();
+// Copies from the host's memory to the device's that were asked for.
+std::uint64_t tessera_emulator_uploads();
 
 struct tessera_emulator_live_objects {
   std::size_t device_buffers;
