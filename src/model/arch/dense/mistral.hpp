@@ -2,7 +2,7 @@
 // "llama" (llama.hpp). Apart from the name the two tables are equal.
 #pragma once
 
-#include "model/arch/llama.hpp"
+#include "model/arch/dense/llama.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // residual stream and the logits (1 / logit_scale). The converter permutes the rows of Q and K as for Llama.
 #pragma once
 
-#include "model/arch/llama.hpp"
+#include "model/arch/dense/llama.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // group by group. The heads that share a group's keys are consecutive, as in training.
 #pragma once
 
-#include "model/arch/qwen35moe.hpp"
+#include "model/arch/recurrent/qwen35moe.hpp"
 
 namespace tessera::arch {
 

@@ -3,7 +3,7 @@
 // converters do not have the settings for softcaps and window.
 #pragma once
 
-#include "model/arch/gemma.hpp"
+#include "model/arch/gemma/gemma.hpp"
 
 namespace tessera::arch {
 

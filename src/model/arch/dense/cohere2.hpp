@@ -2,7 +2,7 @@
 // everything and has no rope.
 #pragma once
 
-#include "model/arch/command_r.hpp"
+#include "model/arch/dense/command_r.hpp"
 
 namespace tessera::arch {
 

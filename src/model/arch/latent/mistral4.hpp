@@ -3,7 +3,7 @@
 // is transformers' default. The score of a group of experts is the sum of its two best experts' scores.
 #pragma once
 
-#include "model/arch/deepseek2.hpp"
+#include "model/arch/latent/deepseek2.hpp"
 
 namespace tessera::arch {
 

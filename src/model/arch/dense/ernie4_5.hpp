@@ -2,7 +2,7 @@
 // models have biases.
 #pragma once
 
-#include "model/arch/llama.hpp"
+#include "model/arch/dense/llama.hpp"
 
 namespace tessera::arch {
 

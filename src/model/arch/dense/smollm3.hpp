@@ -1,7 +1,7 @@
 // SmolLM3 (Hugging Face 2025): like Llama, but every fourth layer has no rope. The converter permutes the rows of Q and K as for Llama.
 #pragma once
 
-#include "model/arch/llama.hpp"
+#include "model/arch/dense/llama.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // without positions, or an FFN with squared ReLU. The converter replaces A_log by -exp(A_log).
 #pragma once
 
-#include "model/arch/granitehybrid.hpp"
+#include "model/arch/recurrent/granitehybrid.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // renormalised, and a shared expert. A gate of its own weights the shared expert for each token.
 #pragma once
 
-#include "model/arch/qwen35.hpp"
+#include "model/arch/recurrent/qwen35.hpp"
 
 namespace tessera::arch {
 

@@ -5,7 +5,7 @@
 // beside the dense FFN. The converter adds nothing to the norms' weights.
 #pragma once
 
-#include "model/arch/gemma3.hpp"
+#include "model/arch/gemma/gemma3.hpp"
 
 namespace tessera::arch {
 

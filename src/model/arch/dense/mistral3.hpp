@@ -2,7 +2,7 @@
 // multiplied by a factor that grows with their position. The converter permutes the rows of Q and K as for Llama.
 #pragma once
 
-#include "model/arch/llama.hpp"
+#include "model/arch/dense/llama.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // make a row's embedding.
 #pragma once
 
-#include "model/arch/gemma3.hpp"
+#include "model/arch/gemma/gemma3.hpp"
 
 namespace tessera::arch {
 

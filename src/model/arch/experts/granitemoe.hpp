@@ -2,7 +2,7 @@
 // Some models have a shared expert.
 #pragma once
 
-#include "model/arch/granite.hpp"
+#include "model/arch/dense/granite.hpp"
 
 namespace tessera::arch {
 

@@ -3,7 +3,7 @@
 // widens their output again. The MTP layers behind the last layer are left out.
 #pragma once
 
-#include "model/arch/nemotron_h.hpp"
+#include "model/arch/recurrent/nemotron_h.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // renormalised.
 #pragma once
 
-#include "model/arch/qwen3.hpp"
+#include "model/arch/dense/qwen3.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // converter replaces A_log by -exp(A_log).
 #pragma once
 
-#include "model/arch/granitemoe.hpp"
+#include "model/arch/experts/granitemoe.hpp"
 
 namespace tessera::arch {
 

@@ -2,7 +2,7 @@
 // renormalised), and a shared expert. A gate of its own weights the shared expert for each token.
 #pragma once
 
-#include "model/arch/qwen2.hpp"
+#include "model/arch/dense/qwen2.hpp"
 
 namespace tessera::arch {
 

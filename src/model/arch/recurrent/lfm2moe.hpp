@@ -2,7 +2,7 @@
 // renormalised. A bias may be added to them for the choice.
 #pragma once
 
-#include "model/arch/lfm2.hpp"
+#include "model/arch/recurrent/lfm2.hpp"
 
 namespace tessera::arch {
 
