@@ -1,4 +1,4 @@
-# The CUDA backend: cuda/*.cpp in the library, cuda/kernels/*.cu as fat binaries inside it. Neither driver nor cuBLAS is
+# The CUDA backend: cuda/*.cpp in the library, the .cu of cuda/kernels as fat binaries inside it. Neither driver nor cuBLAS is
 # linked: both are looked for when a CUDA engine is made. Sets TESSERA_HAS_CUDA.
 if(PROJECT_IS_TOP_LEVEL)
   set(default AUTO)
@@ -40,7 +40,7 @@ foreach(capability ${TESSERA_CUDA_ARCHITECTURES})
 endforeach()
 list(GET TESSERA_CUDA_ARCHITECTURES -1 newest)
 list(APPEND nvcc_flags -gencode arch=compute_${newest},code=compute_${newest})
-file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/kernels/*.cu)
+file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/kernels/*.cu)
 set(declarations "")
 set(entries "")
 if(NOT TESSERA_CUDA_KERNELS)

@@ -1,4 +1,4 @@
-// Plans one attention of a step: which tiles of queries (cuda/kernels/attention.hpp) there are, and over how many blocks each tile's keys
+// Plans one attention of a step: which tiles of queries (cuda/kernels/attention/attention.hpp) there are, and over how many blocks each tile's keys
 // are split. The plan changes only the speed, never a bit. Pure functions, which need no device.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/kernels/attention.hpp"
+#include "cuda/kernels/attention/attention.hpp"
 
 namespace tessera::cuda {
 

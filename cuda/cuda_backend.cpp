@@ -8,7 +8,7 @@
 #include "backend/rope_table.hpp"
 #include "core/error.hpp"
 #include "cuda/kernels/elementwise.hpp"
-#include "cuda/kernels/unpack.hpp"
+#include "cuda/kernels/products/unpack.hpp"
 
 namespace tessera::cuda {
 

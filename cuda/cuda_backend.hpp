@@ -18,9 +18,9 @@
 #include "cuda/gemm.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/kernels/heads.hpp"
-#include "cuda/kernels/linear_few.hpp"
+#include "cuda/kernels/products/linear_few.hpp"
 #include "cuda/kernels/sampling.hpp"
-#include "cuda/kernels/unpack.hpp"
+#include "cuda/kernels/products/unpack.hpp"
 #include "cuda/packed_layout.hpp"
 #include "cuda/step_arena.hpp"
 

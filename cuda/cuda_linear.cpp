@@ -3,8 +3,8 @@
 
 #include "core/guard.hpp"
 #include "cuda/cuda_backend.hpp"
-#include "cuda/kernels/gemm_rows.hpp"
-#include "cuda/kernels/unpack.hpp"
+#include "cuda/kernels/products/gemm_rows.hpp"
+#include "cuda/kernels/products/unpack.hpp"
 #include "cuda/linear_plan.hpp"
 
 namespace tessera::cuda {

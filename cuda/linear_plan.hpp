@@ -1,10 +1,10 @@
-// Plans the launch of a product of few rows. The plan changes no bits (kernels/linear_few.hpp).
+// Plans the launch of a product of few rows. The plan changes no bits (kernels/products/linear_few.hpp).
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "cuda/kernels/linear_few.hpp"
+#include "cuda/kernels/products/linear_few.hpp"
 
 namespace tessera::cuda {
 

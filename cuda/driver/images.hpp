@@ -1,4 +1,4 @@
-// The compiled kernels inside this library: a fat binary for each cuda/kernels/*.cu (TesseraCuda.cmake).
+// The compiled kernels inside this library: a fat binary for each .cu of cuda/kernels (TesseraCuda.cmake).
 #pragma once
 
 #include <span>

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "cuda/kernels/attention.hpp"
+#include "cuda/kernels/attention/attention.hpp"
 #include "cuda/kernels/device.hpp"
 #include "cuda/kernels/kv_access.hpp"
 

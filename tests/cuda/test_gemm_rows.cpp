@@ -10,7 +10,7 @@
 
 #include "catch.hpp"
 #include "core/float16.hpp"
-#include "cuda/kernels/gemm_rows.hpp"
+#include "cuda/kernels/products/gemm_rows.hpp"
 
 namespace test_gemm_rows {
 

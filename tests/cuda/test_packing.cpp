@@ -5,7 +5,7 @@
 #include <map>
 
 #include "catch.hpp"
-#include "cuda/kernels/unpack.hpp"
+#include "cuda/kernels/products/unpack.hpp"
 #include "formats/formats.hpp"
 #include "weights.hpp"
 

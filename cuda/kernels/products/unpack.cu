@@ -1,8 +1,8 @@
 // Kernels that unpack weights: rows of f32 for embeddings, and pieces of matrices in f16 for cuBLASLt.
-#include "cuda/kernels/unpack.hpp"
+#include "cuda/kernels/products/unpack.hpp"
 
 #include "cuda/kernels/device.hpp"
-#include "cuda/kernels/weight_units.hpp"
+#include "cuda/kernels/products/weight_units.hpp"
 
 namespace tessera::cuda {
 

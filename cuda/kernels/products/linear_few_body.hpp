@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cuda/kernels/device.hpp"
-#include "cuda/kernels/linear_few.hpp"
-#include "cuda/kernels/weight_units.hpp"
+#include "cuda/kernels/products/linear_few.hpp"
+#include "cuda/kernels/products/weight_units.hpp"
 
 namespace tessera::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/kernels/attention.hpp"
+#include "cuda/kernels/attention/attention.hpp"
 #include "cuda/kernels/device.hpp"
 #include "cuda/kernels/kv_access.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "core/float16.hpp"
 #include "cuda/kernels/device.hpp"
-#include "cuda/kernels/gemm_rows.hpp"
+#include "cuda/kernels/products/gemm_rows.hpp"
 
 namespace tessera::cuda {
 

@@ -3,7 +3,7 @@
 // the next chunk's keys.
 #pragma once
 
-#include "cuda/kernels/attention.hpp"
+#include "cuda/kernels/attention/attention.hpp"
 #include "cuda/kernels/device.hpp"
 #include "cuda/kernels/kv_chunk.hpp"
 

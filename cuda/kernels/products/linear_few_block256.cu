@@ -1,5 +1,5 @@
 // Products of few rows with weights that are superblocks of 256.
-#include "cuda/kernels/linear_few_body.hpp"
+#include "cuda/kernels/products/linear_few_body.hpp"
 
 namespace tessera::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/kernels/attention_tile.hpp"
+#include "cuda/kernels/attention/attention_tile.hpp"
 
 namespace tessera::cuda {
 
