@@ -59,7 +59,12 @@ class KeptRows {
     const std::vector<double> fast = {1.0, 0.5, 0.25, 0.125}, slow = {0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.01};
     const backend::RopeTable ropes[] = {{RopePairs::interleaved, fast}, {RopePairs::halves, slow}};
     const std::span<const std::uint32_t> wanted = when == When::alone ? std::span<const std::uint32_t>() : keep;
-    must(b_.begin({.rows = when == When::alone ? kept : all, .sequences = views, .ropes = ropes, .wanted = wanted}));
+    const backend::AttentionShape attention{.layer = 0, .n_heads = kHeads, .scale = 0.25f};
+    must(b_.begin({.rows = when == When::alone ? kept : all,
+                   .sequences = views,
+                   .ropes = ropes,
+                   .wanted = wanted,
+                   .attentions = {&attention, 1}}));
     using backend::Act;
     const auto keep_at = [&](When stage, std::initializer_list<Act> acts) {
       if (stage == when) must(b_.keep_rows(std::vector<Act>(acts)));
@@ -76,7 +81,7 @@ class KeptRows {
     must(b_.rope(1, kHeads, Act::q));
     must(b_.rope_append({.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads, .rope = 1}, Act::q, Act::k, Act::v));
     keep_at(When::before_attention, {Act::x, Act::q, Act::k});
-    must(b_.attention({.layer = 0, .n_heads = kHeads, .scale = 0.25f}, Act::q, Act::attn));
+    must(b_.attention(attention, Act::q, Act::attn));
     std::vector<std::vector<float>> values;
     for (const Act act : {Act::x, Act::q, Act::k, Act::attn}) {
       const std::size_t columns = act == Act::k ? kKvHeads * kDim : kModel;
