@@ -190,6 +190,33 @@ TEST_CASE("a SentencePiece model is read as its library reads it") {
   }
 }
 
+TEST_CASE("sets of characters in patterns are Oniguruma's") {
+  // Each pattern cuts the characters that it matches out of the text "a" CHARACTER "b".
+  const auto matches = [](const std::string& pattern, const std::string& character) {
+    const auto tokens = ids(words(R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": ")" + pattern + R"("}, "behavior": "Removed", "invert": false},)"),
+                            "a" + character + "b");
+    return tokens == List{1, 2};
+  };
+  const std::string joiner = "\u200d", squared = "\u00b2", plus = "+", comma = ",", mark = "\u3001", ligature = "\u0363";
+  CHECK_FALSE(matches(R"([^ab\\W])", joiner));
+  CHECK(matches(R"([^\\w])", joiner));
+  CHECK(matches(R"((?![ab])\\w)", squared));  // outside of a set \w has six signs that [\w] does not have
+  CHECK(matches(R"([^\\w])", squared));
+  CHECK_FALSE(matches(R"((?![ab])\\W)", squared));
+  CHECK(matches(R"([[:punct:]])", plus));
+  CHECK_FALSE(matches(R"(\\p{Punct})", plus));
+  CHECK(matches(R"(\\p{Punct})", comma));
+  CHECK_FALSE(matches(R"(\\p{Katakana})", mark));  // of several scripts
+  CHECK(matches(R"((?![ab])[[:alpha:]])", ligature));
+  CHECK(matches(R"((?![ab])[[:graph:]])", plus));
+  CHECK(matches(R"((?![ab])[[:ascii:]])", plus));
+  CHECK(matches(R"((?<=\\w)\\b.\\b(?=\\w))", comma));
+  CHECK_FALSE(matches(R"((?<=\\w)\\b.\\b(?=\\w))", ligature));  // a mark belongs to its word
+  // Options hold to the end of the group around them, over "|".
+  CHECK(ids(words(R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "x(?i)y|b"}, "behavior": "Removed", "invert": false},)"), "axBaxYab") ==
+        List{1, 1, 3});
+}
+
 TEST_CASE("a hostile pattern ends in an error, soon") {
   const auto begin = std::chrono::steady_clock::now();
   for (const char* pattern : {"(a*)*c", "(a|a)*b", "a(?=.*b)", "(?=(a+))a*b\\\\1", "^(([a-z])+.)+[A-Z]([a-z])+$"}) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "text/pcre2.hpp"
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 
 namespace tessera::detail {
@@ -13,19 +14,41 @@ namespace {
 
 constexpr std::size_t kDeepestSet = 30;
 
-// Members of sets, without brackets.
+// Members of sets, without brackets. Oniguruma's tables are of Unicode 16: characters whose properties have changed since PCRE2's older tables
+// are named one by one.
 constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";
 constexpr std::string_view kWord =
-    R"(\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+    R"(\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+// Signs of Latin-1 that \w, \W, \b and \p{Word} take for word characters, but [\w], [\W] and [:word:] do not.
+constexpr std::string_view kWordOutsideOfSets = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
+constexpr std::string_view kLower = R"(\p{Lowercase}\x{10FC}\x{A7F2}-\x{A7F4}\x{AB69})";
+constexpr std::string_view kAlphabetic = R"(\p{Alphabetic}\x{363}-\x{36F}\x{C04}\x{F82}\x{F83}\x{1DD3}-\x{1DE6}\x{11080}\x{11081})";
+constexpr std::string_view kAlphanumeric = R"(\p{Alphabetic}\x{363}-\x{36F}\x{C04}\x{F82}\x{F83}\x{1DD3}-\x{1DE6}\x{11080}\x{11081}\p{Nd})";
+
 struct Named {
   std::string_view name, members;
+  std::string_view only_property{}, only_posix{};  // further members of \p{name} outside of sets, and of [:name:]
 };
 
-constexpr Named kPosix[] = {{"alpha", R"(\p{Alphabetic})"}, {"alphabetic", R"(\p{Alphabetic})"}, {"alnum", R"(\p{Alphabetic}\p{Nd})"},
-                            {"upper", R"(\p{Uppercase})"},  {"uppercase", R"(\p{Uppercase})"},   {"lower", R"(\p{Lowercase})"},
-                            {"lowercase", R"(\p{Lowercase})"}, {"digit", R"(\p{Nd})"},           {"space", kSpace},
-                            {"whitespace", kSpace},         {"word", kWord},                      {"blank", R"(\t\p{Zs})"},
-                            {"xdigit", "0-9A-Fa-f"},        {"punct", R"(\p{P}\p{S})"},           {"cntrl", R"(\p{Cc})"}};
+constexpr Named kNamed[] = {{"alpha", kAlphabetic},
+                            {"alphabetic", kAlphabetic},
+                            {"alnum", kAlphanumeric},
+                            {"upper", R"(\p{Uppercase})"},
+                            {"uppercase", R"(\p{Uppercase})"},
+                            {"lower", kLower},
+                            {"lowercase", kLower},
+                            {"digit", R"(\p{Nd})"},
+                            {"space", kSpace},
+                            {"whitespace", kSpace},
+                            {"word", kWord, kWordOutsideOfSets},
+                            {"blank", R"(\t\p{Zs})"},
+                            {"xdigit", "0-9A-Fa-f"},
+                            {"punct", R"(\p{P})", "", R"(\p{S})"},
+                            {"cntrl", R"(\p{Cc})"},
+                            {"graph", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co})"},
+                            {"print", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co}\p{Zs})"},
+                            {"ascii", R"(\x00-\x7F)"},
+                            {"assigned", R"(\P{Cn})"}};
 
 // Long names of general categories, which PCRE2 does not know.
 constexpr std::pair<std::string_view, std::string_view> kCategories[] = {
@@ -36,6 +59,15 @@ constexpr std::pair<std::string_view, std::string_view> kCategories[] = {
     {"spacingmark", "Mc"},     {"enclosingmark", "Me"},    {"control", "Cc"},         {"format", "Cf"},
     {"spaceseparator", "Zs"},  {"currencysymbol", "Sc"},   {"mathsymbol", "Sm"},      {"othersymbol", "So"},
     {"dashpunctuation", "Pd"}, {"openpunctuation", "Ps"},  {"closepunctuation", "Pe"}, {"otherpunctuation", "Po"}};
+
+// Returns whether PCRE2 knows a script of this name. Since PCRE2 10.40, \p{name} means a script's extensions too, and \p{sc:name} does not.
+bool is_script(const std::string& name) {
+  if (name.size() < 3 || name.size() > 40 || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz") != name.npos) return false;
+  const std::string pattern = "\\p{sc:" + name + "}";
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  return Pcre2Code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF, &error, &offset, nullptr)) != nullptr;
+}
 
 // One member of a set: characters that can stand in brackets, or, if `negated`, all other characters.
 struct Members {
@@ -50,6 +82,7 @@ class Translator {
 
   Result<std::string> run() {
     while (at_ < pattern_.size()) TESSERA_TRY_STATUS(atom());
+    out_.append(outer_options_, ')');
     return std::move(out_);
   }
 
@@ -69,12 +102,15 @@ class Translator {
       return {};
     }
     if (at("(")) {
-      groups_.push_back(atom_);
+      groups_.push_back({atom_, 0});
       return open_group();
     }
     if (at(")")) {
-      atom_ = groups_.empty() ? before : groups_.back();
-      if (!groups_.empty()) groups_.pop_back();
+      atom_ = groups_.empty() ? before : groups_.back().begin;
+      if (!groups_.empty()) {
+        out_.append(groups_.back().options, ')');
+        groups_.pop_back();
+      }
       out_ += pattern_[at_++];
       return {};
     }
@@ -83,7 +119,11 @@ class Translator {
       while (at_ < pattern_.size() && (static_cast<unsigned char>(pattern_[at_]) & 0xC0u) == 0x80u) out_ += pattern_[at_++];
       return {};
     }
-    TESSERA_TRY(const std::optional<Members> members, escaped_members());
+    if (at("\\b") || at("\\B")) {
+      add_boundary(at("\\B"));
+      return {};
+    }
+    TESSERA_TRY(const std::optional<Members> members, escaped_members(false));
     if (members) {
       out_ += members->as_set();
       return {};
@@ -130,9 +170,15 @@ class Translator {
     // Options: Ruby's "m" lets a dot match newlines.
     while (at_ < pattern_.size() && (at("i") || at("m") || at("-"))) out_ += at("m") ? 's' : pattern_[at_], ++at_;
     if (at("x") || at("s")) return unsupported("this option of a group");
-    for (const std::string_view copied : {"<=", "<!", "=", "!", ">", ":", ")"}) {
+    if (at(")")) {  // "a(?i)b|c" is "a(?i:b|c)": options open a group that ends with the one around
+      groups_.pop_back();
+      ++(groups_.empty() ? outer_options_ : groups_.back().options);
+      out_ += ':';
+      ++at_;
+      return {};
+    }
+    for (const std::string_view copied : {"<=", "<!", "=", "!", ">", ":"}) {
       if (!at(copied)) continue;
-      if (copied == ")") groups_.pop_back();
       out_ += copied;
       at_ += copied.size();
       return {};
@@ -140,8 +186,15 @@ class Translator {
     return at("<") ? Status() : unsupported("this kind of group");  // a name follows
   }
 
+  // PCRE2's \b takes other characters for those of words.
+  void add_boundary(bool negated) {
+    const std::string word = "[" + std::string(kWord) + std::string(kWordOutsideOfSets) + "]";
+    out_ += negated ? fmt::format("(?:(?<={0})(?={0})|(?<!{0})(?!{0}))", word) : fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word);
+    at_ += 2;
+  }
+
   // Translates an escape that stands for a set of characters; nullopt if the escape at the offset is of another kind.
-  Result<std::optional<Members>> escaped_members() {
+  Result<std::optional<Members>> escaped_members(bool in_set) {
     const char kind = at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0';
     const auto plain = [&](std::string_view members, bool negated) {
       at_ += 2;
@@ -150,19 +203,19 @@ class Translator {
     switch (kind) {
       case 's': return plain(kSpace, false);
       case 'S': return plain(kSpace, true);
-      case 'w': return plain(kWord, false);
-      case 'W': return plain(kWord, true);
+      case 'w':
+      case 'W': return plain(std::string(kWord).append(in_set ? "" : kWordOutsideOfSets), kind == 'W');
       case 'd': return plain(R"(\p{Nd})", false);
       case 'D': return plain(R"(\p{Nd})", true);
       case 'h': return plain("0-9A-Fa-f", false);
       case 'H': return plain("0-9A-Fa-f", true);
       case 'p':
-      case 'P': return property(kind == 'P');
+      case 'P': return property(kind == 'P', in_set);
       default: return std::optional<Members>();
     }
   }
 
-  Result<std::optional<Members>> property(bool negated) {
+  Result<std::optional<Members>> property(bool negated, bool in_set) {
     const std::size_t end = pattern_.find('}', at_);
     if (pattern_.substr(at_).size() < 4 || pattern_[at_ + 2] != '{' || end == pattern_.npos) return unsupported("\\p without {...}");
     std::string_view written = pattern_.substr(at_ + 3, end - at_ - 3);
@@ -177,12 +230,14 @@ class Translator {
     }
     at_ = end + 1;
     if (name == "han") return std::optional<Members>(Members{std::string(kHanMembers), negated});
-    for (const Named& posix : kPosix) {
-      if (name == posix.name) return std::optional<Members>(Members{std::string(posix.members), negated});
+    for (const Named& named : kNamed) {
+      if (name != named.name) continue;
+      return std::optional<Members>(Members{std::string(named.members).append(in_set ? "" : named.only_property), negated});
     }
     for (const auto& [longer, category] : kCategories) {
       if (name == longer) written = category;
     }
+    if (is_script(name)) return std::optional<Members>(Members{"\\p{sc:" + name + "}", negated});
     return std::optional<Members>(Members{"\\p{" + std::string(written) + "}", negated});
   }
 
@@ -251,7 +306,7 @@ class Translator {
         TESSERA_TRY(std::string nested, set_expression(depth + 1));
         operand.nested.push_back(std::move(nested));
       } else if (at("\\")) {
-        TESSERA_TRY(const std::optional<Members> members, escaped_members());
+        TESSERA_TRY(const std::optional<Members> members, escaped_members(true));
         if (!members) {
           TESSERA_TRY_STATUS(plain_escape(operand.members));
         } else if (members->negated) {
@@ -280,10 +335,11 @@ class Translator {
     std::string_view name = pattern_.substr(at_ + 2, end == pattern_.npos ? 0 : end - at_ - 2);
     const bool negated = name.starts_with('^');
     if (negated) name.remove_prefix(1);
-    for (const Named& posix : kPosix) {
-      if (name != posix.name) continue;
-      if (negated) operand.nested.push_back("[^" + std::string(posix.members) + "]");
-      else operand.members += posix.members;
+    for (const Named& named : kNamed) {
+      if (name != named.name) continue;
+      const std::string members = std::string(named.members).append(named.only_posix);
+      if (negated) operand.nested.push_back("[^" + members + "]");
+      else operand.members += members;
       at_ = end + 2;
       return {};
     }
@@ -294,7 +350,11 @@ class Translator {
   std::string out_;
   std::size_t at_ = 0;
   std::size_t atom_ = 0;             // offset in out_ of what a quantifier repeats
-  std::vector<std::size_t> groups_;  // offsets in out_ of the groups that are open
+  struct Group {
+    std::size_t begin, options;  // its offset in out_, and the groups of options that end with it
+  };
+  std::vector<Group> groups_;      // those that are open
+  std::size_t outer_options_ = 0;  // groups of options that end with the pattern
 };
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include "text/pipeline/regex.hpp"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
+#include "text/pcre2.hpp"
 #include "text/pipeline/oniguruma.hpp"
 
 namespace tessera::detail {
@@ -27,20 +25,10 @@ std::chrono::nanoseconds patience_for(std::size_t text_bytes) noexcept {
   return std::chrono::seconds(5) + std::chrono::microseconds(std::uint64_t{text_bytes});
 }
 
-std::string pcre_message(int code) {
-  PCRE2_UCHAR text[160] = {};
-  pcre2_get_error_message(code, text, sizeof text);
-  return reinterpret_cast<const char*>(text);
-}
-
 }  // namespace
 
 struct Regex::Code {
-  struct Free {
-    void operator()(pcre2_code* compiled) const noexcept { pcre2_code_free(compiled); }
-    void operator()(pcre2_compile_context* options) const noexcept { pcre2_compile_context_free(options); }
-  };
-  std::unique_ptr<pcre2_code, Free> code;
+  Pcre2Code code;
 };
 
 Regex::Regex() noexcept = default;
@@ -60,45 +48,31 @@ Result<Regex> Regex::compile(std::string_view pattern) {
   }
   if (pattern.empty()) return literal("");
   TESSERA_TRY(const std::string translated, pcre2_pattern(pattern));
-  const std::unique_ptr<pcre2_compile_context, Code::Free> context(pcre2_compile_context_create(nullptr));
+  const Pcre2CompileContext context(pcre2_compile_context_create(nullptr));
   if (!context) return out_of_memory_error();
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_parens_nest_limit(context.get(), 100);
   int error = 0;
-  PCRE2_SIZE offset = 0;
   Regex made;
   made.text_ = pattern;
   made.code_ = std::make_unique<Code>();
-  made.code_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                                       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
-                                       &error, &offset, context.get()));
+  constexpr std::uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+  made.code_->code = compile_pcre2(translated, kOptions, context.get(), error);
   if (!made.code_->code) {
-    if (error == 121 /* no memory */) return out_of_memory_error();
-    return make_error(ErrorCode::unsupported, "the pattern \"{}\" cannot be compiled: {}", printable(pattern, 120), pcre_message(error));
+    if (is_pcre2_memory_error(error)) return out_of_memory_error();
+    return make_error(ErrorCode::unsupported, "the pattern \"{}\" cannot be compiled: {}", printable(pattern, 120), pcre2_message(error));
   }
-  // An error is ignored: if there is no JIT, or the system forbids it, the interpreter finds the same matches.
-  (void)pcre2_jit_compile(made.code_->code.get(), PCRE2_JIT_COMPLETE);
   return made;
 }
 
 std::uint64_t Regex::memory_bytes() const noexcept {
-  std::uint64_t total = text_.capacity();
-  if (!code_) return total;
-  for (const std::uint32_t what : {std::uint32_t{PCRE2_INFO_SIZE}, std::uint32_t{PCRE2_INFO_JITSIZE}}) {
-    std::size_t bytes = 0;
-    if (pcre2_pattern_info(code_->code.get(), what, &bytes) == 0) total += bytes;
-  }
-  return total;
+  return text_.capacity() + (code_ ? pcre2_memory_bytes(code_->code.get()) : 0);
 }
 
 struct Regex::Finder::State {
-  struct Free {
-    void operator()(pcre2_match_data* freed) const noexcept { pcre2_match_data_free(freed); }
-    void operator()(pcre2_match_context* freed) const noexcept { pcre2_match_context_free(freed); }
-  };
   const Regex* regex = nullptr;
-  std::unique_ptr<pcre2_match_data, Free> data;
-  std::unique_ptr<pcre2_match_context, Free> context;
+  Pcre2MatchData data;
+  Pcre2MatchContext context;
   std::chrono::nanoseconds took{};  // how long searches took
   std::uint64_t used = 0;  // fuel that searches have used
   std::string_view text;
@@ -182,7 +156,7 @@ Result<Regex::Match> Regex::Finder::search(std::size_t from) {
       steps = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{steps} * 4, 0xFFFFFFF0u));
       continue;
     }
-    if (found < 0) return too_much(pcre_message(found));
+    if (found < 0) return too_much(pcre2_message(found));
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(state_->data.get());
     return Match{bounds[0], std::max(bounds[0], bounds[1])};
   }

@@ -1,27 +1,14 @@
 #include "text/pre_tokenizer/pre_tokenizer.hpp"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "core/error.hpp"
+#include "text/pcre2.hpp"
 
 namespace tessera::detail {
 namespace {
-
-struct FreeCode {
-  void operator()(pcre2_code* code) const noexcept { pcre2_code_free(code); }
-};
-struct FreeMatchData {
-  void operator()(pcre2_match_data* data) const noexcept { pcre2_match_data_free(data); }
-};
-struct FreeMatchContext {
-  void operator()(pcre2_match_context* context) const noexcept { pcre2_match_context_free(context); }
-};
-using Code = std::unique_ptr<pcre2_code, FreeCode>;
 
 // Returns the pattern with \s replaced by Unicode's White_Space, which the regex libraries of the original tokenizers mean by \s. PCRE2's
 // \s includes U+180E too.
@@ -49,23 +36,15 @@ std::string with_white_space(std::string_view pattern) {
   return out;
 }
 
-std::string describe(int code) {
-  PCRE2_UCHAR text[160] = {};
-  pcre2_get_error_message(code, text, sizeof text);
-  return reinterpret_cast<const char*>(text);
-}
-
 Error pcre2_error(int code, std::string_view what) {
-  if (code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAPLIMIT || code == 121 /* compile: no memory */) {
-    return out_of_memory_error();
-  }
-  return make_error(ErrorCode::internal, "the pre-tokenizer '{}' failed: {}", what, describe(code));
+  if (is_pcre2_memory_error(code) || code == PCRE2_ERROR_HEAPLIMIT) return out_of_memory_error();
+  return make_error(ErrorCode::internal, "the pre-tokenizer '{}' failed: {}", what, pcre2_message(code));
 }
 
 }  // namespace
 
 struct PreTokenizer::Compiled {
-  std::vector<Code> patterns;
+  std::vector<Pcre2Code> patterns;
 };
 
 PreTokenizer::PreTokenizer(const PreTokenizerSpec& spec, std::unique_ptr<Compiled> compiled) noexcept
@@ -79,14 +58,9 @@ Result<PreTokenizer> PreTokenizer::create(const PreTokenizerSpec& spec) {
   auto compiled = std::make_unique<Compiled>();
   compiled->patterns.reserve(spec.patterns.size());
   for (const std::string_view pattern : spec.patterns) {
-    const std::string expanded = with_white_space(pattern);
     int error = 0;
-    PCRE2_SIZE offset = 0;
-    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(),
-                            PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr));
+    Pcre2Code code = compile_pcre2(with_white_space(pattern), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, nullptr, error);
     if (!code) return pcre2_error(error, spec.name);
-    // An error is ignored: if there is no JIT, or the system forbids it, the interpreter finds the same matches.
-    (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     compiled->patterns.push_back(std::move(code));
   }
   return PreTokenizer(spec, std::move(compiled));
@@ -94,17 +68,13 @@ Result<PreTokenizer> PreTokenizer::create(const PreTokenizerSpec& spec) {
 
 std::uint64_t PreTokenizer::memory_bytes() const noexcept {
   std::uint64_t total = 0;
-  for (const Code& code : compiled_->patterns) {
-    std::size_t bytes = 0;
-    if (pcre2_pattern_info(code.get(), PCRE2_INFO_SIZE, &bytes) == 0) total += bytes;
-    if (pcre2_pattern_info(code.get(), PCRE2_INFO_JITSIZE, &bytes) == 0) total += bytes;
-  }
+  for (const Pcre2Code& code : compiled_->patterns) total += pcre2_memory_bytes(code.get());
   return total;
 }
 
 struct PreTokenizer::Splitter::Match {
-  std::unique_ptr<pcre2_match_data, FreeMatchData> data;
-  std::unique_ptr<pcre2_match_context, FreeMatchContext> context;
+  Pcre2MatchData data;
+  Pcre2MatchContext context;
 };
 
 PreTokenizer::Splitter::Splitter(const PreTokenizer& owner, std::unique_ptr<Match> match) noexcept
