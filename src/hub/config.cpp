@@ -12,12 +12,13 @@ namespace tessera::detail::hub {
 namespace {
 
 constexpr std::uint64_t kMostConfig = std::uint64_t{4} << 20;  // bytes of a configuration: more than any model has
+constexpr std::size_t kMostValues = 400'000;                       // of a configuration, in at most 64 MB of memory; models have 60,000
 
 // Returns the JSON in a file; null if there is no such file.
 Result<Json> read_json(const std::filesystem::path& folder, std::string_view name) {
   TESSERA_TRY(const std::string text, read_text(folder, name, kMostConfig));
   if (text.empty()) return Json();
-  auto json = Json::parse(text);
+  auto json = Json::parse(text, {.most_values = kMostValues});
   if (json || json.error().code() == ErrorCode::out_of_memory) return json;
   return error_at(ErrorCode::corrupt_file, os::text_of(folder / name), "{}", json.error().text());
 }

@@ -45,6 +45,39 @@ void append(std::string& out, const Json& json, int depth) {
 
 }  // namespace
 
+// Frees all values in this one, without recursion. `here` is the array or object whose values are freed, from the last to the first. If one of
+// them has values itself, it becomes `here`: it keeps the one around in the place of its first value, which takes its own place outside.
+void Json::free_children() noexcept {
+  const auto child = [](Json& of, bool last) -> Json* {  // nullptr: it has none
+    if (Array* array = of.elements()) return array->empty() ? nullptr : last ? &array->back() : &array->front();
+    if (Object* object = of.members()) return object->empty() ? nullptr : last ? &object->back().second : &object->front().second;
+    return nullptr;
+  };
+  const auto size = [](const Json& of) { return of.elements() != nullptr ? of.elements()->size() : of.members()->size(); };
+  Json here = std::move(*this);
+  value_ = std::monostate{};
+  for (std::size_t depth = 0;;) {
+    if (size(here) == (depth > 0 ? 1 : 0)) {  // only the one around is left
+      if (depth-- == 0) return here.value_ = std::monostate{}, void();
+      Json around = std::move(*child(here, true));
+      here = std::move(around);
+      continue;
+    }
+    Json* const last = child(here, true);
+    Json* const inner = child(*last, false);
+    if (inner == nullptr) {
+      if (Array* array = here.elements()) array->pop_back();
+      else here.members()->pop_back();
+      continue;
+    }
+    Json next = std::move(*last);
+    *last = std::move(*child(next, false));
+    *child(next, false) = std::move(here);
+    here = std::move(next);
+    ++depth;
+  }
+}
+
 Json::Type Json::type() const noexcept {
   constexpr Type of_alternative[] = {Type::null,   Type::boolean, Type::number, Type::number,
                                      Type::number, Type::string,  Type::array,  Type::object};

@@ -55,6 +55,7 @@ class JsonParser {
 
   Status parse(Json& out, int depth) {
     if (depth > std::min(options_.deepest, kDeepest)) return error("nested too deep");
+    if (values_++ == options_.most_values) return error(fmt::format("more than {} values", options_.most_values));
     skip_space();
     if (at_ == text_.size()) return error("a value is missing");
     switch (text_[at_]) {
@@ -257,6 +258,7 @@ class JsonParser {
   std::string_view text_;
   const JsonParseOptions& options_;
   std::size_t at_ = 0;
+  std::size_t values_ = 0;  // that were begun
 };
 
 }  // namespace

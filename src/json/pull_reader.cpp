@@ -4,37 +4,63 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/error.hpp"
+#include "core/printable.hpp"
 #include "core/utf8.hpp"
 
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kDeepestSkipped = 1000;  // arrays and objects that a skipped value may have around a value
+constexpr std::size_t kDeepestSkipped = 100;  // arrays and objects that a skipped value may have around a value
+constexpr std::size_t kLongestNumber = 1024;
+
+constexpr bool is_json_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+constexpr bool is_json_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
-Error JsonPullReader::error(std::string_view what) const {
-  const std::string_view before = text_.substr(0, at_);
+Error JsonPullReader::error_of(ErrorCode code, std::string_view what) const {
+  if (input_ != nullptr) return input_->error(code, passed_ + static_cast<std::uint64_t>(at_ - begin_), what);
+  const std::string_view before(begin_, static_cast<std::size_t>(at_ - begin_));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t begin = before.rfind('\n') + 1;  // 0 if there is no newline
-  return make_error(ErrorCode::corrupt_file, "{} (line {}, column {})", what, line, at_ - begin + 1);
+  return make_error(code, "{} (line {}, column {})", what, line, before.size() - begin + 1);
 }
 
-void JsonPullReader::skip_space() noexcept {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) ++at_;
+Result<bool> JsonPullReader::more() {
+  if (at_ != last_) return true;
+  if (input_ == nullptr) return false;
+  TESSERA_TRY(const std::string_view next, input_->more());
+  passed_ += static_cast<std::uint64_t>(last_ - begin_);
+  begin_ = at_ = next.data();
+  last_ = begin_ + next.size();
+  return !next.empty();
 }
 
-bool JsonPullReader::skip_char(char c) noexcept {
-  if (at_ == text_.size() || text_[at_] != c) return false;
+Status JsonPullReader::need() {
+  TESSERA_TRY(const bool there, more());
+  return there ? Status() : error("the JSON text ends too early");
+}
+
+Result<char> JsonPullReader::peek() {
+  for (;;) {
+    if (at_ == last_) TESSERA_TRY_STATUS(need());
+    if (!is_json_space(*at_)) return *at_;
+    ++at_;
+  }
+}
+
+Status JsonPullReader::expect(char c) {
+  TESSERA_TRY(const char next, peek());
+  if (next != c) {
+    return fail(ErrorCode::corrupt_file, "the JSON text has '{}' where '{}' is expected", printable(std::string_view(&next, 1)), c);
+  }
   ++at_;
-  return true;
+  return {};
 }
 
 Result<JsonPullReader::Type> JsonPullReader::type() {
-  skip_space();
-  if (at_ == text_.size()) return error("the JSON text ends where a value should be");
-  switch (text_[at_]) {
+  TESSERA_TRY(const char c, peek());
+  switch (c) {
     case '{': return Type::object;
     case '[': return Type::array;
     case '"': return Type::string;
@@ -43,129 +69,203 @@ Result<JsonPullReader::Type> JsonPullReader::type() {
     case 'n': return Type::null;
     default: break;
   }
-  if (text_[at_] == '-' || (text_[at_] >= '0' && text_[at_] <= '9')) return Type::number;
-  return error("no JSON value begins so");
+  if (c == '-' || is_json_digit(c)) return Type::number;
+  return error("a JSON value is expected here");
 }
 
-Status JsonPullReader::enter(char bracket, const char* name) {
-  skip_space();
-  if (!skip_char(bracket)) return error(name);
+Status JsonPullReader::enter(char bracket) {
+  TESSERA_TRY_STATUS(expect(bracket));
   first_ = true;
   return {};
 }
 
-Status JsonPullReader::begin_object() { return enter('{', "expected an object"); }
-Status JsonPullReader::begin_array() { return enter('[', "expected an array"); }
-
 Result<bool> JsonPullReader::next(char bracket) {
-  skip_space();
-  const bool first = first_;
-  first_ = false;
-  if (skip_char(bracket)) return false;
-  if (!first && !skip_char(',')) return error(bracket == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
-  skip_space();
+  const bool first = std::exchange(first_, false);
+  TESSERA_TRY(const char c, peek());
+  if (c == bracket) {
+    ++at_;
+    return false;
+  }
+  if (first) return true;
+  if (c != ',') return expect(bracket).error();
+  ++at_;
   return true;
 }
 
-Result<bool> JsonPullReader::next_key(std::string& key) {
-  TESSERA_TRY(const bool more, next('}'));
-  if (!more) return false;
-  if (at_ == text_.size() || text_[at_] != '"') return error("expected a key in quotes");
-  TESSERA_TRY_STATUS(string(key));
-  skip_space();
-  if (!skip_char(':')) return error("expected ':'");
+Result<bool> JsonPullReader::next_key(std::string& key, std::size_t longest) {
+  TESSERA_TRY(const bool has_more, next('}'));
+  if (!has_more) return false;
+  TESSERA_TRY_STATUS(string(key, longest));
+  TESSERA_TRY_STATUS(expect(':'));
   return true;
 }
 
-Result<bool> JsonPullReader::next_element() { return next(']'); }
-
-Status JsonPullReader::string(std::string& out) {
-  skip_space();
-  if (!skip_char('"')) return error("expected a string");
-  out.clear();
+template <class Sink>
+Status JsonPullReader::pieces(Sink&& sink) {
+  TESSERA_TRY_STATUS(expect('"'));
   for (;;) {
-    const std::size_t begin = at_;  // of characters that are copied as they are
-    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\' && static_cast<unsigned char>(text_[at_]) >= 0x20) {
-      if (static_cast<unsigned char>(text_[at_]) < 0x80) {
+    if (at_ == last_) TESSERA_TRY_STATUS(need());
+    const char* const first = at_;
+    while (at_ != last_ && *at_ != '"' && *at_ != '\\' && static_cast<unsigned char>(*at_) >= 0x20) {
+      if (static_cast<unsigned char>(*at_) < 0x80) {
         ++at_;
         continue;
       }
-      const Utf8Step step = utf8_step(text_.substr(at_));
-      if (step.kind != Utf8Kind::valid) return error("bytes that are not UTF-8 in a string");
+      const Utf8Step step = utf8_step({at_, static_cast<std::size_t>(last_ - at_)});
+      if (step.kind != Utf8Kind::valid) break;
       at_ += step.size;
     }
-    out.append(text_.substr(begin, at_ - begin));
-    if (at_ == text_.size()) return error("a string is never closed");
-    if (skip_char('"')) return {};
-    if (text_[at_] != '\\') return error("a control character in a string");
-    TESSERA_TRY_STATUS(escape(out));
+    if (at_ != first) {
+      TESSERA_TRY_STATUS(sink(std::string_view(first, static_cast<std::size_t>(at_ - first))));
+      continue;
+    }
+    const auto c = static_cast<unsigned char>(*at_);
+    if (c == '"') {
+      ++at_;
+      return {};
+    }
+    if (c == '\\') {
+      ++at_;
+      TESSERA_TRY(const std::uint32_t code, escape());
+      std::string text;
+      append_utf8(text, code);
+      TESSERA_TRY_STATUS(sink(text));
+    } else if (c < 0x20) {
+      return error("a control character stands in a string");
+    } else {
+      char bytes[4];
+      TESSERA_TRY(const std::string_view text, character(bytes));
+      TESSERA_TRY_STATUS(sink(text));
+    }
   }
+}
+
+Status JsonPullReader::string(std::string& out, std::size_t longest) {
+  out.clear();
+  return pieces([&](std::string_view piece) -> Status {
+    if (piece.size() > longest - out.size()) return fail(ErrorCode::unsupported, "a string has more than {} bytes", longest);
+    out += piece;
+    return {};
+  });
+}
+
+Status JsonPullReader::skip_string() {
+  return pieces([](std::string_view) -> Status { return {}; });
+}
+
+Result<std::string_view> JsonPullReader::character(char (&out)[4]) {
+  std::size_t size = 0;
+  do {
+    if (at_ == last_) TESSERA_TRY_STATUS(need());
+    out[size++] = *at_++;
+  } while (size < 4 && utf8_step({out, size}).kind == Utf8Kind::incomplete);
+  if (const Utf8Step step = utf8_step({out, size}); step.kind != Utf8Kind::valid || step.size != size) return error("a string is not UTF-8");
+  return std::string_view(out, size);
 }
 
 Result<std::uint32_t> JsonPullReader::four_digits() {
-  std::uint32_t value = 0;
-  const char* const from = text_.data() + at_;
-  const char* const to = text_.data() + std::min(at_ + 4, text_.size());
-  const auto [end, failed] = std::from_chars(from, to, value, 16);
-  if (failed != std::errc() || end != from + 4) return error("\\u needs four hexadecimal digits");
-  at_ += 4;
-  return value;
+  std::uint32_t code = 0;
+  for (int i = 0; i < 4; ++i) {
+    if (at_ == last_) TESSERA_TRY_STATUS(need());
+    const char c = *at_;
+    const char lower = static_cast<char>(c | 0x20);
+    if (!is_json_digit(c) && (lower < 'a' || lower > 'f')) return error("an escape \\u needs four hexadecimal digits");
+    code = code * 16 + static_cast<std::uint32_t>(is_json_digit(c) ? c - '0' : lower - 'a' + 10);
+    ++at_;
+  }
+  return code;
 }
 
-Status JsonPullReader::escape(std::string& out) {
-  ++at_;
-  const char c = at_ < text_.size() ? text_[at_++] : '\0';
+Result<std::uint32_t> JsonPullReader::escape() {
+  if (at_ == last_) TESSERA_TRY_STATUS(need());
+  const char c = *at_++;
   constexpr std::string_view from = "\"\\/bfnrt", to = "\"\\/\b\f\n\r\t";
-  if (const std::size_t i = from.find(c); c != '\0' && i != from.npos) {
-    out += to[i];
-    return {};
-  }
-  if (c != 'u') return error("an escape that JSON does not have");
-  TESSERA_TRY(std::uint32_t value, four_digits());
-  if (value >= 0xD800 && value < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
-    at_ += 2;
+  if (const std::size_t i = from.find(c); i != from.npos) return static_cast<std::uint32_t>(to[i]);
+  if (c != 'u') return error("an unknown escape stands in a string");
+  TESSERA_TRY(const std::uint32_t code, four_digits());
+  if (code < 0xD800 || code > 0xDFFF) return code;
+  if (code < 0xDC00) {
+    for (const char wanted : {'\\', 'u'}) {
+      if (at_ == last_) TESSERA_TRY_STATUS(need());
+      if (*at_ != wanted) return error("a string has half a surrogate pair");
+      ++at_;
+    }
     TESSERA_TRY(const std::uint32_t low, four_digits());
-    if (low < 0xDC00 || low >= 0xE000) return error("half of a surrogate pair");
-    value = 0x10000 + ((value - 0xD800) << 10) + (low - 0xDC00);
+    if (low >= 0xDC00 && low <= 0xDFFF) return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   }
-  if (value >= 0xD800 && value < 0xE000) return error("half of a surrogate pair");
-  append_utf8(out, value);
+  return error("a string has half a surrogate pair");
+}
+
+// Reads a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?  Appends its characters to `out`, unless `out` is nullptr.
+Status JsonPullReader::number_text(std::string* out) {
+  TESSERA_TRY(char c, peek());
+  const auto take = [&]() -> Status {  // c becomes the character behind; '\0': there is none
+    if (out != nullptr) {
+      if (out->size() == kLongestNumber) return fail(ErrorCode::unsupported, "a number has more than {} characters", kLongestNumber);
+      out->push_back(c);
+    }
+    ++at_;
+    if (at_ == last_) {
+      TESSERA_TRY(const bool there, more());
+      c = there ? *at_ : '\0';
+    } else {
+      c = *at_;
+    }
+    return {};
+  };
+  const auto digits = [&]() -> Status {
+    if (!is_json_digit(c)) return error("a digit is expected here");
+    while (is_json_digit(c)) TESSERA_TRY_STATUS(take());
+    return {};
+  };
+  if (c == '-') TESSERA_TRY_STATUS(take());
+  if (c == '0') {
+    TESSERA_TRY_STATUS(take());
+  } else {
+    TESSERA_TRY_STATUS(digits());
+  }
+  if (c == '.') {
+    TESSERA_TRY_STATUS(take());
+    TESSERA_TRY_STATUS(digits());
+  }
+  if (c == 'e' || c == 'E') {
+    TESSERA_TRY_STATUS(take());
+    if (c == '+' || c == '-') TESSERA_TRY_STATUS(take());
+    TESSERA_TRY_STATUS(digits());
+  }
   return {};
 }
 
-Result<std::string_view> JsonPullReader::number_text() {
-  skip_space();
-  const std::size_t begin = at_;
-  const auto digits = [&] {
-    const std::size_t first = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-    return at_ - first;
-  };
-  (void)skip_char('-');
-  const std::size_t first = at_;
-  const std::size_t whole = digits();
-  if (whole == 0) return error("expected a number");
-  if (whole > 1 && text_[first] == '0') return error("a number with a zero in front");
-  if (skip_char('.') && digits() == 0) return error("digits are missing behind the point");
-  if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
-    ++at_;
-    if (!skip_char('-')) (void)skip_char('+');
-    if (digits() == 0) return error("digits are missing in the exponent");
-  }
-  return text_.substr(begin, at_ - begin);
+Result<std::string_view> JsonPullReader::written_number() {
+  number_.clear();
+  TESSERA_TRY_STATUS(number_text(&number_));
+  return std::string_view(number_);
 }
 
 Result<std::int64_t> JsonPullReader::integer() {
-  TESSERA_TRY(const std::string_view written, number_text());
+  TESSERA_TRY(const std::string_view written, written_number());
   std::int64_t value = 0;
   const char* const to = written.data() + written.size();
   const auto [end, failed] = std::from_chars(written.data(), to, value);
-  if (failed != std::errc() || end != to) return error("expected an integer of 64 bits");
+  if (failed != std::errc() || end != to) return error("an integer of 64 bits is expected here");
+  return value;
+}
+
+Result<std::uint64_t> JsonPullReader::unsigned_integer() {
+  TESSERA_TRY(const char first, peek());
+  if (!is_json_digit(first)) return error("an integer from 0 on is expected here");
+  TESSERA_TRY(const std::string_view written, written_number());
+  if (at_ != last_ && written == "0" && is_json_digit(*at_)) return error("a number begins with 0");
+  std::uint64_t value = 0;
+  const char* const to = written.data() + written.size();
+  const auto [end, failed] = std::from_chars(written.data(), to, value);
+  if (failed != std::errc()) return error("a number is larger than 64 bits hold");
+  if (end != to) return error("an integer is expected here, not a fraction");
   return value;
 }
 
 Result<double> JsonPullReader::number() {
-  TESSERA_TRY(const std::string_view written, number_text());
+  TESSERA_TRY(const std::string_view written, written_number());
   double value = 0;
   const auto [end, failed] = std::from_chars(written.data(), written.data() + written.size(), value);
   if (failed == std::errc()) return value;
@@ -173,38 +273,28 @@ Result<double> JsonPullReader::number() {
   return std::copysign(small ? 0.0 : HUGE_VAL, written.front() == '-' ? -1.0 : 1.0);
 }
 
-Result<bool> JsonPullReader::boolean() {
-  skip_space();
-  for (const bool value : {true, false}) {
-    const std::string_view word = value ? "true" : "false";
-    if (!text_.substr(at_).starts_with(word)) continue;
-    at_ += word.size();
-    return value;
+Status JsonPullReader::word(std::string_view text) {
+  for (const char c : text) {
+    if (at_ == last_) TESSERA_TRY_STATUS(need());
+    if (*at_ != c) return fail(ErrorCode::corrupt_file, "the JSON text has an unknown word where '{}' is expected", text);
+    ++at_;
   }
-  return error("expected true or false");
-}
-
-Status JsonPullReader::null() {
-  skip_space();
-  if (!text_.substr(at_).starts_with("null")) return error("expected null");
-  at_ += 4;
   return {};
 }
 
-Status JsonPullReader::skip_string() {
-  ++at_;
-  for (;;) {
-    at_ = std::min(text_.find_first_of("\"\\", at_), text_.size());
-    if (at_ == text_.size()) return error("a string is never closed");
-    if (skip_char('"')) return {};
-    at_ = std::min(at_ + 2, text_.size());
-  }
+Result<bool> JsonPullReader::boolean() {
+  TESSERA_TRY(const char c, peek());
+  TESSERA_TRY_STATUS(word(c == 'f' ? "false" : "true"));
+  return c != 'f';
+}
+
+Status JsonPullReader::null() {
+  TESSERA_TRY([[maybe_unused]] const char c, peek());
+  return word("null");
 }
 
 // Walks without recursion: `closers` has the brackets that are still to come.
-Result<std::string_view> JsonPullReader::skip() {
-  skip_space();
-  const std::size_t begin = at_;
+Status JsonPullReader::skip() {
   std::string closers;
   for (;;) {
     TESSERA_TRY(const Type here, type());
@@ -212,16 +302,13 @@ Result<std::string_view> JsonPullReader::skip() {
     switch (here) {
       case Type::object:
       case Type::array:
-        if (closers.size() == kDeepestSkipped) return error("arrays and objects are nested too deep");
+        if (closers.size() == kDeepestSkipped) return fail(ErrorCode::corrupt_file, "values are nested deeper than {}", kDeepestSkipped);
         ++at_;
         closers.push_back(here == Type::object ? '}' : ']');
         entered = true;
         break;
       case Type::string: TESSERA_TRY_STATUS(skip_string()); break;
-      case Type::number: {
-        TESSERA_TRY([[maybe_unused]] const std::string_view written, number_text());
-        break;
-      }
+      case Type::number: TESSERA_TRY_STATUS(number_text(nullptr)); break;
       case Type::boolean: {
         TESSERA_TRY([[maybe_unused]] const bool value, boolean());
         break;
@@ -229,27 +316,33 @@ Result<std::string_view> JsonPullReader::skip() {
       case Type::null: TESSERA_TRY_STATUS(null()); break;
     }
     for (;; entered = false) {  // goes to the next value that is to be read, leaving what ends here
-      if (closers.empty()) return text_.substr(begin, at_ - begin);
-      skip_space();
-      const char closer = closers.back();
-      if (!skip_char(closer)) break;
+      if (closers.empty()) return {};
+      first_ = entered;
+      TESSERA_TRY(const bool has_more, next(closers.back()));
+      if (has_more) break;
       closers.pop_back();
     }
-    if (!entered && !skip_char(',')) return error("expected ',' or the end of an array or object");
     if (closers.back() == '}') {
-      skip_space();
-      if (at_ == text_.size() || text_[at_] != '"') return error("expected a key in quotes");
       TESSERA_TRY_STATUS(skip_string());
-      skip_space();
-      if (!skip_char(':')) return error("expected ':'");
+      TESSERA_TRY_STATUS(expect(':'));
     }
   }
 }
 
+Result<std::string_view> JsonPullReader::skipped() {
+  TESSERA_TRY([[maybe_unused]] const char c, peek());
+  const char* const begin = at_;
+  TESSERA_TRY_STATUS(skip());
+  return std::string_view(begin, static_cast<std::size_t>(at_ - begin));
+}
+
 Status JsonPullReader::end() {
-  skip_space();
-  if (at_ != text_.size()) return error("something follows the JSON value");
-  return {};
+  for (;;) {
+    TESSERA_TRY(const bool there, more());
+    if (!there) return {};
+    if (!is_json_space(*at_)) return error("something follows the JSON text");
+    ++at_;
+  }
 }
 
 }  // namespace tessera::detail

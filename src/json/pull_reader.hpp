@@ -1,5 +1,5 @@
-// Reads a large JSON text value by value, without making a tree of it: the vocabulary of a tokenizer.json has 250,000 entries. Memory does
-// not grow with the text, except for the text of one string.
+// Reads a large JSON text (RFC 8259) value by value, without making a tree of it: the vocabulary of a tokenizer.json has 250,000 entries, and
+// the headers and indexes of safetensors files may have 100 MB. Memory does not grow with the text, except for the text of one string.
 //
 //   JsonPullReader json(text);
 //   TESSERA_TRY_STATUS(json.begin_object());
@@ -18,13 +18,27 @@
 
 #include <tessera/core/result.hpp>
 
+#include "core/error.hpp"
+
 namespace tessera::detail {
 
-// Every function returns corrupt_file, with line and column in the message, if the text is not JSON (RFC 8259) or if the value is of
-// another type. After an error the reader must not be used. Strings become UTF-8; half a surrogate pair is an error.
+// A JSON text that is not in memory as a whole, and words its errors.
+class JsonInput {
+ public:
+  virtual ~JsonInput() = default;
+  // Returns the bytes that follow those of the last call, valid until the next call; none at the text's end.
+  [[nodiscard]] virtual Result<std::string_view> more() = 0;
+  // Returns the error for a fault. `offset`: in the text, of the byte at which the fault was seen.
+  [[nodiscard]] virtual Error error(ErrorCode code, std::uint64_t offset, std::string_view what) const = 0;
+};
+
+// Every function returns corrupt_file, with the place, if the text is not JSON or if the value is of another type, and the errors of
+// JsonInput::more(). Of a text in memory the place is the line and the column. After an error the reader must not be used. Strings become
+// UTF-8; half a surrogate pair is an error.
 class JsonPullReader {
  public:
-  explicit JsonPullReader(std::string_view text) noexcept : text_(text) {}
+  explicit JsonPullReader(std::string_view text) noexcept : begin_(text.data()), at_(begin_), last_(begin_ + text.size()) {}
+  explicit JsonPullReader(JsonInput& input) noexcept : input_(&input) {}
 
   enum class Type : std::uint8_t { null, boolean, number, string, array, object };
   // Returns the type of the next value, by its first character, and does not read it.
@@ -32,38 +46,81 @@ class JsonPullReader {
 
   // begin_object() and begin_array() enter the next value. next_key() then reads the object's next key; next_element() goes to the array's
   // next element. Both return false at the end, and leave the value. The caller reads or skips one value after each true.
-  [[nodiscard]] Status begin_object();
-  [[nodiscard]] Result<bool> next_key(std::string& key);
-  [[nodiscard]] Status begin_array();
-  [[nodiscard]] Result<bool> next_element();
+  [[nodiscard]] Status begin_object() { return enter('{'); }
+  [[nodiscard]] Result<bool> next_key(std::string& key, std::size_t longest = std::string::npos);
+  [[nodiscard]] Status begin_array() { return enter('['); }
+  [[nodiscard]] Result<bool> next_element() { return next(']'); }
 
-  [[nodiscard]] Status string(std::string& out);  // replaces `out`
+  // Reads an object. Calls member() for each member, when its key is in `key`; member() reads or skips the value.
+  template <class Member>
+  [[nodiscard]] Status members(std::string& key, std::size_t longest_key, Member&& member) {
+    TESSERA_TRY_STATUS(begin_object());
+    for (;;) {
+      TESSERA_TRY(const bool has_more, next_key(key, longest_key));
+      if (!has_more) return {};
+      TESSERA_TRY_STATUS(member());
+    }
+  }
+  // Reads an array. Calls element() for each element, which reads or skips the element.
+  template <class Element>
+  [[nodiscard]] Status elements(Element&& element) {
+    TESSERA_TRY_STATUS(begin_array());
+    for (;;) {
+      TESSERA_TRY(const bool has_more, next_element());
+      if (!has_more) return {};
+      TESSERA_TRY_STATUS(element());
+    }
+  }
+
+  // Replaces `out` by the next string. A string of more than `longest` bytes of UTF-8 is an error (unsupported).
+  [[nodiscard]] Status string(std::string& out, std::size_t longest = std::string::npos);
   [[nodiscard]] Result<std::int64_t> integer();
+  [[nodiscard]] Result<std::uint64_t> unsigned_integer();
   [[nodiscard]] Result<double> number();
+  // Reads a number, and returns it as it is written, valid until the next call. A number of more than 1024 characters is an error.
+  [[nodiscard]] Result<std::string_view> written_number();
   [[nodiscard]] Result<bool> boolean();
   [[nodiscard]] Status null();
 
-  // Reads past the next value and returns its text, which is checked to be JSON but for the contents of strings.
-  [[nodiscard]] Result<std::string_view> skip();
+  // Reads past the next value, and checks that it is JSON. A value that is nested deeper than 100 is an error.
+  [[nodiscard]] Status skip();
+  // Does the same, and returns the value's text. Only for a text in memory.
+  [[nodiscard]] Result<std::string_view> skipped();
   // Returns an error if anything but white space follows.
   [[nodiscard]] Status end();
 
-  // Returns an error for the value that was read last, in the words of the caller: its place is the line and column.
-  [[nodiscard]] Error error(std::string_view what) const;
+  // Returns an error in the words of the caller, whose place is where the reader is.
+  [[nodiscard]] Error error(std::string_view what) const { return error_of(ErrorCode::corrupt_file, what); }
+  template <class... Args>
+  [[nodiscard]] Error fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) const {
+    return error_of(code, fmt::format(format, std::forward<Args>(args)...));
+  }
 
  private:
-  void skip_space() noexcept;
-  [[nodiscard]] bool skip_char(char c) noexcept;
-  [[nodiscard]] Status enter(char bracket, const char* name);
+  [[nodiscard]] Error error_of(ErrorCode code, std::string_view what) const;
+  [[nodiscard]] Result<bool> more();  // makes at_ != last_; returns false at the text's end
+  [[nodiscard]] Status need();        // makes at_ != last_; an error at the text's end
+  [[nodiscard]] Result<char> peek();  // skips white space; returns the next byte without taking it
+  [[nodiscard]] Status expect(char c);
+  [[nodiscard]] Status word(std::string_view text);
+  [[nodiscard]] Status enter(char bracket);
   [[nodiscard]] Result<bool> next(char bracket);
-  [[nodiscard]] Status escape(std::string& out);
-  [[nodiscard]] Result<std::uint32_t> four_digits();
-  [[nodiscard]] Result<std::string_view> number_text();
+  [[nodiscard]] Status number_text(std::string* out);
+  // Reads a string whose pieces go to sink(std::string_view), which returns a Status.
+  template <class Sink>
+  [[nodiscard]] Status pieces(Sink&& sink);
   [[nodiscard]] Status skip_string();
+  [[nodiscard]] Result<std::uint32_t> four_digits();                 // of an escape: \u12ab
+  [[nodiscard]] Result<std::uint32_t> escape();                      // the character behind a backslash
+  [[nodiscard]] Result<std::string_view> character(char (&out)[4]);  // a character that lies in two pieces of the text
 
-  std::string_view text_;
-  std::size_t at_ = 0;
-  bool first_ = false;  // true: an object or array was entered, and none of its values were read
+  JsonInput* input_ = nullptr;
+  const char* begin_ = nullptr;  // the bytes that are in memory
+  const char* at_ = nullptr;     // the next byte
+  const char* last_ = nullptr;   // the end of the bytes that are in memory
+  std::uint64_t passed_ = 0;     // bytes of the text in front of begin_
+  std::string number_;           // the number that was read last
+  bool first_ = false;           // true: an object or array was entered, and none of its values were read
 };
 
 }  // namespace tessera::detail

@@ -57,4 +57,33 @@ TEST_CASE("an object of many keys, one of them twice, is read soon") {
   CHECK(*json->find("a")->integer() == 2);
 }
 
+TEST_CASE("values that are nested two million deep are freed without recursion") {
+  Json deep;
+  for (int i = 0; i < 2'000'000; ++i) {
+    Json around = Json::array();
+    around.elements()->push_back(i % 3 == 0 ? Json("a text that is too long for a small string") : Json());
+    around.elements()->push_back(std::move(deep));
+    if (i % 100 == 0) around.elements()->push_back(*Json::parse("[[1, [2]], {}, {\"a\": [3]}]"));
+    deep = std::move(around);
+  }
+  deep = Json(1);  // frees them
+  for (int i = 0; i < 200'000; ++i) {
+    Json around = Json::object();
+    around.set("a", i);
+    around.set("b", std::move(deep));
+    around.set("c", "a text that is too long for a small string");
+    deep = std::move(around);
+  }
+  Json moved = std::move(deep);
+  moved = Json();
+  CHECK(moved.is_null());
+}
+
+TEST_CASE("a text may have as many values as the options say") {
+  CHECK(Json::parse("[1, {\"a\": []}]", {.most_values = 4}));
+  const auto refused = Json::parse("[1, {\"a\":\n []}]", {.most_values = 3});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text() == "JSON, line 1, column 10: more than 3 values");
+}
+
 }  // namespace test_json

@@ -15,7 +15,7 @@ awk '
     sees["os"] = "core"
     sees["formats"] = "core"
     sees["json"] = "core"
-    sees["files"] = "core os formats"                  # sizes of tensors are the formats'\''
+    sees["files"] = "core os formats json"                  # sizes of tensors are the formats'\''
     sees["kv"] = "core os formats"
     sees["backend"] = "core formats files kv"
     sees["text"] = "core formats files json"

@@ -2,6 +2,7 @@
 // templates print them in that order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -21,6 +22,7 @@ struct JsonParseOptions {
   bool refuse_repeated_keys = false;  // true: a key that an object has twice is an error; false: its last value counts
   bool refuse_half_pairs = false;     // true: half a surrogate pair ("\ud83d") is an error; false: it becomes U+FFFD
   int deepest = 200;                  // arrays and objects that may stand around a value; at most 1000
+  std::size_t most_values = SIZE_MAX;  // how many values a text may have, which bounds memory: at most some 110 bytes each beside the text
 };
 
 // A JSON value.
@@ -45,6 +47,13 @@ class Json {
   };
 
   Json() noexcept = default;                                             // null
+  Json(const Json&) = default;  // takes stack for each level of nesting
+  Json(Json&&) noexcept = default;
+  Json& operator=(const Json&) = default;
+  Json& operator=(Json&&) noexcept = default;
+  ~Json() {  // takes no stack for nesting, and no memory
+    if (elements() != nullptr || members() != nullptr) free_children();
+  }
   Json(bool value) noexcept : value_(value) {}                           // NOLINT: implicit on purpose, as the next constructors
   Json(int value) noexcept : value_(std::int64_t{value}) {}              // NOLINT
   Json(std::int64_t value) noexcept : value_(value) {}                   // NOLINT
@@ -85,6 +94,8 @@ class Json {
   bool operator==(const Json&) const = default;
 
  private:
+  void free_children() noexcept;
+
   std::variant<std::monostate, bool, std::int64_t, double, WrittenNumber, std::string, Array, Object> value_;
 };
 

@@ -17,7 +17,7 @@
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "files/safetensors/foreign_file.hpp"
-#include "files/safetensors/json_reader.hpp"
+#include "files/safetensors/json_window.hpp"
 #include "files/source_name.hpp"
 
 namespace tessera::detail {
@@ -36,22 +36,23 @@ struct SafetensorsExtent {
 
 class SafetensorsParser {
  public:
+  SafetensorsParser(const SafetensorsParser&) = delete;  // json_ points to input_
   // `header` receives the results, and has room for `room`. It is nullptr in the first pass, which only counts.
   SafetensorsParser(ByteSource& source, std::span<char> window, std::uint64_t json_bytes, SafetensorsHeader* header,
                     const SafetensorsExtent& room, const std::stop_token& stop)
-      : json_(source, window, kLengthBytes, kLengthBytes + json_bytes, stop), header_(header), room_(room) {}
+      : input_(source, window, kLengthBytes, kLengthBytes + json_bytes, stop), json_(input_), header_(header), room_(room) {}
 
   Status run() {
     std::string key;
     const auto member = [&]() -> Status {
       if (key == kNotesKey) return notes();
-      json_.set_subject(fmt::format("tensor '{}'", printable(key)));
+      input_.set_subject(fmt::format("tensor '{}'", printable(key)));
       TESSERA_TRY_STATUS(tensor(key));
-      json_.set_subject({});
+      input_.set_subject({});
       return {};
     };
     TESSERA_TRY_STATUS(json_.members(key, kMaxSafetensorsName, member));
-    return json_.finish();
+    return json_.end();
   }
 
   [[nodiscard]] const SafetensorsExtent& extent() const noexcept { return extent_; }
@@ -76,8 +77,8 @@ class SafetensorsParser {
 
   Status notes() {
     if (std::exchange(has_notes_, true)) return wrong("{} stands twice in the header", kNotesKey);
-    TESSERA_TRY(const bool none, json_.null());
-    if (none) return {};
+    TESSERA_TRY(const JsonPullReader::Type type, json_.type());
+    if (type == JsonPullReader::Type::null) return json_.null();
     std::string key, value;
     return json_.members(key, kMaxSafetensorsName, [&]() -> Status {
       TESSERA_TRY_STATUS(json_.string(value, kMaxNoteBytes));
@@ -201,7 +202,8 @@ class SafetensorsParser {
     return {};
   }
 
-  JsonReader json_;
+  JsonWindow input_;
+  JsonPullReader json_;
   SafetensorsHeader* header_;
   SafetensorsExtent room_;
   SafetensorsExtent extent_;

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "files/safetensors/foreign_file.hpp"
-#include "files/safetensors/json_reader.hpp"
+#include "files/safetensors/json_window.hpp"
 #include "files/safetensors/safetensors_header.hpp"
 #include "files/source_name.hpp"
 #include "os/file.hpp"
@@ -207,7 +207,8 @@ Status walk_index(ByteSource& index, IndexEntry& entry, const std::stop_token& s
     if (auto foreign = foreign_file_error(index, "the index of a model")) return *std::move(foreign);
   }
   const auto window = std::make_unique_for_overwrite<char[]>(kIndexWindow);
-  JsonReader json(index, {window.get(), kIndexWindow}, 0, bytes, stop);
+  JsonWindow input(index, {window.get(), kIndexWindow}, 0, bytes, stop);
+  JsonPullReader json(input);
   std::string member, tensor, file;
   bool has_map = false;
   const auto read_map = [&]() -> Status {
@@ -219,7 +220,7 @@ Status walk_index(ByteSource& index, IndexEntry& entry, const std::stop_token& s
     });
   };
   TESSERA_TRY_STATUS(json.members(member, kMaxSafetensorsName, read_map));
-  TESSERA_TRY_STATUS(json.finish());
+  TESSERA_TRY_STATUS(json.end());
   if (!has_map) {
     return error_at(ErrorCode::corrupt_file, name_of(index),
                     "weight_map is missing: this is no index of safetensors files; download it again");

@@ -117,7 +117,7 @@ Status ModelReader::read_merges() {
 }
 
 Status ModelReader::read_option(const std::string& key) {
-  TESSERA_TRY(const std::string_view written, json_.skip());
+  TESSERA_TRY(const std::string_view written, json_.skipped());
   if (written.size() > kLongestOption) return json_.error("an option this long is not supported");
   TESSERA_TRY(Json value, Json::parse(written));
   options_.set(key, std::move(value));

@@ -51,7 +51,7 @@ class FileReader {
       } else if (key == "added_tokens") {
         TESSERA_TRY_STATUS(named(key, read_added()));
       } else if (key == "version" || key == "truncation" || key == "padding") {
-        if (Result<std::string_view> value = json_.skip(); !value) return json_error_at(key, value.error());
+        TESSERA_TRY_STATUS(named(key, json_.skip()));
       } else {
         return error_at(ErrorCode::unsupported, "tokenizer.json", "the key \"{}\" is not known", printable(key));
       }
@@ -62,7 +62,7 @@ class FileReader {
   }
 
   Status read_rule(Json& out) {
-    TESSERA_TRY(const std::string_view written, json_.skip());
+    TESSERA_TRY(const std::string_view written, json_.skipped());
     if (written.size() > kLongestRule) {
       return make_error(ErrorCode::unsupported, "has {} bytes of JSON; at most {} are read", written.size(), kLongestRule);
     }
@@ -97,8 +97,8 @@ class FileReader {
           TESSERA_TRY_STATUS(json_.string(token.text));
         } else if (flag != &ignored) {
           TESSERA_TRY(*flag, json_.boolean());
-        } else if (Result<std::string_view> value = json_.skip(); !value) {
-          return value.error();
+        } else {
+          TESSERA_TRY_STATUS(json_.skip());
         }
       }
       if (id < 0 || id > std::numeric_limits<std::int32_t>::max() / 2) {
