@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include <tessera/text/detokenizer.hpp>
@@ -9,6 +10,7 @@
 #include "catch.hpp"
 #include "text/json_rig.hpp"
 #include "text/rules/old_files.hpp"
+#include "text/rules/serde_number.hpp"
 
 namespace test_tokenizer_json {
 
@@ -158,6 +160,18 @@ TEST_CASE("files older than tokenizer.json become one") {
   REQUIRE(bert);
   CHECK(ids(*bert, "Hellos x") == List{2, 4, 5, 1, 3});
   CHECK_FALSE(detail::bert_tokenizer_json("hello\n", true));
+}
+
+TEST_CASE("scores are read as the crate serde_json reads them") {
+  CHECK(detail::serde_number("-0.44733868716802316") == -44733868716802316.0 / 1e17);  // not the nearest double
+  CHECK(detail::serde_number("-0.44733868716802316") != -0.44733868716802316);
+  CHECK(detail::serde_number("1.5e-3") == 0.0015);
+  CHECK(detail::serde_number("-12") == -12.0);
+  CHECK(detail::serde_number("1E+2") == 100.0);
+  CHECK(detail::serde_number("123456789012345678901234567890") == 1.2345678901234567890e29);
+  CHECK(detail::serde_number("0.1234567890123456789012345") == 0.12345678901234567890);
+  CHECK(detail::serde_number("1e400") == std::numeric_limits<double>::infinity());
+  CHECK(detail::serde_number("1e-400") == 0.0);
 }
 
 TEST_CASE("a SentencePiece model is read as its library reads it") {

@@ -34,7 +34,7 @@ Result<UnigramModel> UnigramModel::load(const TokenizerMetadata& metadata, const
   for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.type(id) == TokenType::normal) least = std::min(least, double{vocabulary.score(id)});
   }
-  model.unknown_score = (least == std::numeric_limits<double>::infinity() ? 0 : least) - kUnknownPenalty;
+  model.unknown_score = static_cast<float>((least == std::numeric_limits<double>::infinity() ? 0 : least) - kUnknownPenalty);
   model.byte_fallback = true;
   for (unsigned byte = 0; byte < 256; ++byte) {
     const std::uint32_t id = vocabulary.byte_token(static_cast<unsigned char>(byte));
@@ -112,11 +112,24 @@ void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint3
     last_.resize(needed, kNoToken);
     known_ = end;
   }
-  const double sum = at(begin) + score;
+  double sum = at(begin) + score;
+  if (model_.scores.empty()) sum = static_cast<float>(sum);
   std::uint32_t& last = last_[end - segment_];
   if (last != kNoToken && !(sum > at(end))) return;
   last = token;
   at(end) = sum;
+}
+
+// Makes the score of the best way to `at` 0 if it is large, and the scores behind smaller by as much, as SentencePiece 0.2.3 does. So the sums of
+// floats do not become coarse in a long text.
+void Unigram::shift_scores(std::size_t at) {
+  constexpr double kMostScore = 100'000;
+  const double shift = scores_[at % scores_.size()];
+  if (!model_.scores.empty() || (shift >= -kMostScore && shift <= kMostScore)) return;
+  for (std::size_t i = at; i <= known_; ++i) {
+    double& score = scores_[i % scores_.size()];
+    if (i == at || last_[i - segment_] != kNoToken) score = static_cast<float>(score - shift);
+  }
 }
 
 void Unigram::search(std::string_view text, TokenList& out) {
@@ -124,13 +137,14 @@ void Unigram::search(std::string_view text, TokenList& out) {
   const auto begin_segment = [&](std::size_t at) {
     segment_ = known_ = at;
     last_.assign(1, kNoToken);
-    // The sums of a tokenizer.json go on, because where they are rounded decides between cuts with equal scores.
-    if (at == 0 || model_.scores.empty()) scores_[at % scores_.size()] = 0;
+    // The sums go on from segment to segment, because where they are rounded decides between cuts with equal scores.
+    if (at == 0) scores_[0] = 0;
   };
   after_unknown_ = false;
   begin_segment(0);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t character = character_size(text.substr(at));
+    shift_scores(at);
     bool whole_character = false;
     PieceOrder::Range range = model_.pieces.starting_with(static_cast<unsigned char>(text[at]));
     for (std::size_t end = at + 1; !range.empty(); ++end) {

@@ -31,12 +31,13 @@ class UnigramModel {
   }
   [[nodiscard]] double score(std::uint32_t id, const Vocabulary& vocabulary) const noexcept {
     if (!scores.empty()) return scores[id];
-    return vocabulary.type(id) == TokenType::user_defined ? 0.0 : double{vocabulary.score(id)};
+    if (vocabulary.type(id) != TokenType::user_defined) return double{vocabulary.score(id)};
+    return static_cast<double>(static_cast<float>(0.1 * (static_cast<double>(vocabulary.text(id).size()) - 1)));
   }
 
   Charsmap charsmap;
   PieceOrder pieces;
-  std::vector<double> scores{};  // [token]; empty: the vocabulary's scores, and 0 for user-defined tokens
+  std::vector<double> scores{};  // [token]; empty: those of SentencePiece, the vocabulary's, and 0.1 for each byte but one of a user-defined token
   double unknown_score = 0;
   bool add_space_prefix = false, remove_extra_spaces = false;
   bool byte_fallback = false;
@@ -52,6 +53,7 @@ class Unigram {
  private:
   [[nodiscard]] Status normalize(std::string_view text);
   void search(std::string_view text, TokenList& out);
+  void shift_scores(std::size_t at);
   void offer(std::size_t begin, std::size_t end, double score, std::uint32_t token);
   void end_segment(std::size_t end, TokenList& out);
   void end_unknown(TokenList& out);
@@ -69,6 +71,7 @@ class Unigram {
   std::vector<std::uint32_t> last_;
   std::size_t segment_ = 0;                             // offset in the text at which the segment begins
   std::size_t known_ = 0;                               // up to this offset in the text last_ and scores_ are set
+  // SentencePiece adds scores as floats, and this array has values of floats then. So cuts whose sums are nearly equal come out alike.
   // Score of the best way to an offset in the text, at index offset modulo the array's size. (Scores further back than the longest piece
   // are not needed any more.)
   std::array<double, PieceOrder::kLongestPiece + 1> scores_{};

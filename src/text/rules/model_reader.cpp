@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "text/rules/serde_number.hpp"
+
 namespace tessera::detail {
 namespace {
 
@@ -72,7 +74,8 @@ Status ModelReader::read_vocabulary() {
     TESSERA_TRY_STATUS(json_.string(text));
     TESSERA_TRY(const bool has_score, json_.next_element());
     if (!has_score) return json_.error("expected a text and a score");
-    TESSERA_TRY(const double score, json_.number());
+    TESSERA_TRY(const std::string_view written, json_.written_number());
+    const double score = serde_number(written);
     TESSERA_TRY(const bool has_third, json_.next_element());
     if (has_third) return json_.error("expected a text and a score, and nothing else");
     TESSERA_TRY_STATUS(add_entry(text, static_cast<std::int64_t>(entries.size())));
