@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "text/rules/old_files.hpp"
+#include "text/rules/tekken.hpp"
 
 namespace tessera::detail::hub {
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostTokenizer = std::uint64_t{256} << 20;  // bytes of a tokenizer's file: ten times what models have
 constexpr std::uint64_t kMostTemplate = std::uint64_t{4} << 20;
+constexpr std::size_t kMostTemplateValues = 10'000;  // of chat_template.json, which has one
 
 // Returns the text of a special token, which is a string or an object with the key "content".
 const std::string* text_of_token(const Json* token) {
@@ -67,7 +69,7 @@ Status read_templates(const std::filesystem::path& folder, const Config& config,
   }
   TESSERA_TRY(const std::string object, read_text(folder, "chat_template.json", kMostTemplate));
   if (!object.empty()) {
-    if (const auto json = Json::parse(object)) {
+    if (const auto json = Json::parse(object, {.most_values = kMostTemplateValues})) {
       const Json* own = find_in(&*json, "chat_template");
       if (own != nullptr && own->string() != nullptr) to.set(Setting::chat_template, *own->string(), "chat_template.json");
     }
@@ -116,20 +118,29 @@ Status read_old_files(const std::filesystem::path& folder, const Config& config,
   return {};
 }
 
-}  // namespace
-
-Status read_text_settings(const std::filesystem::path& folder, const Config& config, Mapping& to) {
+// Reads the tokenizer from the first of the files that the folder has: tokenizer.json, tekken.json, tokenizer.model, and those that are older.
+Status read_tokenizer(const std::filesystem::path& folder, const Config& config, Mapping& to) {
   TESSERA_TRY(std::string tokenizer, read_text(folder, "tokenizer.json", kMostTokenizer));
   if (!tokenizer.empty()) {
     to.set(Setting::tokenizer_json, std::move(tokenizer), "tokenizer.json");
-  } else {
-    TESSERA_TRY(std::string model, read_text(folder, "tokenizer.model", kMostTokenizer));
-    if (!model.empty()) {
-      to.set(Setting::sentencepiece_model, std::move(model), "tokenizer.model");
-    } else {
-      TESSERA_TRY_STATUS(read_old_files(folder, config, to));
-    }
+    return {};
   }
+  TESSERA_TRY(const std::string tekken, read_text(folder, "tekken.json", kMostTokenizer));
+  if (!tekken.empty()) {
+    TESSERA_TRY(std::string json, tekken_tokenizer_json(tekken, {}));
+    to.set(Setting::tokenizer_json, std::move(json), "tekken.json");
+    return {};
+  }
+  TESSERA_TRY(std::string model, read_text(folder, "tokenizer.model", kMostTokenizer));
+  if (model.empty()) return read_old_files(folder, config, to);
+  to.set(Setting::sentencepiece_model, std::move(model), "tokenizer.model");
+  return {};
+}
+
+}  // namespace
+
+Status read_text_settings(const std::filesystem::path& folder, const Config& config, Mapping& to) {
+  TESSERA_TRY_STATUS(read_tokenizer(folder, config, to));
   set_token(to, Setting::bos_token, "bos_token", "bos_token_id");
   set_token(to, Setting::eos_token, "eos_token", "eos_token_id");
   set_token(to, Setting::padding_token, "pad_token", "pad_token_id");

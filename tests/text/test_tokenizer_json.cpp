@@ -11,6 +11,7 @@
 #include "text/json_rig.hpp"
 #include "text/rules/old_files.hpp"
 #include "text/rules/serde_number.hpp"
+#include "text/rules/tekken.hpp"
 
 namespace test_tokenizer_json {
 
@@ -160,6 +161,38 @@ TEST_CASE("files older than tokenizer.json become one") {
   REQUIRE(bert);
   CHECK(ids(*bert, "Hellos x") == List{2, 4, 5, 1, 3});
   CHECK_FALSE(detail::bert_tokenizer_json("hello\n", true));
+}
+
+namespace {
+
+// Returns a tekken.json with a token for each byte, and the tokens "ab" and "abab".
+std::string tekken_json(const std::string& special, const std::string& size = "262") {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string vocabulary;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const std::string base64 = {digits[byte >> 2], digits[(byte & 3) << 4], '=', '='};
+    vocabulary += R"({"rank": )" + std::to_string(byte) + R"(, "token_bytes": ")" + base64 + R"(", "token_str": null}, )";
+  }
+  return R"({"config": {"pattern": "\\s+|\\S+", "num_vocab_tokens": 259, "default_vocab_size": )" + size +
+         R"(, "default_num_special_tokens": 4, "version": "v3"}, "vocab": [)" + vocabulary +
+         R"({"rank": 256, "token_bytes": "YWI=", "token_str": "ab"}, {"rank": 257, "token_bytes": "YWJhYg==", "token_str": "abab"},
+             {"rank": 258, "token_bytes": "eHh4", "token_str": "more than the model has"}])" + special + "}";
+}
+
+}  // namespace
+
+TEST_CASE("a tekken.json becomes a tokenizer.json") {
+  const auto listed = detail::tekken_tokenizer_json(tekken_json(R"(, "special_tokens": [{"rank": 0, "token_str": "<unk>"}, {"rank": 1, "token_str": "[X]"}, {"rank": 2, "token_str": "<s>"}])"), {});
+  REQUIRE(listed);
+  CHECK(ids(*listed, "ababab [X]") == List{2, 261, 260, 4 + ' ', 1});
+  CHECK(ids(*listed, "[X]", Special::as_text) == List{2, 4 + '[', 4 + 'X', 4 + ']'});
+  CHECK(load_json(*listed)->text(3) == "<SPECIAL_3>");
+  CHECK(load_json(*listed)->vocab_size() == 262);
+  const auto older = detail::tekken_tokenizer_json(tekken_json(""), {});
+  CHECK_THAT(older.error().text(), Catch::Contains("tekken.json: there are 20 control tokens, and config says 4"));
+  CHECK_THAT(detail::tekken_tokenizer_json(tekken_json("", "300"), {}).error().text(), Catch::Contains("vocab has 259 tokens, and config says 296"));
+  CHECK_THAT(detail::tekken_tokenizer_json("{", {}).error().text(), Catch::Contains("tekken.json: the JSON text ends too early"));
+  CHECK_THAT(detail::tekken_tokenizer_json(R"({"vocab": [{"rank": 5, "token_bytes": "?"}]})", {}).error().text(), Catch::Contains("token_bytes is not base64"));
 }
 
 TEST_CASE("scores are read as the crate serde_json reads them") {

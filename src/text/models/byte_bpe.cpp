@@ -68,9 +68,13 @@ std::uint64_t MergeTable::memory_bytes() const noexcept {
 std::uint32_t MergeTable::rank(std::uint32_t left, std::uint32_t right) const noexcept {
   static_assert(MinTree::kNever == HashedOrder::kNone);
   const std::uint64_t wanted = std::uint64_t{left} << 32 | right;
-  return by_pair_.find(hash_mix(hash_mix(left) ^ right), [&](std::uint32_t i) {
+  std::uint32_t found = by_pair_.find(hash_mix(hash_mix(left) ^ right), [&](std::uint32_t i) {
     return (std::uint64_t{merges_[i].left} << 32 | merges_[i].right) <=> wanted;
   });
+  if (shares_ranks_ && found != HashedOrder::kNone) {
+    while (found > 0 && merges_[found - 1].result == merges_[found].result) --found;
+  }
+  return found;
 }
 
 void ByteBpe::add(std::uint32_t id, TokenList& out) const {

@@ -27,6 +27,9 @@ class MergeTable {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
+  // Gives all merges with the same result, which must follow each other, the rank of the first of them: of two such merges the one further left is
+  // made first, as in the library tiktoken.
+  void share_ranks() noexcept { shares_ranks_ = true; }
   // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has the pair twice, the
   // first counts.
   [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const noexcept;
@@ -46,6 +49,7 @@ class MergeTable {
   };
 
   std::vector<Pair> merges_;  // [rank]
+  bool shares_ranks_ = false;
   HashedOrder by_pair_;       // finds the rank of a pair; only merges whose parts and result are tokens
 };
 

@@ -85,6 +85,7 @@ Result<Pipeline> Pipeline::create(const TokenizerJson& json) {
 Status Pipeline::finish(TokenizerJson& json, const Vocabulary& vocabulary, const std::stop_token& stop) {
   if (rules_.type == WordModel::bpe) {
     TESSERA_TRY(merges_, MergeTable::load_parts(json.merges.values(), rules_.bpe.prefix.size(), vocabulary, stop));
+    if (rules_.bpe.ranks_of_results) merges_.share_ranks();
     json.merges = TextList();
     cuts_ = MarkCuts(vocabulary, rules_.bpe);
     if (model_ == TokenizerModel::gpt2) {

@@ -19,6 +19,7 @@ struct WordBpeRules {
   std::string prefix;  // stands in front of every character of a word but the first, in the vocabulary
   std::string suffix;  // stands behind the last character of a word
   bool byte_fallback = false, fuse_unknown = false, ignore_merges = false;
+  bool ranks_of_results = false;  // merges with the same result have the same rank (MergeTable::share_ranks)
 };
 
 // Finds positions where a word can be cut without changing its tokens: in front of a mark (U+2581), if no token has the preceding byte
