@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
@@ -47,11 +48,14 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   TESSERA_TRY_STATUS(read_embedding_settings(folder, config, mapping));
   model->prefix_ = prefix_of(model->folder_, *table);
   // Layers that guess further tokens are part of some checkpoints only.
-  const std::int64_t further = mapping.given(Setting::n_further_layers), layers = mapping.given(Setting::n_layers);
-  const bool has_further = further > 0 && further < 64 && layers > 0 &&
-                           model->folder_.find(fmt::format("{}{}{}.enorm.weight", model->prefix_, table->layers, layers)) != nullptr;
-  if (has_further) model->settings_.set(Setting::n_layers, layers + further, "num_hidden_layers");
-  else model->settings_.remove(Setting::n_further_layers);
+  const std::int64_t layers = mapping.given(Setting::n_layers);
+  const std::int64_t further = count_further(model->folder_, *table, model->prefix_, layers, mapping.given(Setting::n_further_layers));
+  model->n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(layers, 0, std::numeric_limits<std::int32_t>::max()));
+  model->settings_.remove(Setting::n_further_layers);
+  if (further > 0) {
+    model->settings_.set(Setting::n_layers, layers + further, "num_hidden_layers");
+    model->settings_.set(Setting::n_further_layers, further, "num_nextn_predict_layers");
+  }
   TESSERA_TRY_STATUS(TensorList(*model, mapping, quantisation).make());
   return std::shared_ptr<const ModelSource>(std::move(model));
 }
@@ -161,7 +165,7 @@ std::string HubModel::called(std::string_view name) const {
   for (const TensorRows rows : table_->rows) {
     for (const TensorRow& row : rows) {
       if (row_of(row.role).tensor_name(layer) != name) continue;
-      for (std::string& own : names_of(row, *table_, prefix_, layer, 0)) {
+      for (std::string& own : names_of(row, *table_, prefix_, n_layers_, layer, 0)) {
         if (folder_.find(own) != nullptr) return own;
         if (found.empty()) found = std::move(own);
       }

@@ -43,6 +43,7 @@ class HubModel final : public ModelSource {
   [[nodiscard]] Status read_part(const Recipe& recipe, std::uint32_t part, std::uint64_t offset, std::span<std::byte> out) const;
 
   const Table* table_ = nullptr;
+  std::uint32_t n_layers_ = 0;  // without draft heads
   std::string prefix_;  // what stands in front of the language model's tensors: "model."
   SafetensorsFolder folder_;
   HubSettings settings_;

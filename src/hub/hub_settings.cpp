@@ -10,6 +10,11 @@ void HubSettings::set(Setting setting, Value value, std::string_view key) {
   entries_[static_cast<std::size_t>(setting)] = {std::move(value), std::string(key)};
 }
 
+void HubSettings::expect(Setting setting, std::string_view key) {
+  Entry& entry = entries_[static_cast<std::size_t>(setting)];
+  if (entry.key.empty()) entry.key = key;
+}
+
 void HubSettings::remove(Setting setting) noexcept { entries_[static_cast<std::size_t>(setting)].value = std::monostate(); }
 
 std::optional<SettingValue> HubSettings::find(Setting setting) const noexcept {

@@ -22,6 +22,8 @@ class HubSettings final : public Settings {
   // config.json.
   void set(Setting setting, Value value, std::string_view key);
   void remove(Setting setting) noexcept;
+  // Says under which key the setting would be, for the error if the setting is needed. Does nothing if the setting was set before.
+  void expect(Setting setting, std::string_view key);
   void set_origin(std::string folder) { origin_ = std::move(folder); }
 
   [[nodiscard]] std::optional<SettingValue> find(Setting setting) const noexcept override;

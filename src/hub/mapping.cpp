@@ -68,14 +68,17 @@ std::vector<float> Mapping::numbers_of(const Json* value, std::string_view key) 
 }
 
 void Mapping::copy_integer(Setting setting, std::string_view key) {
+  settings.expect(setting, key);
   if (const auto value = integer(key)) set(setting, *value, key);
 }
 
 void Mapping::copy_number(Setting setting, std::string_view key) {
+  settings.expect(setting, key);
   if (const auto value = number(key)) set(setting, *value, key);
 }
 
 void Mapping::copy_boolean(Setting setting, std::string_view key) {
+  settings.expect(setting, key);
   if (const auto value = boolean(key)) set(setting, *value, key);
 }
 

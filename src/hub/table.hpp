@@ -48,6 +48,8 @@ struct Table {
   std::string_view layers = "layers.";  // what stands before a layer's number
   // false: transformers' class ignores tie_word_embeddings, and always has an output matrix of its own.
   bool can_be_tied = true;
+  // What stands before the names of the draft heads, whose layers are numbered from 0: "mtp.". Empty: their layers follow the model's.
+  std::string_view heads = {};
 };
 
 // Returns the table of a type of model; nullptr if there is none.

@@ -45,16 +45,34 @@ std::string prefix_of(const SafetensorsFolder& folder, const Table& table) {
   return std::string(kPrefixes[0]);
 }
 
-std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layer, std::uint32_t expert) {
+std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layers, std::uint32_t layer,
+                                  std::uint32_t expert) {
   std::string name(row.name);
   if (const std::size_t star = name.find('*'); star != std::string::npos) name.replace(star, 1, std::to_string(expert));
-  if (row_of(row.role).owner != Owner::model) return {fmt::format("{}{}{}.{}", prefix, table.layers, layer, name)};
+  const Owner owner = row_of(row.role).owner;
+  if (owner != Owner::model && !table.heads.empty() && layer >= layers) {
+    return {owner == Owner::draft_head ? fmt::format("{}{}", table.heads, name) : fmt::format("{}layers.{}.{}", table.heads, layer - layers, name)};
+  }
+  if (owner != Owner::model) return {fmt::format("{}{}{}.{}", prefix, table.layers, layer, name)};
   // An output matrix stands beside the model: "lm_head.weight" beside "model.", "language_model.lm_head.weight" beside
   // "language_model.model.".
   std::vector<std::string> names = {std::string(prefix) + name};
   if (prefix.ends_with("model.")) names.push_back(std::string(prefix.substr(0, prefix.size() - 6)) + name);
   names.push_back(std::move(name));
   return names;
+}
+
+std::int64_t count_further(const SafetensorsFolder& folder, const Table& table, std::string_view prefix, std::int64_t layers, std::int64_t said) {
+  constexpr std::int64_t kMost = 63;
+  if (layers <= 0) return 0;
+  if (table.heads.empty()) {
+    const bool has_some = said > 0 && said <= kMost && folder.find(fmt::format("{}{}{}.enorm.weight", prefix, table.layers, layers)) != nullptr;
+    return has_some ? said : 0;
+  }
+  if (folder.find(fmt::format("{}fc.weight", table.heads)) == nullptr) return 0;
+  std::int64_t count = 0;
+  while (count < kMost && folder.find(fmt::format("{}layers.{}.input_layernorm.weight", table.heads, count)) != nullptr) ++count;
+  return count;
 }
 
 TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisation& quantisation)
@@ -102,7 +120,7 @@ Status TensorList::make() {
 }
 
 Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert) {
-  for (const std::string& name : names_of(row, *model_.table_, model_.prefix_, layer, expert)) {
+  for (const std::string& name : names_of(row, *model_.table_, model_.prefix_, model_.n_layers_, layer, expert)) {
     std::shared_ptr<const Matrix> matrix;
     if (!quantisation_.is_none()) {
       TESSERA_TRY(matrix, quantisation_.find(model_.folder_, name));

@@ -15,8 +15,12 @@ namespace tessera::detail::hub {
 [[nodiscard]] std::string prefix_of(const SafetensorsFolder& folder, const Table& table);
 
 // Returns the names that the folder may give the tensor of a row, the likeliest first; of experts' tensors with the number `expert`.
-[[nodiscard]] std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layer,
-                                                std::uint32_t expert);
+// `layers`: number of layers without draft heads.
+[[nodiscard]] std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layers,
+                                                std::uint32_t layer, std::uint32_t expert);
+// Returns how many layers of draft heads the folder has; `said` is the number that config.json gives.
+[[nodiscard]] std::int64_t count_further(const SafetensorsFolder& folder, const Table& table, std::string_view prefix, std::int64_t layers,
+                                         std::int64_t said);
 
 class TensorList {
  public:

@@ -8,6 +8,7 @@ Needs: pip install torch transformers gguf numpy (transformers from 5.24)
   data/mtp/NAME.guesses.f32  logits, [tokens - 1 + CHAIN, vocab], float32 little endian. Row i: the head's guess of what follows token
                              i + 1, from the model's hidden state after token i. The last CHAIN rows: of what follows the likeliest
                              token of the row before, from the head's own hidden state.
+  data/mtp/NAME-folder       the same model and head as a folder of a hub, for qwen35
 The models of CASES are random, as those of make_goldens.py. `trained` has learnt a language of which each token is one of two that
 belong to the two tokens before it, and its head with it.
 """
@@ -16,6 +17,7 @@ import pathlib
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from transformers.cache_utils import MtpCache
 from transformers.modeling_layers import MtpModel
 
@@ -86,8 +88,27 @@ def check(name, model, head, tokens, guesses):
     return f"std {guesses.std():.2f} weakest {weakest:.1e}"
 
 
+# Names of a draft head's tensors in folders of Qwen3-Next and Qwen3.5, beside those of its decoder layer.
+FOLDER_NAMES = {"enorm": "pre_fc_norm_embedding", "hnorm": "pre_fc_norm_hidden", "eh_proj": "fc", "post_norm": "norm"}
+
+
+def write_folder(path, model, head):
+    """The model and its head as a hub's folder has them, F32."""
+    model.save_pretrained(path)
+    tensors = load_file(path / "model.safetensors")
+    for name, parameter in named_weights(head):
+        if name.startswith("layers.0."):
+            own = name.removeprefix("layers.0.")
+            part = own.split(".")[0]
+            own = f"{FOLDER_NAMES[part]}.weight" if part in FOLDER_NAMES else f"layers.0.{own.removeprefix('mtp_block.')}"
+            tensors[f"mtp.{own}"] = parameter.detach().contiguous()
+    save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+
+
 def write(out, name, architecture, model, head, tokens):
     guesses = run_head(model, head, tokens)
+    if name == "qwen35":
+        write_folder(out / f"{name}-folder", model, head)
     write_gguf(out / f"{name}.gguf", architecture, model, name, head=head)
     (out / f"{name}.tokens.txt").write_text(" ".join(map(str, tokens)) + "\n")
     (out / f"{name}.guesses.f32").write_bytes(guesses.astype("<f4").tobytes())

@@ -96,6 +96,74 @@ TEST_CASE("a folder's settings are found by our names, and errors name its keys"
   CHECK(source->called("blk.3.attn_q.weight") == "model.layers.3.self_attn.q_proj.weight");
 }
 
+std::vector<std::uint32_t> windows_of(const ModelSpec& spec) {
+  std::vector<std::uint32_t> windows;
+  for (const LayerSpec& layer : spec.layers) windows.push_back(layer.window);
+  return windows;
+}
+
+ModelSpec spec_of(const fs::path& folder) { return must(Engine::load(folder, {.tokenizer = TokenizerUse::none})).spec(); }
+
+TEST_CASE("a folder says of each layer whether it has a window and a rope", "[hub]") {
+  SECTION("SmolLM3's no_rope_layers") {
+    ChangedFolder folder("smollm3");
+    folder.replace("config.json", "1,\n    1,\n    1,\n    0", "0,\n    1,\n    0,\n    1");
+    const ModelSpec spec = spec_of(folder.path());
+    for (std::size_t i = 0; i < 4; ++i) CHECK((spec.layers[i].rope == kNoRope) == (i % 2 == 0));
+    folder.replace("config.json", "0,\n    1,\n    0,\n    1", "0,\n    1,\n    0");
+    const auto wrong = Engine::load(folder.path(), {.tokenizer = TokenizerUse::none});
+    REQUIRE_FALSE(wrong);
+    CHECK(wrong.error().text().find("config.json: no_rope_layers: expected an array of 4 numbers, one per layer") != std::string::npos);
+  }
+  SECTION("SmolLM3's interval") {
+    ChangedFolder folder("smollm3");
+    folder.replace("config.json", "\"no_rope_layer_interval\": 4", "\"no_rope_layer_interval\": 2");
+    folder.replace("config.json", "\"no_rope_layers\"", "\"other\"");
+    const ModelSpec spec = spec_of(folder.path());
+    for (std::size_t i = 0; i < 4; ++i) CHECK((spec.layers[i].rope == kNoRope) == (i % 2 == 1));
+  }
+  SECTION("Qwen 2's use_sliding_window") {
+    ChangedFolder folder("qwen2-yarn");
+    folder.replace("config.json", "\"sliding_window\": null", "\"sliding_window\": 9");
+    CHECK(windows_of(spec_of(folder.path())) == std::vector<std::uint32_t>{0, 0});
+    folder.replace("config.json", "\"use_sliding_window\": false", "\"use_sliding_window\": true");
+    folder.replace("config.json", "\"layer_types\"", "\"other\"");
+    folder.replace("config.json", "\"max_window_layers\": 28", "\"max_window_layers\": 1");
+    CHECK(windows_of(spec_of(folder.path())) == std::vector<std::uint32_t>{0, 9});
+  }
+  SECTION("layer_types in any order") {
+    ChangedFolder folder("mistral");
+    folder.replace("config.json", "{", "{\"layer_types\": [\"full_attention\", \"sliding_attention\"],");
+    const auto windows = windows_of(spec_of(folder.path()));
+    CHECK(windows.front() == 0);
+    CHECK(windows.back() != 0);
+  }
+}
+
+// The folders have the weights of the files in data/mtp, from the same model and head (make_mtp_goldens.py).
+TEST_CASE("draft heads of folders are those of GGUF files", "[hub]") {
+  for (const char* name : {"qwen35"}) {
+    CAPTURE(name);
+    const auto folder = must(open_model(golden_dir() / "mtp" / (std::string(name) + "-folder")));
+    const auto file = must(open_model(golden_dir() / "mtp" / (std::string(name) + ".gguf")));
+    CHECK(must(folder->settings().unsigned_integer(Setting::n_further_layers)) == 1);
+    for (const TensorInfo& tensor : file->tensors()) {
+      if (!tensor.name.starts_with("blk.2.")) continue;  // the head's layer
+      CAPTURE(tensor.name);
+      const TensorInfo* own = folder->find_tensor(tensor.name);
+      REQUIRE(own != nullptr);
+      REQUIRE(own->bytes == tensor.bytes);
+      std::vector<std::byte> expected(tensor.bytes), got(tensor.bytes);
+      REQUIRE(file->read(tensor, 0, expected));
+      REQUIRE(folder->read(*own, 0, got));
+      CHECK(got == expected);
+    }
+    CHECK(folder->tensors().size() == file->tensors().size());
+    const Engine engine = must(Engine::load(golden_dir() / "mtp" / (std::string(name) + "-folder"), {.tokenizer = TokenizerUse::none, .mtp = MtpHeads::load}));
+    CHECK(engine.spec().draft_heads.layers.size() == 1);
+  }
+}
+
 TEST_CASE("a folder's tokenizer.json is the engine's tokenizer", "[hub]") {
   ChangedFolder folder("llama-bias");
   folder.write("tokenizer.json", R"({"added_tokens": [{"id": 0, "content": "<s>", "special": true, "single_word": false, "lstrip": false,
@@ -138,6 +206,10 @@ TEST_CASE("a folder that cannot be loaded is refused with the file and the key",
   SECTION("an unknown type") {
     folder.replace("config.json", "\"model_type\": \"llama\"", "\"model_type\": \"lama\"");
     wanted = "model_type is \"lama\", which tessera does not load from a folder; it loads llama, mistral";
+  }
+  SECTION("a key that is needed") {
+    folder.replace("config.json", "\"max_position_embeddings\"", "\"max_position\"");
+    wanted = "config.json: max_position_embeddings: is not in the file, and is needed";
   }
   SECTION("a value of another type") {
     folder.replace("config.json", "\"hidden_size\": 32", "\"hidden_size\": \"32\"");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/math.hpp"
 
@@ -150,24 +151,46 @@ void map_partial_rope(Mapping& m) {
   if (share && dim >= 0.0 && dim < 1e9) m.set(Setting::rope_dim, static_cast<std::int64_t>(dim), "partial_rotary_factor");
 }
 
-void map_windows(Mapping& m, bool mixed) {
-  if (!m.boolean("use_sliding_window").value_or(true)) return;
-  const auto window = m.integer("sliding_window");
-  if (!window || *window <= 0) return;
+namespace {
+
+// Returns which layers have a window, by layer_types; an empty list if config.json has no such key.
+std::vector<std::uint8_t> windowed_layers(Mapping& m) {
   std::vector<std::uint8_t> windowed;
   for (const std::string_view kind : m.texts("layer_types")) windowed.push_back(kind == "sliding_attention" ? 1 : 0);
+  return windowed;
+}
+
+// Sets the window of the layers that have one; of all layers if the list is empty.
+void set_windows(Mapping& m, const std::vector<std::uint8_t>& windowed, std::string_view key) {
+  const auto window = m.integer("sliding_window");
+  if (!window || *window <= 0) return;
   const auto count = std::ranges::count(windowed, std::uint8_t{1});
-  if (!mixed && !windowed.empty() && count == 0) return;
+  if (count == static_cast<std::ptrdiff_t>(windowed.size())) return m.set(Setting::window, *window, "sliding_window");
+  if (count == 0) return;
+  const auto length = static_cast<std::int32_t>(std::min<std::int64_t>(*window, std::numeric_limits<std::int32_t>::max()));
+  std::vector<std::int32_t> lengths;
+  for (const std::uint8_t has_window : windowed) lengths.push_back(has_window != 0 ? length : 0);
+  m.set(Setting::window, std::move(lengths), key);
+}
+
+}  // namespace
+
+void map_windows(Mapping& m) { set_windows(m, windowed_layers(m), "layer_types"); }
+
+void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer)) {
+  if (!m.boolean("use_sliding_window").value_or(false)) return;
+  auto windowed = windowed_layers(m);
+  const std::int64_t layers = windowed.empty() ? std::min<std::int64_t>(m.given(Setting::n_layers), kMostListed) : 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer) windowed.push_back(usual(m, layer) ? 1 : 0);
+  set_windows(m, windowed, "layer_types");
+}
+
+void map_mixed_windows(Mapping& m) {
+  const auto window = m.integer("sliding_window");
+  if (!window || *window <= 0) return;
   m.set(Setting::window, *window, "sliding_window");
-  // In models that mix both kinds of layers a layer without a window may have another rope, or none: the list counts even if all are alike.
-  if (!windowed.empty() && (mixed || count != static_cast<std::ptrdiff_t>(windowed.size()))) {
-    m.set(Setting::window_pattern, std::move(windowed), "layer_types");
-  }
-  // Before there was layer_types, Qwen 2 counted: the first max_window_layers see everything.
-  const auto first = windowed.empty() ? m.integer("max_window_layers") : std::nullopt;
-  if (!first || *first <= 0) return;
-  if (*first >= m.given(Setting::n_layers)) m.settings.remove(Setting::window);
-  else m.refuse(ErrorCode::unsupported, "max_window_layers", "the first {} layers see everything and the others do not", *first);
+  // A layer without a window may have another rope, or none: the list counts even if all layers are alike.
+  if (auto windowed = windowed_layers(m); !windowed.empty()) m.set(Setting::window_pattern, std::move(windowed), "layer_types");
 }
 
 void map_layer_norm(Mapping& m, std::string_view key) {

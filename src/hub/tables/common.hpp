@@ -88,6 +88,14 @@ inline constexpr TensorRow kFurtherRows[] = {
     {Role::mtp_output, "shared_head.head.weight"},
 };
 
+// The draft head of Qwen3-Next and Qwen3.5, whose norms multiply by 1 + weight too.
+inline constexpr TensorRow kQwenHeadRows[] = {
+    {Role::mtp_token_norm, "pre_fc_norm_embedding.weight", plus_one},
+    {Role::mtp_hidden_norm, "pre_fc_norm_hidden.weight", plus_one},
+    {Role::mtp_in, "fc.weight"},
+    {Role::mtp_output_norm, "norm.weight", plus_one},
+};
+
 // Maps the keys that nearly all types have: widths, numbers of layers and heads, the context, the norm's epsilon.
 void map_common(Mapping& m);
 // Maps rope: rope_parameters as transformers 5 writes it, or rope_theta and rope_scaling as earlier versions do. `kind`: the kind of layer
@@ -97,9 +105,14 @@ void map_rope(Mapping& m, std::string_view kind = "full_attention");
 [[nodiscard]] const Json* rope_object(const Mapping& m, std::string_view kind);
 // Maps the dimension of heads that rotates: partial_rotary_factor of a head. Precondition: map_common().
 void map_partial_rope(Mapping& m);
-// Maps sliding_window and the kinds of layers. mixed: some layers have a window in all models of the type; otherwise only a model in which
-// all layers have it, or none, can be computed.
-void map_windows(Mapping& m, bool mixed);
+// Map sliding_window. map_windows(): the layers that layer_types names have the window; all layers if there is no such key.
+// map_mixed_windows(): does the same in types whose architecture mixes both kinds of layers (Architecture::windows).
+void map_windows(Mapping& m);
+void map_mixed_windows(Mapping& m);
+// Maps sliding_window of types that have windows only if use_sliding_window is true. `usual` says which layers have a window if there is no
+// layer_types. Precondition: map_common().
+void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer));
+inline constexpr std::int64_t kMostListed = 4096;  // more layers than any model has: no list is made for more
 // Maps the norm's epsilon from a key of another name, and removes the usual setting.
 void map_layer_norm(Mapping& m, std::string_view key);
 // Maps the number of experts, and of those that a row is sent to.

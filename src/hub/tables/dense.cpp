@@ -1,4 +1,6 @@
 // Dense models: Llama and those like it.
+#include <algorithm>
+
 #include "hub/tables/tables.hpp"
 
 #include "core/math.hpp"
@@ -15,20 +17,44 @@ void map_llama(Mapping& m) {
 
 void map_windowed_llama(Mapping& m) {
   map_llama(m);
-  map_windows(m, false);
+  map_windows(m);
+}
+
+// Qwen 2 and 3: the first max_window_layers layers see everything.
+bool is_behind_first(Mapping& m, std::int64_t layer) { return layer >= m.integer("max_window_layers").value_or(28); }
+
+void map_qwen(Mapping& m) {
+  map_llama(m);
+  map_windows_if(m, is_behind_first);
+}
+
+// Returns whether a layer of SmolLM3 rotates. no_rope_layers has a number for each layer, which is 1 in layers that do.
+bool rotates(Mapping& m, std::int64_t layer) {
+  const Json* list = m.config.find("no_rope_layers");
+  if (list != nullptr && list->elements() != nullptr) {
+    if (static_cast<std::size_t>(layer) >= list->elements()->size()) return true;  // map_smollm3() refuses such a list
+    return m.integer_of(&(*list->elements())[static_cast<std::size_t>(layer)], "no_rope_layers").value_or(1) != 0;
+  }
+  const std::int64_t period = m.integer("no_rope_layer_interval").value_or(4);
+  return period <= 0 || (layer + 1) % period != 0;
 }
 
 void map_smollm3(Mapping& m) {
-  map_windowed_llama(m);
-  m.expect_integer("no_rope_layer_interval", 4);
-  const Json* rotates = m.config.find("no_rope_layers");
-  if (rotates == nullptr || rotates->elements() == nullptr) return;
-  for (std::size_t i = 0; i < rotates->elements()->size(); ++i) {
-    const auto flag = m.integer_of(&(*rotates->elements())[i], "no_rope_layers");
-    if (flag && (*flag != 0) == ((i + 1) % 4 == 0)) {
-      m.refuse(ErrorCode::unsupported, "no_rope_layers", "layer {} is an exception; every fourth layer has no rope", i);
-    }
+  map_llama(m);
+  map_windows_if(m, [](Mapping& model, std::int64_t layer) { return !rotates(model, layer); });
+  const std::int64_t layers = std::clamp<std::int64_t>(m.given(Setting::n_layers), 0, kMostListed);
+  const Json* list = m.config.find("no_rope_layers");
+  if (list != nullptr && (list->elements() == nullptr || list->elements()->size() != static_cast<std::size_t>(layers))) {
+    return m.refuse(ErrorCode::corrupt_file, "no_rope_layers", "expected an array of {} numbers, one per layer", layers);
   }
+  std::vector<std::int32_t> dims;
+  bool is_usual = true;  // every fourth layer has no rope
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const bool has_rope = rotates(m, layer);
+    is_usual = is_usual && has_rope == ((layer + 1) % 4 != 0);
+    dims.push_back(has_rope ? static_cast<std::int32_t>(std::clamp<std::int64_t>(head_dim(m), 0, 1 << 16)) : 0);
+  }
+  if (!is_usual) m.set(Setting::rope_dim, std::move(dims), "no_rope_layers");
 }
 
 void map_granite(Mapping& m) {
@@ -43,15 +69,15 @@ void map_mistral3(Mapping& m) {
   if (rate && *rate != 0.0) m.set(Setting::temperature_scale, *rate, "rope_parameters.llama_4_scaling_beta");
 }
 
-void map_windows_mixed(Mapping& m) {
+void map_mixed_llama(Mapping& m) {
   map_llama(m);
-  map_windows(m, true);
+  map_mixed_windows(m);
 }
 
 void map_phi3(Mapping& m) {
   map_llama(m);
   map_partial_rope(m);
-  map_windows(m, false);
+  map_windows(m);
   if (!m.settings.has(Setting::original_context)) m.copy_integer(Setting::original_context, "original_max_position_embeddings");
 }
 
@@ -87,7 +113,7 @@ void map_starcoder2(Mapping& m) {
   map_common(m);
   map_rope(m);
   map_layer_norm(m, "norm_epsilon");
-  map_windows(m, false);
+  map_windows(m);
   m.expect_text("hidden_act", {"gelu_pytorch_tanh", "gelu_new"});
 }
 
@@ -100,7 +126,7 @@ void map_cohere(Mapping& m) {
 
 void map_cohere2(Mapping& m) {
   map_cohere(m);
-  map_windows(m, true);
+  map_mixed_windows(m);
   if (!m.settings.has(Setting::window_pattern)) m.copy_integer(Setting::window_pattern, "sliding_window_pattern");
 }
 
@@ -131,12 +157,12 @@ constexpr Table kDenseTables[] = {
     {"smollm3", "smollm3", map_smollm3, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"granite", "granite", map_granite, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"ernie4_5", "ernie4_5", map_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
-    {"qwen2", "qwen2", map_windowed_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
-    {"qwen3", "qwen3", map_windowed_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen2", "qwen2", map_qwen, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen3", "qwen3", map_qwen, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
     {"seed_oss", "seed_oss", map_llama, {kModelRows, kLateNormRows, kAttentionRows, kFeedRows}},
-    {"exaone4", "exaone4", map_windows_mixed, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
+    {"exaone4", "exaone4", map_mixed_llama, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
     {"olmo2", "olmo2", map_llama, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
-    {"olmo3", "olmo2", map_windows_mixed, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
+    {"olmo3", "olmo2", map_mixed_llama, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
     {"phi3", "phi3", map_phi3, {kModelRows, kNormRows, kPhi3Attention, kFusedFeedRows}},
     {"glm4", "glm4", map_glm4, {kModelRows, kGlm4Norms, kAttentionRows, kFusedFeedRows}},
     {"hunyuan_v1_dense", "hunyuan-dense", map_hunyuan, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kHunyuanNorms}},

@@ -10,7 +10,7 @@ constexpr std::int64_t kSigmoidScores = 2;  // Setting::expert_routing
 void map_mixtral(Mapping& m) {
   map_common(m);
   map_rope(m);
-  map_windows(m, false);
+  map_windows(m);
   map_experts(m);
   expect_silu(m);
 }
@@ -19,7 +19,6 @@ void map_mixtral(Mapping& m) {
 void map_qwen_moe(Mapping& m) {
   map_common(m);
   map_rope(m);
-  map_windows(m, false);
   map_experts(m);
   expect_silu(m);
   m.copy_integer(Setting::shared_expert_dim, "shared_expert_intermediate_size");
@@ -29,6 +28,17 @@ void map_qwen_moe(Mapping& m) {
   if (dense != nullptr && dense->elements() != nullptr && !dense->elements()->empty()) {
     m.refuse(ErrorCode::unsupported, "mlp_only_layers", "some layers have no experts");
   }
+}
+
+void map_qwen2_moe(Mapping& m) {
+  map_qwen_moe(m);
+  // Every second layer of the first max_window_layers layers has the window.
+  map_windows_if(m, [](Mapping& model, std::int64_t layer) { return layer % 2 == 0 && layer < model.integer("max_window_layers").value_or(28); });
+}
+
+void map_qwen3_moe(Mapping& m) {
+  map_qwen_moe(m);
+  map_windows_if(m, [](Mapping&, std::int64_t) { return true; });
 }
 
 void map_granitemoe(Mapping& m) {
@@ -42,11 +52,12 @@ void map_granitemoe(Mapping& m) {
 void map_gpt_oss(Mapping& m) {
   map_common(m);
   map_rope(m);
-  map_windows(m, true);
+  map_mixed_windows(m);
   map_experts(m);
   m.copy_integer(Setting::expert_dim, "intermediate_size");
   const Json* truncated = find_in(rope_object(m, "full_attention"), "truncate");
-  if (truncated != nullptr && truncated->boolean() != nullptr && *truncated->boolean()) {
+  const bool is_exact = truncated != nullptr && truncated->boolean() != nullptr && !*truncated->boolean();
+  if (m.settings.string_or(Setting::rope_scaling, "").value_or("") == "yarn" && !is_exact) {
     m.refuse(ErrorCode::unsupported, "rope_scaling.truncate", "the value is true; tessera computes models of this type with false only");
   }
   const auto alpha = m.number("swiglu_alpha"), limit = m.number("swiglu_limit");
@@ -102,8 +113,8 @@ constexpr TensorRow kGptOssRows[] = {
 
 constexpr Table kExpertsTables[] = {
     {"mixtral", "llama", map_mixtral, {kModelRows, kNormRows, kPairedAttentionRows, kMixtralExperts, kExpertRows}},
-    {"qwen2_moe", "qwen2moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenSharedRows}},
-    {"qwen3_moe", "qwen3moe", map_qwen_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
+    {"qwen2_moe", "qwen2moe", map_qwen2_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenSharedRows}},
+    {"qwen3_moe", "qwen3moe", map_qwen3_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
     {"granitemoe", "granitemoe", map_granitemoe, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteExperts}},
     {"gpt_oss", "gpt-oss", map_gpt_oss, {kModelRows, kLateNormRows, kAttentionRows, kGptOssRows}},
     {"glm4_moe", "glm4moe", map_glm4moe, {kModelRows, kLateNormRows, kAttentionRows, kFeedRows, kExpertRows, kFurtherRows}},

@@ -41,7 +41,7 @@ void map_gemma2(Mapping& m) {
   set_default(m, Setting::context, 8192, "max_position_embeddings");
   m.copy_number(Setting::score_softcap, "attn_logit_softcapping");
   m.copy_number(Setting::logit_softcap, "final_logit_softcapping");
-  map_windows(m, true);
+  map_mixed_windows(m);
   map_score_scale(m);
 }
 
@@ -55,7 +55,7 @@ void map_gemma3(Mapping& m) {
   auto local = m.number_of(find_in(windowed, "rope_theta"), "rope_parameters.sliding_attention.rope_theta");
   if (!local) local = m.number("rope_local_base_freq");
   m.set(Setting::windowed_rope_theta, local.value_or(10000.0), "rope_local_base_freq");
-  map_windows(m, true);
+  map_mixed_windows(m);
   if (!m.settings.has(Setting::window)) m.set(Setting::window, std::int64_t{4096}, "sliding_window");
   if (!m.settings.has(Setting::window_pattern)) m.copy_integer(Setting::window_pattern, "sliding_window_pattern");
   if (!m.settings.has(Setting::window_pattern)) m.copy_integer(Setting::window_pattern, "_sliding_window_pattern");
@@ -107,7 +107,7 @@ void map_gemma4(Mapping& m) {
   m.set(Setting::shared_kv_layers, shared, "num_kv_shared_layers");
   m.copy_integer(Setting::per_layer_dim, "hidden_size_per_layer_input");
   m.copy_number(Setting::logit_softcap, "final_logit_softcapping");
-  map_windows(m, true);
+  map_mixed_windows(m);
   map_rope(m);
   const Json* rope = rope_object(m, "full_attention");
   const Json* other = rope_object(m, "sliding_attention");

@@ -232,9 +232,9 @@ constexpr TensorRow kNemotronExperts[] = {
 };
 
 constexpr Table kRecurrentTables[] = {
-    {"qwen3_5_text", "qwen35", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen35Mixer, kFeedRows}},
-    {"qwen3_5_moe_text", "qwen35moe", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen35Mixer, kExpertRows, kQwenSharedRows}},
-    {"qwen3_next", "qwen3next", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen3NextMixer, kExpertRows, kQwenSharedRows}},
+    {"qwen3_5_text", "qwen35", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen35Mixer, kFeedRows, kQwenHeadRows}, "layers.", true, "mtp."},
+    {"qwen3_5_moe_text", "qwen35moe", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen35Mixer, kExpertRows, kQwenSharedRows, kQwenHeadRows}, "layers.", true, "mtp."},
+    {"qwen3_next", "qwen3next", map_delta_net, {kPlusOneModelRows, kDeltaNetRows, kQwen3NextMixer, kExpertRows, kQwenSharedRows, kQwenHeadRows}, "layers.", true, "mtp."},
     {"lfm2", "lfm2", map_lfm2, {kLfm2Rows}},
     {"lfm2_moe", "lfm2moe", map_lfm2_moe, {kLfm2Rows, kLfm2Experts}},
     {"granitemoehybrid", "granitehybrid", map_granitehybrid, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteHybridRows, kGraniteHybridFeed}},

@@ -60,11 +60,16 @@ void look_ahead(LayerSpec& layer) noexcept {
   if (layer.window != 0) layer.window = layer.window / 2 + 1;
 }
 
-Result<std::uint32_t> rope_of(const SettingReader& from, std::uint32_t layer, Sees sees) {
+Result<std::uint32_t> rope_of(const SettingReader& from, std::uint32_t layer, std::uint32_t n_layers, Sees sees) {
   const Architecture& table = from.table;
   TESSERA_TRY(const bool is_said, from.settings.boolean_or(Setting::rope_is_finetuned, false));
   if (table.positions != Positions::rope) return kNoRope;
-  if (table.unrotated_period != 0 && (layer + 1) % table.unrotated_period == 0) return kNoRope;
+  if (from.settings.has_list(Setting::rope_dim)) {
+    TESSERA_TRY(const std::uint64_t dim, from.layer_number(Setting::rope_dim, layer, n_layers, 0));
+    if (dim == 0) return kNoRope;
+  } else if (table.unrotated_period != 0 && (layer + 1) % table.unrotated_period == 0) {
+    return kNoRope;
+  }
   if (table.rotates_if_said && !is_said) return kNoRope;
   if (table.windows.rope == WindowedRope::unscaled && sees == Sees::window) return kWindowedRope;
   if (table.windows.rope == WindowedRope::alone && sees == Sees::all_among_windows) return kNoRope;
@@ -114,7 +119,7 @@ Status read_attention(const SettingReader& from, const SpecOverrides& overrides,
   TESSERA_TRY_STATUS(read_heads(from, index, sees, spec));
   TESSERA_TRY_STATUS(read_window(from, overrides, index, sees, spec));
   if (table.encodes) look_ahead(layer);
-  TESSERA_TRY(layer.rope, rope_of(from, index, sees));
+  TESSERA_TRY(layer.rope, rope_of(from, index, spec.n_layers(), sees));
   TESSERA_TRY(layer.scale, score_scale(from, layer, spec));
   TESSERA_TRY(layer.score_softcap, from.softcap(Setting::score_softcap, table.softcaps.scores));
   layer.head_norms = table.head_norms;

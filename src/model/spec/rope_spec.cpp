@@ -18,15 +18,22 @@ bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::att
 // Returns how many elements of a head this rope rotates. If no layer has the rope, the setting is not read, because Nemotron-H's
 // files have it although their heads do not rotate.
 Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Setting setting, const ModelSpec& spec) {
-  std::uint32_t key_dim = 0;
+  std::uint32_t key_dim = 0, first = 0;
   for (const LayerSpec& layer : spec.layers) {
     if (layer.rope != rope) continue;
+    if (key_dim == 0) first = static_cast<std::uint32_t>(&layer - spec.layers.data());
     if (key_dim == 0) key_dim = layer.key_dim;
     if (layer.key_dim == key_dim) continue;
     return from.unsupported(Setting::n_heads, "heads of {} and of {} elements: layers of one rope need the same", key_dim, layer.key_dim);
   }
   if (key_dim == 0) return std::max(std::ranges::find_if(spec.layers, attends)->key_dim / 2 * 2, 2u);
-  TESSERA_TRY(const std::uint64_t dim, from.settings.unsigned_integer_or(setting, key_dim));
+  TESSERA_TRY(const std::uint64_t dim, from.layer_number(setting, first, spec.n_layers(), key_dim));
+  for (std::uint32_t i = first; i < spec.n_layers() && from.settings.has_list(setting); ++i) {
+    TESSERA_TRY(const std::uint64_t own, from.layer_number(setting, i, spec.n_layers(), key_dim));
+    if (spec.layers[i].rope == rope && own != dim) {
+      return from.unsupported(setting, "{} elements in layer {}, {} in layer {}: layers of one rope need the same", dim, first, own, i);
+    }
+  }
   if (dim == 0 || dim % 2 != 0 || dim > key_dim) {
     return from.corrupt(setting, "the value is {}; expected an even number up to the head's {}", dim, key_dim);
   }

@@ -62,7 +62,7 @@ enum class Setting : std::uint16_t {
   latent_value_dim,            // width of one head's value, in latent attention
   latent_rank,                 // width of a token's latent
   query_rank,                  // width of a query's latent; 0: queries have none
-  rope_dim,                    // elements of a head that rotate
+  rope_dim,                    // elements of a head that rotate; may be a list, with 0 for layers without rope
   windowed_rope_dim,           // rope_dim of layers with a sliding window, if it differs
   rope_theta,                  // the base of the frequencies
   windowed_rope_theta,         // rope_theta of layers with a sliding window, if it differs

@@ -14,7 +14,7 @@ inline constexpr Architecture kCommandR = {
     .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::interleaved,
-    .tensors = with_attention_biases(kLlamaTensors).without(Role::ffn_norm, Role::rope_freqs),
+    .tensors = with_attention_biases(kLlamaTensors).without(Role::ffn_norm),
     .scales = Scales::logits,
 };
 

@@ -14,7 +14,7 @@ inline constexpr Architecture kSeedOss = {
     .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::halves,
-    .tensors = with_attention_biases(kLlamaTensors).without(Role::ffn_norm, Role::rope_freqs).required(Role::ffn_norm_late),
+    .tensors = with_attention_biases(kLlamaTensors).without(Role::ffn_norm).required(Role::ffn_norm_late),
 };
 
 }  // namespace tessera::arch

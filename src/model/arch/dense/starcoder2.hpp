@@ -15,7 +15,7 @@ inline constexpr Architecture kStarCoder2 = {
     .positions = Positions::rope,
     .rope_pairs = RopePairs::halves,
     .tensors = with_attention_biases(kLlamaTensors)
-                   .without(Role::ffn_gate, Role::rope_freqs)
+                   .without(Role::ffn_gate)
                    .required(Role::output_norm_bias, Role::attn_norm_bias, Role::ffn_norm_bias)
                    .optional(Role::ffn_up_bias, Role::ffn_down_bias),
 };
