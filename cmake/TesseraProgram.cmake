@@ -9,9 +9,15 @@ target_link_libraries(tessera_completion PRIVATE tessera_flags fmt::fmt CLI11::C
 target_compile_features(tessera_completion PRIVATE cxx_std_20)
 target_compile_options(tessera_completion PRIVATE "$<IF:$<CONFIG:Release>,-O1,-O0>")
 
+# Finds models by name: of all programs that take a model.
+add_library(tessera_model_place STATIC ${PROJECT_SOURCE_DIR}/tools/shared/model_place.cpp)
+target_compile_features(tessera_model_place PRIVATE cxx_std_20)
+target_include_directories(tessera_model_place PRIVATE ${PROJECT_SOURCE_DIR}/tools/shared)
+target_link_libraries(tessera_model_place PRIVATE tessera::tessera tessera_flags fmt::fmt)
+
 add_library(tessera_program INTERFACE)
 target_include_directories(tessera_program INTERFACE ${PROJECT_SOURCE_DIR}/tools/shared)
-target_link_libraries(tessera_program INTERFACE tessera::tessera tessera_completion tessera_flags fmt::fmt CLI11::CLI11
+target_link_libraries(tessera_program INTERFACE tessera_model_place tessera::tessera tessera_completion tessera_flags fmt::fmt CLI11::CLI11
   nlohmann_json::nlohmann_json Threads::Threads)
 target_compile_options(tessera_program INTERFACE -Wconversion)
 

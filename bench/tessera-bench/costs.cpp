@@ -13,14 +13,14 @@ double visible(const LayerSpec& layer, std::uint32_t keys) {
 
 }  // namespace
 
-ModelCosts::ModelCosts(const ModelFile& file, const Engine& engine) : spec_(engine.spec()) {
+ModelCosts::ModelCosts(const ModelSource& model, const Engine& engine) : spec_(engine.spec()) {
   streamed_bytes_ = static_cast<double>(engine.plan().weights_per_token);
   kv_per_layer_ = static_cast<double>(engine.plan().kv_per_token) / spec_.n_layers();
-  const bool tied = file.find_tensor("output.weight") == nullptr;
+  const bool tied = model.find_tensor("output.weight") == nullptr;
   for (const LayerSpec& layer : spec_.layers) {
     if (layer.has_experts()) used_share_ = static_cast<double>(layer.n_used) / layer.n_experts;
   }
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const TensorInfo& tensor : model.tensors()) {
     if (tensor.n_dims < 2) continue;
     double weights = static_cast<double>(tensor.dims[0]) * static_cast<double>(tensor.dims[1]);
     if (tensor.n_dims == 3) weights *= static_cast<double>(tensor.dims[2]);

@@ -17,7 +17,7 @@ struct Cost {
 
 class ModelCosts {
  public:
-  ModelCosts(const ModelFile& file, const Engine& engine);
+  ModelCosts(const ModelSource& model, const Engine& engine);
 
   // Returns the cost of a prompt of `tokens` tokens in an empty context, computed in steps of `step_rows`, with logits of its last token.
   [[nodiscard]] Cost prefill(std::uint32_t tokens, std::uint32_t step_rows) const noexcept;

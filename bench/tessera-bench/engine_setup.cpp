@@ -5,6 +5,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <tessera/files/model_file.hpp>
 #include <unistd.h>
 
 #include "failure.hpp"
@@ -25,12 +26,12 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
-ModelFile open_model(const Options& options) {
-  if (!options.model.empty()) return value(ModelFile::open(options.model));
-  return value(ModelFile::from_source(made_up_model(*options.shape, options.format, options.context())));
+std::shared_ptr<const ModelSource> open_model(const Options& options) {
+  if (!options.model.empty()) return value(tessera::open_model(options.model));
+  return std::make_shared<const ModelFile>(value(ModelFile::from_source(made_up_model(*options.shape, options.format, options.context()))));
 }
 
-Engine load_engine(const ModelFile& file, const Options& options, StatusLine& status) {
+Engine load_engine(const ModelSource& model, const Options& options, StatusLine& status) {
   EngineOptions loading;
   loading.kv = options.kv;
   if (options.traces) {
@@ -56,20 +57,20 @@ Engine load_engine(const ModelFile& file, const Options& options, StatusLine& st
     status.show(fmt::format("loading: {} of {} MB", done / 1000000, total / 1000000));
     return stop_requested == 0;
   };
-  Engine engine = value(Engine::load(file, loading));
+  Engine engine = value(Engine::load(model, loading));
   status.clear();
   return engine;
 }
 
-Subject subject_of(const ModelFile& file, const Engine& engine, const Options& options) {
+Subject subject_of(const ModelSource& model, const Engine& engine, const Options& options) {
   Subject setting;
   setting.backend = options.backend;
   const bool cpu = options.backend == BackendKind::cpu;
-  const std::string name = file.metadata().string("general.name") ? tool::shown(engine.spec().name) : "";
+  const std::string name = model.settings().has(Setting::name) ? tool::shown(engine.spec().name) : "";
   setting.shape = options.shape != nullptr ? std::string(options.shape->name)
                   : name.empty()           ? options.model.stem().string()
                                            : name;
-  setting.format = options.shape != nullptr ? tool::name_of(options.format) : tool::format_of(file);
+  setting.format = options.shape != nullptr ? tool::name_of(options.format) : tool::format_of(model);
   setting.kv_dtype = lower(to_string(engine.plan().kv_dtype));
   if (const WideLayers& wide = engine.plan().kv_wide; wide.dtype != DType::automatic) {
     setting.kv_dtype += fmt::format("+{}:{}+{}", lower(to_string(wide.dtype)), wide.first, wide.last);

@@ -1,8 +1,10 @@
 // Loads the engine that the command line describes.
 #pragma once
 
+#include <memory>
+
 #include <tessera/engine.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_source.hpp>
 
 #include "options.hpp"
 #include "measurement.hpp"
@@ -10,8 +12,8 @@
 
 namespace tessera::bench {
 
-[[nodiscard]] ModelFile open_model(const Options& options);
-[[nodiscard]] Engine load_engine(const ModelFile& file, const Options& options, StatusLine& status);
-[[nodiscard]] Subject subject_of(const ModelFile& file, const Engine& engine, const Options& options);
+[[nodiscard]] std::shared_ptr<const ModelSource> open_model(const Options& options);
+[[nodiscard]] Engine load_engine(const ModelSource& model, const Options& options, StatusLine& status);
+[[nodiscard]] Subject subject_of(const ModelSource& model, const Engine& engine, const Options& options);
 
 }  // namespace tessera::bench

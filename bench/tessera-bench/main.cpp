@@ -58,13 +58,13 @@ void measure(const Options& options) {
   StatusLine status;
   const auto report = options.json ? make_json() : make_table();
   if (options.backend == BackendKind::cpu) (void)matrix_kernel();  // asks for permission to use AMX, before there are threads
-  const ModelFile file = open_model(options);
-  plot.check_against(file);
-  const Engine engine = load_engine(file, options, status);
-  const ModelCosts costs(file, engine);
+  const auto model = open_model(options);
+  plot.check_against(options.model);
+  const Engine engine = load_engine(*model, options, status);
+  const ModelCosts costs(*model, engine);
   const std::unique_ptr<Machine> machine = make_machine(engine, options);
   throw_if_interrupted();
-  Subject setting = subject_of(file, engine, options);
+  Subject setting = subject_of(*model, engine, options);
   setting.read_buffer = machine->buffer_bytes();
   report->begin(setting, machine->measure());
 

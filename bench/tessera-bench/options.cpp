@@ -13,6 +13,8 @@
 #include "command_line.hpp"
 #include "kv_options.hpp"
 #include "machine_options.hpp"
+#include "model_place.hpp"
+#include "system/program.hpp"
 #include "failure.hpp"
 
 namespace tessera::bench {
@@ -112,7 +114,7 @@ tool::Target format_named(const std::string& name) {
 }
 
 void add_model_options(CLI::App& app, Options& o) {
-  app.add_option("-m,--model", o.model, "GGUF file, or the first of a split one")->type_name("FILE");
+  app.add_option("-m,--model", o.model, tool::kModelForms)->type_name("MODEL");
   app.add_option_function<std::string>(
          "--shape", [&o](const std::string& name) { o.shape = shape_named(name); },
          "Instead: made-up weights at the true shape of a model (below)")
@@ -301,8 +303,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
 
   if (options.model.empty() == (options.shape == nullptr)) {
-    throw UsageError("either -m FILE or --shape SHAPE says what to measure");
+    throw UsageError("either -m MODEL or --shape SHAPE says what to measure");
   }
+  if (!options.model.empty()) options.model = value(tool::model_place(tool::text_of(options.model)));
   if (!options.model.empty() && app.count("--format") > 0) {
     throw UsageError("--format goes with --shape: a file has its own");
   }

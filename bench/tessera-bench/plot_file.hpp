@@ -22,8 +22,8 @@ class PlotFile {
     if (!file_) throw Failure(fmt::format("{}: cannot write: {}", path_.string(), std::strerror(errno)));
   }
   [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
-  void check_against(const ModelFile& model) const {
-    if (wanted() && tool::is_part_of(path_, model)) throw UsageError("--plot would overwrite the model");
+  void check_against(const std::filesystem::path& model) const {
+    if (wanted() && !model.empty() && tool::is_part_of(path_, model)) throw UsageError("--plot would overwrite the model");
   }
   void write(const std::string& svg) {
     file_.close();

@@ -45,15 +45,15 @@ void serve_trace(const Options& options) {
   const tool::Trace trace = value(tool::trace_of(serving));
   Options sized = options;
   sized.trace_context = context_of(trace);
-  const ModelFile file = open_model(sized);
-  plot.check_against(file);
+  const auto model = open_model(sized);
+  plot.check_against(options.model);
   // Requests that are longer than the model's own context are refused, as by a server.
-  const Plan plan = value(Engine::plan(file, {.tokenizer = TokenizerUse::none}));
+  const Plan plan = value(Engine::plan(*model, {.tokenizer = TokenizerUse::none}));
   sized.trace_context = std::min(sized.trace_context, plan.context);
-  const Engine engine = load_engine(file, sized, status);
+  const Engine engine = load_engine(*model, sized, status);
   throw_if_interrupted();
   warm_up(engine);
-  const Subject setting = subject_of(file, engine, options);
+  const Subject setting = subject_of(*model, engine, options);
   const std::string name = tool::shown(trace.name) + (serving.scale == 1.0 ? "" : fmt::format(", lengths / {}", serving.scale));
   if (!options.json) {
     print(heading(setting) + fmt::format("{:<10}{}: {} requests in {:.3g} s\n\n", "requests", name, trace.requests.size(), trace.seconds()));

@@ -235,10 +235,10 @@ void show(const Options& options, const Subject& setting, const Line& row) {
 
 void measure_speculation(const Options& options) {
   StatusLine status;
-  const ModelFile file = open_model(options);
-  const Engine engine = load_engine(file, options, status);
+  const auto model = open_model(options);
+  const Engine engine = load_engine(*model, options, status);
   throw_if_interrupted();
-  const Subject setting = subject_of(file, engine, options);
+  const Subject setting = subject_of(*model, engine, options);
   if (!options.json) {
     print(heading(setting) + fmt::format("{:<10}{} tokens before\n\n", "sequences", std::max(options.batch_depth, 1u)));
     print(fmt::format("{:>5}{:>8}{:>8}{:>11}{:>11}{:>10}{:>10}{:>10}{:>9}{:>12}{:>10}{:>17}\n", "batch", "right", "drafts", "step ms", "verify ms",

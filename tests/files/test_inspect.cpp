@@ -69,6 +69,32 @@ TEST_CASE("tessera-inspect shows a file, and fails with one line") {
   }
 }
 
+TEST_CASE("tessera-inspect shows a model's folder as it shows a file") {
+  if (!std::filesystem::exists(kTool)) {
+    tessera::tests::skip("tessera-inspect is not built");
+    return;
+  }
+  const std::string folder = "'" TESSERA_SOURCE_DIR "/tests/golden/data/folders/gemma3'";
+  const Run all = run(folder);
+  INFO(all.output);
+  CHECK(all.status == 0);
+  CHECK(has(all, "num_hidden_layers"));
+  CHECK(has(all, "d_model"));
+  CHECK(has(all, "tokenizer: none that tessera reads"));
+  CHECK(has(all, "model.layers.0.self_attn.q_proj.weight"));
+  CHECK(has(all, "bytes a token"));
+  CHECK_FALSE(has(run("--tensors " + folder), "settings"));
+  CHECK(run("--key hidden_size " + folder).output == "32\n");
+  CHECK(run("--key d_model " + folder).output == "32\n");
+  CHECK(has(run("--key no_such_key " + folder), "tessera reads no key 'no_such_key' there"));
+  const Run json = run("--json " + folder);
+  CHECK(json.status == 0);
+  CHECK(has(json, "\"in_folder\": \"model.layers.0.self_attn.q_proj.weight\""));
+  CHECK(has(json, "\"kv_per_token\""));
+  CHECK(has(run("--kv-table --context 32 " + folder), "gemma3"));
+  CHECK(has(run("ollama:no-such-model"), "has no such model"));
+}
+
 TEST_CASE("tessera-inspect lists the tensors of safetensors files") {
   if (!std::filesystem::exists(kTool)) {
     tessera::tests::skip("tessera-inspect is not built");

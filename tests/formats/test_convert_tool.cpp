@@ -66,6 +66,52 @@ TEST_CASE("a converted folder gives the logits of the folder", "[convert]") {
   }
 }
 
+std::size_t count_files(const fs::path& folder, std::string_view part) {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) count += entry.path().filename().string().find(part) != std::string::npos ? 1 : 0;
+  return count;
+}
+
+TEST_CASE("a model is split into parts, and merged again to the same bytes", "[convert]") {
+  if (!fs::exists(kTool)) return tests::skip("tessera-convert (not built)");
+  const Place place;
+  const fs::path folder = golden_dir() / "folders/llama-bias", whole = place / "whole.gguf", parts = place / "parts.gguf", again = place / "again.gguf";
+  const auto convert = [&](const fs::path& in, const fs::path& out, const std::string& more = "") {
+    const int status = run(in.string() + " " + out.string() + " " + more, place / "messages");
+    INFO(text_of(place / "messages"));
+    REQUIRE(status == 0);
+  };
+  convert(folder, whole);
+  convert(folder, parts, "--split-max-size 9KB");
+  const std::size_t count = count_files(place / "", "parts-0");
+  REQUIRE(count > 2);
+  char name[40];
+  std::snprintf(name, sizeof name, "parts-00001-of-%05zu.gguf", count);
+  CHECK(logits_of(place / name) == logits_of(whole));
+  convert(place / name, again);
+  CHECK(text_of(again) == text_of(whole));
+  convert(whole, again, "--split-max-size 2G");  // llama.cpp's spelling; nothing to split
+  CHECK(text_of(again) == text_of(whole));
+  CHECK(count_files(place / "", ".part") == 0);
+
+  CHECK(run((place / name).string() + " " + parts.string() + " --split-max-size 9KB", place / "messages") == 2);
+  CHECK(text_of(place / "messages").find("the file is a part of IN: choose another name") != std::string::npos);
+}
+
+TEST_CASE("a dry run says what would be written, and writes nothing", "[convert]") {
+  if (!fs::exists(kTool)) return tests::skip("tessera-convert (not built)");
+  const Place place;
+  const std::string folder = (golden_dir() / "folders/llama-bias").string(), out = (place / "out.gguf").string();
+  REQUIRE(run(folder + " " + out + " --type q8_0 --split-max-size 9KB --dry-run", place / "messages") == 0);
+  const std::string text = text_of(place / "messages");
+  CHECK(text.find("Q8_0") != std::string::npos);
+  CHECK(text.find("out-00001-of-0000") != std::string::npos);
+  CHECK(count_files(place / "", "out") == 0);
+  CHECK(run(folder + " " + out + " q8_0 --type q4_0", place / "messages") == 2);
+  CHECK(run(folder + " " + out + " --split-max-size 2X", place / "messages") == 2);
+  CHECK(run(folder + " " + (place / "no/such/folder.gguf").string(), place / "messages") == 1);
+}
+
 TEST_CASE("the tokenizer of a folder becomes lists, or is refused", "[convert]") {
   if (!fs::exists(kTool)) return tests::skip("tessera-convert (not built)");
   const Place place;

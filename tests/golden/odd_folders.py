@@ -89,7 +89,7 @@ ODD = {
     "qwen2moe": both(windowed_from, either("norm_topk_prob")),
     "qwen3moe": lambda rng, config: any_rope(rng, config) | {"norm_topk_prob": bool(rng.integers(2)), "sliding_window": window(rng),
                                                              "use_sliding_window": bool(rng.integers(2))},
-    "smollm3": both(any_rope, smollm3), "starcoder2": both(any_rope, any_window), "mixtral": both(any_rope, any_window), "phi3": any_window,
+    "smollm3": both(any_rope, smollm3), "starcoder2": both(any_rope, any_window), "mixtral": any_window, "phi3": any_window,
     "gemma2": mixed, "gemma3": mixed, "cohere2": mixed, "olmo3": mixed, "exaone4": mixed, "gpt-oss": mixed, "gemma4": lambda rng, config: {},
     "stablelm": any_theta, "glm4": any_theta,
     "qwen3next": both(odd_layers("linear_attention"), either("norm_topk_prob")), "qwen35": odd_layers("linear_attention"),

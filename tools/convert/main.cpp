@@ -1,11 +1,12 @@
 // tessera-convert: writes a model, of a folder as hubs publish models or of a GGUF file, to a GGUF file.
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,16 +19,16 @@
 #include <tessera/unstable/text/list_tokenizer.hpp>
 
 #include "command_line.hpp"
-#include "encode.hpp"
+#include "format_options.hpp"
 #include "importance.hpp"
 #include "machine_options.hpp"
-#include "model_files.hpp"
 #include "model_place.hpp"
 #include "plan.hpp"
-#include "report.hpp"
 #include "signals.hpp"
+#include "sizes.hpp"
 #include "system/program.hpp"
 #include "terminal_text.hpp"
+#include "write_model.hpp"
 
 namespace {
 
@@ -46,19 +47,27 @@ are quantised on the way, as tessera-quantize does it ("tessera-quantize --help"
 A GGUF file has the name of a tokenizer's steps, not the steps. The name that is written is one under which the tokenizer
 gives the same tokens, on texts of many kinds; a tokenizer without such a name is an error.
 
+A GGUF file as IN is copied with its keys: of a split model that makes one file, with --split-max-size it splits a file.
+
 OUT appears when it is complete and replaces what was there.
 
 Examples:
   tessera-convert Qwen3-0.6B qwen3-0.6b-bf16.gguf
   tessera-convert Qwen3-0.6B qwen3-0.6b-q4_k_m.gguf Q4_K_M
-  tessera-convert hf:Qwen/Qwen3-0.6B qwen3.gguf Q8_0 --dry-run
+  tessera-convert hf:Qwen/Qwen3-0.6B qwen3.gguf --type Q8_0 --dry-run
+  tessera-convert llama-70b.gguf llama-70b.gguf --split-max-size 10G      (llama-70b-00001-of-0000N.gguf)
+  tessera-convert llama-70b-00001-of-00004.gguf llama-70b.gguf            (one file again)
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
   std::string in;
-  std::filesystem::path out, imatrix;
+  std::filesystem::path out;
   Options options;
-  bool keeps_formats = true, dry_run = false, verbose = false;
+  FormatTexts texts;
+  std::uint64_t part_bytes = 0;  // of the tensors of one file; 0: no limit
+  bool dry_run = false, verbose = false;
+
+  [[nodiscard]] bool keeps_formats() const noexcept { return texts.format.empty(); }
 };
 
 int fail(const Error& error) {
@@ -71,22 +80,23 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-// Makes a step for each tensor: matrices as they are, what is small in F32.
-Result<std::vector<Step>> kept_formats(const ModelSource& model) {
+// Makes a step for each tensor, which keeps its format. What is small becomes F32 if the model comes from a folder; a GGUF file's tensors stay
+// as they are.
+Result<std::vector<Step>> kept_formats(const ModelSource& model, bool is_gguf) {
   std::vector<Step> steps;
   for (const TensorInfo& tensor : model.tensors()) {
     const auto from = formats::block_of(tensor.dtype);
     if (!from) return Error(ErrorCode::unsupported, "its format is not one of tessera's", std::string(tensor.name));
     const std::uint64_t values = tensor.bytes / from->bytes * from->values;
-    const bool is_small = (tensor.n_dims == 1 || is_delicate(tensor.name)) && from->values == 1;
+    const bool is_small = !is_gguf && (tensor.n_dims == 1 || is_delicate(tensor.name)) && from->values == 1;
     const DType to = is_small ? DType::f32 : tensor.dtype;
     steps.push_back({&tensor, to, values, is_small ? values * sizeof(float) : tensor.bytes, {}});
   }
   return steps;
 }
 
-Result<std::vector<Step>> steps_of(const ModelSource& model, const Arguments& arguments) {
-  if (arguments.keeps_formats) return kept_formats(model);
+Result<std::vector<Step>> steps_of(const ModelSource& model, bool is_gguf, const Arguments& arguments) {
+  if (arguments.keeps_formats()) return kept_formats(model, is_gguf);
   auto steps = make_plan(model, arguments.options);
   if (!steps) return steps;
   for (Step& step : *steps) {
@@ -97,26 +107,27 @@ Result<std::vector<Step>> steps_of(const ModelSource& model, const Arguments& ar
   return steps;
 }
 
-// Prints what would be written, by format.
-void print_sizes(const std::vector<Step>& steps) {
-  std::map<std::string, std::pair<std::size_t, std::uint64_t>> by_format;
-  std::uint64_t total = 0;
-  for (const Step& step : steps) {
-    auto& [count, bytes] = by_format[std::string(to_string(step.to))];
-    ++count;
-    bytes += step.bytes;
-    total += step.bytes;
-  }
-  for (const auto& [format, sum] : by_format) fmt::print("{:<8} {:>6} tensors {:>12}\n", format, sum.first, fmt::format("{:.1f} MB", static_cast<double>(sum.second) / 1e6));
-  fmt::print("{:<8} {:>6} tensors {:>12}\n", "all", steps.size(), fmt::format("{:.1f} MB", static_cast<double>(total) / 1e6));
+// Prints what would be written: by format, and the files.
+void print_sizes(const std::vector<Step>& steps, std::span<const OutputPart> parts) {
+  const auto bytes_of = [](std::span<const Step> some) {
+    std::uint64_t bytes = 0;
+    for (const Step& step : some) bytes += step.bytes;
+    return bytes < 1000'000 ? fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3) : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+  };
+  std::map<std::string, std::vector<Step>> by_format;
+  for (const Step& step : steps) by_format[std::string(to_string(step.to))].push_back(step);
+  for (const auto& [format, own] : by_format) fmt::print("{:<8} {:>6} tensors {:>12}\n", format, own.size(), bytes_of(own));
+  fmt::print("{:<8} {:>6} tensors {:>12}\n", "all", steps.size(), bytes_of(steps));
+  for (const OutputPart& part : parts) fmt::print("{} {:>6} tensors {:>12}\n", tool::text_of(part.path), part.steps.size(), bytes_of(part.steps));
 }
 
-Status write_metadata(const ModelSource& model, const Arguments& arguments, GgufWriter& writer) {
+// Sets the keys of a file that is made from a folder.
+Status set_keys(const ModelSource& model, const Arguments& arguments, GgufWriter& writer) {
   if (auto ok = writer.set_string("general.type", "model"); !ok) return ok;
   const auto settings = list_tokenizer(model.settings());
   if (!settings) return settings.error();
   if (auto ok = write_settings(writer, **settings); !ok) return ok;
-  if (!arguments.keeps_formats) {
+  if (!arguments.keeps_formats()) {
     if (auto ok = writer.set("general.file_type", tool::file_type(arguments.options.target)); !ok) return ok;
   }
   return writer.set("general.quantization_version", std::uint32_t{2});
@@ -125,63 +136,65 @@ Status write_metadata(const ModelSource& model, const Arguments& arguments, Gguf
 int run(const Arguments& arguments) {
   const auto place = tool::model_place(arguments.in);
   if (!place) return fail(place.error());
-  if (tool::is_part_of(arguments.out, *place)) return usage("OUT is a file of IN: choose another name for the new model");
-  const auto model = open_model(*place);
-  if (!model) return fail(model.error());
-  const auto steps = steps_of(**model, arguments);
+  std::error_code ignored;
+  std::shared_ptr<const ModelFile> file;  // nullptr: the model comes from a folder
+  std::shared_ptr<const ModelSource> model;
+  if (std::filesystem::is_directory(*place, ignored)) {
+    auto opened = open_model(*place);
+    if (!opened) return fail(opened.error());
+    model = *std::move(opened);
+  } else {
+    auto opened = ModelFile::open(*place);
+    if (!opened) return fail(opened.error());
+    model = file = std::make_shared<const ModelFile>(*std::move(opened));
+  }
+  const auto steps = steps_of(*model, file != nullptr, arguments);
   if (!steps) return fail(steps.error());
+  const auto parts = parts_of(arguments.out, *steps, arguments.part_bytes);
+  if (!parts) return fail(parts.error());
+  if (auto ok = spare_input(*parts, *place); !ok) return usage(ok.error().text());
   Importance importance;
-  if (!arguments.imatrix.empty()) {
-    auto read = Importance::read(arguments.imatrix, **model);
+  if (!arguments.texts.imatrix.empty()) {
+    auto read = Importance::read(arguments.texts.imatrix, *model);
     if (!read) return fail(read.error());
     importance = *std::move(read);
   }
+  const auto keys = [&](GgufWriter& writer) -> Status {
+    if (file == nullptr) return set_keys(*model, arguments, writer);
+    return copy_keys(*file, arguments.keeps_formats() ? nullptr : &arguments.options.target, writer);
+  };
   if (arguments.dry_run) {
-    print_sizes(*steps);
+    GgufWriter unused;  // what cannot be written is an error in a dry run too
+    if (auto ok = keys(unused); !ok) return fail(ok.error());
+    print_sizes(*steps, *parts);
     return 0;
   }
-
-  GgufWriter writer;
-  if (auto ok = write_metadata(**model, arguments, writer); !ok) return fail(ok.error());
-  std::uint64_t total = 0;
-  for (const Step& step : *steps) {
-    const std::span dims(step.tensor->dims.data(), step.tensor->n_dims);
-    if (auto ok = writer.add_tensor(step.tensor->name, step.to, dims); !ok) return fail(ok.error());
-    total += step.values;
-    if (arguments.verbose) print_tensor(step);
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  ProgressLine line(total);
-  const auto advance = [](void* context, std::uint64_t values) { static_cast<ProgressLine*>(context)->advance(values); };
-  const Progress progress{advance, &line, &stop_requested};
-  std::vector<Loss> losses;
-  losses.reserve(steps->size());
-  const auto written = writer.write_file(arguments.out, [&](std::string_view, const ByteSink& write) -> Status {
-    const Step& step = (*steps)[losses.size()];  // tensors come in the order of the steps
-    auto loss = encode_tensor(**model, step, importance.of(step.tensor->name), arguments.options.threads, write, progress);
-    if (!loss) return std::move(loss).error();
-    losses.push_back(*loss);
-    return {};
-  });
-  line.clear();
-  if (!written) return fail(written.error());
-  print_table(*steps, losses, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  return 0;
+  const Writing writing{.model = *model, .steps = *steps, .importance = importance, .threads = arguments.options.threads,
+                        .verbose = arguments.verbose, .stop = &stop_requested, .keys = keys};
+  const Status written = write_model(writing, *parts);
+  return written ? 0 : fail(written.error());
 }
 
 int parse_and_run(int argc, char** argv) {
   Arguments arguments;
-  std::string format, output, embedding;
+  std::string format;
   CLI::App app{"Writes the model IN to the GGUF file OUT, with its weight matrices in FORMAT.", std::string(kName)};
   app.footer(kFooter);
-  app.add_option("IN", arguments.in, "the model: a folder, a GGUF file, ollama:NAME, lmstudio:PUBLISHER/MODEL or hf:ORGANISATION/MODEL")
+  app.add_option("IN", arguments.in, "the model: a folder, a GGUF file (of a split one, the first part), ollama:NAME, lmstudio:PUBLISHER/MODEL or hf:ORGANISATION/MODEL")
       ->required()->type_name("");
   app.add_option("OUT", arguments.out, "the file to write")->required()->type_name("");
-  app.add_option("FORMAT", format, "the format of weight matrices, or a mix of formats. Default: as they are")->type_name("");
-  app.add_option("--output-type", output, "the format of the output matrix")->type_name("FORMAT");
-  app.add_option("--embedding-type", embedding, "the format of the token embedding")->type_name("FORMAT");
-  app.add_option("--imatrix", arguments.imatrix, "which inputs matter more: an importance matrix, from tessera-quality --imatrix")->type_name("FILE");
-  app.add_flag("--requantize", arguments.options.requantize, "accept weights that are quantised already (loses accuracy)");
+  app.add_option("FORMAT", arguments.texts.format, "the format of weight matrices, or a mix of formats. Default: as they are")->type_name("");
+  app.add_option("--type", format, "the same as FORMAT")->type_name("FORMAT");
+  add_format_options(app, arguments.texts, arguments.options);
+  const auto set_part_bytes = [&](std::string text) {
+    if (text.ends_with('G') || text.ends_with('M')) text += 'B';  // llama.cpp's spelling, which counts in 1000
+    const auto bytes = tool::parse_bytes(text);
+    if (!bytes) throw CLI::ValidationError("--split-max-size", bytes.error().message());
+    if (*bytes == 0) throw CLI::ValidationError("--split-max-size", "0 bytes hold no tensor");
+    arguments.part_bytes = *bytes;
+  };
+  app.add_option_function<std::string>("--split-max-size", set_part_bytes, "write parts OUT-00001-of-0000N.gguf with at most so many bytes of tensors: 2G, 500MB")
+      ->type_name("SIZE");
   app.add_flag("--dry-run", arguments.dry_run, "print the sizes, and write nothing");
   app.add_flag("-v,--verbose", arguments.verbose, "a line for each tensor, on standard error");
   tool::add_threads(app, arguments.options.threads);
@@ -193,21 +206,11 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }
-  arguments.keeps_formats = format.empty();
-  if (!format.empty()) {
-    const auto target = tool::parse_target(format);
-    if (!target) return usage(target.error().message());
-    arguments.options.target = *target;
-  } else if (!output.empty() || !embedding.empty() || !arguments.imatrix.empty()) {
-    return usage("--output-type, --embedding-type and --imatrix need a FORMAT");
-  }
-  for (const auto& [name, slot] : {std::pair{&output, &arguments.options.output}, std::pair{&embedding, &arguments.options.embedding}}) {
-    if (name->empty()) continue;
-    const auto type = tool::parse_target(*name);
-    if (!type) return usage(type.error().message());
-    if (type->mix != tool::Mix::none) return usage(fmt::format("{} is a mix: one matrix takes one format, such as Q4_K", *name));
-    *slot = type->format;
-  }
+  if (!format.empty() && !arguments.texts.format.empty()) return usage("FORMAT and --type say the same: give one of them");
+  if (!format.empty()) arguments.texts.format = format;
+  const bool chooses = !arguments.texts.output.empty() || !arguments.texts.embedding.empty() || !arguments.texts.imatrix.empty();
+  if (arguments.keeps_formats() && chooses) return usage("--output-type, --embedding-type and --imatrix need a FORMAT");
+  if (auto ok = read_formats(arguments.texts, arguments.options); !ok) return usage(ok.error().message());
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<std::uint32_t>(tessera::usable_threads());
   return run(arguments);
 }

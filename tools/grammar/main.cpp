@@ -121,7 +121,7 @@ int parse_and_run(int argc, char** argv) {
   what->add_option("--bench", arguments.bench, "MaskBench or test suite files: judge and time all of them")->type_name("FOLDER");
   what->require_option(1);
   app.add_option("--vocab", arguments.vocabularies, "whose tokens; of several models, all of their tokens")
-      ->type_name("MODEL.gguf")->required();
+      ->type_name("MODEL")->required();
   app.add_option("--check", arguments.checks, "texts to judge")->type_name("FILE");
   app.add_flag("--json", arguments.json, "the figures of --bench as one JSON object");
   app.add_flag("--lenient", lenient, "leave keywords out that are not supported, and list them");

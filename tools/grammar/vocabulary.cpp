@@ -4,16 +4,17 @@
 #include <unordered_set>
 #include <utility>
 
-#include <tessera/files/model_file.hpp>
+#include "model_place.hpp"
+#include "system/program.hpp"
 
 namespace tessera::grammar_tool {
 
 namespace {
 
 Result<Tokenizer> tokenizer_of(const std::filesystem::path& path) {
-  auto model = ModelFile::open(path);
-  if (!model) return std::move(model).error();
-  return Tokenizer::from_settings(model->settings());
+  const auto model = tool::open_named_model(tool::text_of(path));
+  if (!model) return model.error();
+  return Tokenizer::from_settings((*model)->settings());
 }
 
 }  // namespace

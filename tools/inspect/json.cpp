@@ -32,12 +32,23 @@ Json value_of(const GgufEntry& entry) {
 
 Json total(const Total& of) { return {{"tensors", of.tensors}, {"values", of.values}, {"bytes", of.bytes}}; }
 
+Json json_of(const Plan& plan) {
+  return {{"context", plan.context},     {"kv_dtype", to_string(plan.kv_dtype)},
+          {"kv_wide", tool::wide_json<Json>(plan.kv_wide)},
+          {"weights", plan.weights},     {"kv", plan.kv},
+          {"kv_per_token", plan.kv_per_token}, {"workspace", plan.workspace},
+          {"host", plan.host},           {"loading", plan.loading},
+          {"peak", plan.peak}};
+}
+
 // Returns the JSON's text. Bytes of the file's strings that are not UTF-8 are replaced, since JSON must be UTF-8.
 std::string text(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace
 
 std::string json_value(const GgufEntry& entry) { return text(value_of(entry)); }
+
+std::string plan_json(const Plan& plan) { return text(json_of(plan)); }
 
 std::string json_report(const ModelFile& file, const Sections& sections) {
   Json out;
@@ -67,13 +78,7 @@ std::string json_report(const ModelFile& file, const Sections& sections) {
     for (const auto& [type, of] : totals_of(file)) totals[type.empty() ? "all" : type] = total(of);
   }
   if (sections.plan) {
-    const Plan& plan = *sections.plan;
-    out["plan"] = {{"context", plan.context},     {"kv_dtype", to_string(plan.kv_dtype)},
-                   {"kv_wide", tool::wide_json<Json>(plan.kv_wide)},
-                   {"weights", plan.weights},     {"kv", plan.kv},
-                   {"kv_per_token", plan.kv_per_token}, {"workspace", plan.workspace},
-                   {"host", plan.host},           {"loading", plan.loading},
-                   {"peak", plan.peak}};
+    out["plan"] = json_of(*sections.plan);
   }
   return text(out);
 }

@@ -142,13 +142,11 @@ std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments) 
   return options;
 }
 
-Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::string& path, const KvArguments& arguments,
+Result<KvReport> kv_report(const std::optional<KvModel>& model, const std::string& path, const KvArguments& arguments,
                            const KvTypes& types) {
   KvReport report;
   KvQuestion& question = report.question;
-  if (file) {
-    auto model = read_kv_model(*file, arguments.layers ? WideLayers{} : types.wide);
-    if (!model) return model.error();
+  if (model) {
     report.file = path;
     report.architecture = model->architecture;
     report.notes = model->notes;
@@ -161,7 +159,7 @@ Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::stri
     question.groups.resize(1);
   }
   if (auto ok = replace(question.groups, arguments); !ok) return ok.error();
-  if (!file || arguments.layers) {
+  if (!model || arguments.layers) {
     if (auto ok = widen(question.groups, types.wide); !ok) return ok.error();
   }
   question.weights = arguments.weights.value_or(question.weights);

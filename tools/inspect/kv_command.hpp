@@ -8,9 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tessera/files/model_file.hpp>
 #include <tessera/kv/wide_layers.hpp>
 
+#include "kv_model.hpp"
 #include "kv_report.hpp"
 
 namespace tessera::inspect {
@@ -33,7 +33,7 @@ struct KvTypes {
 };
 
 // Makes the table that the options describe (KvQuestion). Error: invalid_argument, an option is wrong.
-[[nodiscard]] Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::string& path,
+[[nodiscard]] Result<KvReport> kv_report(const std::optional<KvModel>& model, const std::string& path,
                                          const KvArguments& arguments, const KvTypes& types);
 
 }  // namespace tessera::inspect

@@ -70,6 +70,34 @@ class PerLayer {
   std::optional<std::uint64_t> shared_;
 };
 
+Result<Plan> plan_of(const ModelSource& source, const WideLayers& wide) {
+  EngineOptions options{.kv = {.wide = wide}};
+  if (wide.dtype != DType::automatic) options.kv.dtype = wide.dtype == DType::f32 ? DType::f16 : DType::f32;  // unlike the wide layers
+  return Engine::plan(source, options);
+}
+
+// Takes the layers from the engine's plan.
+void take_layers(const Plan& plan, KvModel& model) {
+  model.weights = plan.weights;
+  std::map<std::array<std::uint64_t, 5>, KvLayers> groups;
+  for (const KvGroup& group : plan.kv_layout.groups) {
+    if (group.is_recurrent()) continue;
+    for (const KvLayerLayout& layer : group.layers) {
+      const KvLayerShape& shape = layer.shape;
+      const bool is_wide = layer.dtype != plan.kv_layout.dtype;
+      KvLayers& alike = groups[{shape.kv_heads, shape.key_dim, shape.value_dim, group.window, is_wide ? 1u : 0u}];
+      alike = {.layers = alike.layers + 1, .kv_heads = shape.kv_heads, .key_dim = shape.key_dim, .value_dim = shape.value_dim,
+               .window = group.window, .type = is_wide ? layer.dtype : DType::automatic,
+               .latent = shape.values == kv::Values::in_keys};
+    }
+  }
+  for (const auto& [key, layers] : groups) model.groups.push_back(layers);
+  if (!plan.kv_layout.has_state()) return;
+  model.states = plan.kv_layout;
+  model.notes.push_back(fmt::format("recurrent layers keep a state of {} bytes; counted are the most that a user may hold of it, with its "
+                                    "checkpoints", plan.kv_layout.state_bytes()));
+}
+
 class KvModelReader {
  public:
   KvModelReader(const ModelFile& file, const WideLayers& wide) : file_(file), metadata_(file.metadata()), wide_(wide) {}
@@ -81,10 +109,8 @@ class KvModelReader {
     const auto context = metadata_.unsigned_integer_or(key("context_length"), 0);
     if (!context) return context.error();
     model_.context = *context;
-    EngineOptions options{.kv = {.wide = wide_}};
-    if (wide_.dtype != DType::automatic) options.kv.dtype = wide_.dtype == DType::f32 ? DType::f16 : DType::f32;  // unlike the wide layers
-    const auto plan = Engine::plan(file_, options);
-    if (plan) take_layers(*plan);
+    const auto plan = plan_of(file_, wide_);
+    if (plan) take_layers(*plan, model_);
     else if (auto ok = read_layers(plan.error()); !ok) return ok.error();
     if (has("attention.key_length_mla")) {
       if (auto ok = note_saving(); !ok) return ok.error();
@@ -95,28 +121,6 @@ class KvModelReader {
  private:
   [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", model_.architecture, name); }
   [[nodiscard]] bool has(std::string_view name) const { return metadata_.find(key(name)) != nullptr; }
-
-  // Takes the layers from the engine's plan.
-  void take_layers(const Plan& plan) {
-    model_.weights = plan.weights;
-    std::map<std::array<std::uint64_t, 5>, KvLayers> groups;
-    for (const KvGroup& group : plan.kv_layout.groups) {
-      if (group.is_recurrent()) continue;
-      for (const KvLayerLayout& layer : group.layers) {
-        const KvLayerShape& shape = layer.shape;
-        const bool is_wide = layer.dtype != plan.kv_layout.dtype;
-        KvLayers& alike = groups[{shape.kv_heads, shape.key_dim, shape.value_dim, group.window, is_wide ? 1u : 0u}];
-        alike = {.layers = alike.layers + 1, .kv_heads = shape.kv_heads, .key_dim = shape.key_dim, .value_dim = shape.value_dim,
-                 .window = group.window, .type = is_wide ? layer.dtype : DType::automatic,
-                 .latent = shape.values == kv::Values::in_keys};
-      }
-    }
-    for (const auto& [key, layers] : groups) model_.groups.push_back(layers);
-    if (!plan.kv_layout.has_state()) return;
-    model_.states = plan.kv_layout;
-    model_.notes.push_back(fmt::format("recurrent layers keep a state of {} bytes; counted are the most that a user may hold of it, with its "
-                                       "checkpoints", plan.kv_layout.state_bytes()));
-  }
 
   // Reads the layers from the metadata, for a model that the engine does not run.
   Status read_layers(const Error& why) {
@@ -244,5 +248,17 @@ class KvModelReader {
 }  // namespace
 
 Result<KvModel> read_kv_model(const ModelFile& file, const WideLayers& wide) { return KvModelReader(file, wide).read(); }
+
+Result<KvModel> read_kv_model(const ModelSource& source, const WideLayers& wide) {
+  KvModel model;
+  const auto architecture = source.settings().string(Setting::architecture);
+  if (!architecture) return architecture.error();
+  model.architecture = *architecture;
+  const auto plan = plan_of(source, wide);
+  if (!plan) return plan.error();
+  model.context = plan->context;
+  take_layers(*plan, model);
+  return model;
+}
 
 }  // namespace tessera::inspect

@@ -24,5 +24,7 @@ struct KvModel {
 // Reads the figures. `wide`: layers at the two ends with their own type. Errors name the key that is missing or wrong;
 // invalid_argument: more wide layers than there are layers.
 [[nodiscard]] Result<KvModel> read_kv_model(const ModelFile& file, const WideLayers& wide = {});
+// Does the same for a model of any kind that the engine runs.
+[[nodiscard]] Result<KvModel> read_kv_model(const ModelSource& source, const WideLayers& wide);
 
 }  // namespace tessera::inspect

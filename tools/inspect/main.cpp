@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -13,9 +14,12 @@
 #include <fmt/format.h>
 
 #include "command_line.hpp"
+#include "folder_report.hpp"
 #include "kv_command.hpp"
+#include "kv_model.hpp"
 #include "kv_options.hpp"
 #include "machine_options.hpp"
+#include "model_place.hpp"
 #include "quantity.hpp"
 #include "report.hpp"
 #include "safetensors_report.hpp"
@@ -57,12 +61,28 @@ struct Arguments {
   KvArguments kv;
 };
 
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+Result<KvModel> kv_model(const std::filesystem::path& path, const WideLayers& wide) {
+  if (!is_folder(path)) {
+    const auto file = ModelFile::open(path);
+    return file ? read_kv_model(*file, wide) : Result<KvModel>(file.error());
+  }
+  const auto model = open_model(path);
+  return model ? read_kv_model(**model, wide) : Result<KvModel>(model.error());
+}
+
 int run_kv_table(const Arguments& arguments) {
-  std::optional<ModelFile> model;
+  std::optional<KvModel> model;
   if (!arguments.file.empty()) {
-    auto file = ModelFile::open(arguments.file);
-    if (!file) return fail(file.error().text());
-    model = std::move(*file);
+    const auto place = tool::model_place(arguments.file);
+    if (!place) return fail(place.error().text());
+    auto read = kv_model(*place, arguments.kv.layers ? WideLayers{} : arguments.kv_wide);
+    if (!read) return fail(read.error().text());
+    model = *std::move(read);
   }
   const auto report = kv_report(model, arguments.file, arguments.kv,
                                 {.dtype = arguments.kv_dtype, .wide = arguments.kv_wide});
@@ -71,38 +91,60 @@ int run_kv_table(const Arguments& arguments) {
   return report.error().code() == ErrorCode::invalid_argument ? usage(why) : fail(why);
 }
 
-int run_safetensors(const Arguments& arguments) {
+int run_safetensors(const Arguments& arguments, const std::filesystem::path& place) {
   if (arguments.key || arguments.metadata || arguments.plan || arguments.plan_options) {
-    return fail(fmt::format("{}: only the tensors of safetensors files are shown; other options need a GGUF file", arguments.file));
+    return fail(fmt::format("{}: only the tensors of safetensors files are shown; other options need a GGUF file or a folder with config.json", arguments.file));
   }
-  const auto listing = list_safetensors(arguments.file);
+  const auto listing = list_safetensors(place);
   if (!listing) return fail(listing.error().text());
   return print(arguments.json ? safetensors_json(*listing) : safetensors_text(*listing));
 }
 
+// Returns the sections that the options ask for. The plan is missing if the engine does not run the model (a vocabulary, another
+// architecture) and no option asks for the plan.
+Result<Sections> sections_of(const Arguments& arguments, const ModelSource& model) {
+  const bool everything = !arguments.metadata && !arguments.tensors && !arguments.plan;
+  Sections sections{.metadata = everything || arguments.metadata, .tensors = everything || arguments.tensors, .plan = {}};
+  if (!arguments.plan && !everything) return sections;
+  EngineOptions options;
+  options.context = arguments.context;
+  options.kv.dtype = arguments.kv_dtype;
+  options.kv.wide = arguments.kv_wide;
+  const auto plan = Engine::plan(model, options);
+  if (!plan && (arguments.plan || arguments.plan_options)) return plan.error();
+  if (plan) sections.plan = *plan;
+  return sections;
+}
+
+int run_folder(const Arguments& arguments, const std::filesystem::path& place) {
+  const auto model = open_model(place);
+  if (!model) return fail(model.error().text());
+  if (arguments.key) {
+    const auto value = arguments.json ? folder_json_value(**model, *arguments.key) : folder_value(**model, *arguments.key);
+    if (!value) return fail(fmt::format("{}: tessera reads no key '{}' there; without --key all keys are shown", arguments.file, *arguments.key));
+    return print(*value);
+  }
+  const auto sections = sections_of(arguments, **model);
+  if (!sections) return fail(sections.error().text());
+  return print(arguments.json ? folder_json(**model, *sections) : folder_text(**model, *sections));
+}
+
 int run(const Arguments& arguments) {
   if (arguments.kv.table) return run_kv_table(arguments);
-  if (is_safetensors(arguments.file)) return run_safetensors(arguments);
-  const auto file = ModelFile::open(arguments.file);
+  const auto place = tool::model_place(arguments.file);
+  if (!place) return fail(place.error().text());
+  if (is_safetensors(*place)) return run_safetensors(arguments, *place);
+  if (is_folder(*place)) return run_folder(arguments, *place);
+  const auto file = ModelFile::open(*place);
   if (!file) return fail(file.error().text());
   if (arguments.key) {
     const GgufEntry* entry = file->metadata().find(*arguments.key);
     if (entry == nullptr) return fail(fmt::format("{}: there is no key '{}'", arguments.file, *arguments.key));
     return print(arguments.json ? json_value(*entry) : raw_value(*entry));
   }
-  const bool everything = !arguments.metadata && !arguments.tensors && !arguments.plan;
-  Sections sections{.metadata = everything || arguments.metadata, .tensors = everything || arguments.tensors, .plan = {}};
-  if (arguments.plan || everything) {
-    EngineOptions options;
-    options.context = arguments.context;
-    options.kv.dtype = arguments.kv_dtype;
-    options.kv.wide = arguments.kv_wide;
-    const auto plan = Engine::plan(*file, options);
-    // Shows metadata and tensors also for a file that is no model for the engine (a vocabulary, another architecture).
-    if (!plan && (arguments.plan || arguments.plan_options)) return fail(plan.error().text());
-    if (plan) sections.plan = *plan;
-  }
-  return print(arguments.json ? json_report(*file, sections) : text_report(*file, sections));
+  const auto sections = sections_of(arguments, *file);
+  if (!sections) return fail(sections.error().text());
+  return print(arguments.json ? json_report(*file, *sections) : text_report(*file, *sections));
 }
 
 }  // namespace
@@ -111,9 +153,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     Arguments arguments;
-    CLI::App app{"Shows a GGUF model file: its metadata, its tensors, and the memory that it would take. Of a folder of safetensors "
-                 "files, or one such file: its tensors.", "tessera-inspect"};
-    app.add_option("FILE", arguments.file, "The model; of a split one, its first part; or a folder of safetensors files");
+    CLI::App app{"Shows a model, of a GGUF file or a folder: its metadata, its tensors, and the memory that it would take. Of a "
+                 "safetensors file, or a folder without config.json: its tensors.", "tessera-inspect"};
+    app.add_option("FILE", arguments.file, "The model: " + std::string(tool::kModelForms) + "; or a safetensors file");
     auto* metadata = app.add_flag("--metadata", arguments.metadata, "Only the metadata");
     auto* tensors = app.add_flag("--tensors", arguments.tensors, "Only the tensors");
     auto* plan = app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");

@@ -15,14 +15,14 @@ struct Total {
   std::uint64_t tensors = 0, values = 0, bytes = 0;
 };
 
-inline std::uint64_t values_of(const GgufTensor& tensor) noexcept {
+inline std::uint64_t values_of(const TensorInfo& tensor) noexcept {
   return tensor.dims[0] * tensor.dims[1] * tensor.dims[2] * tensor.dims[3];
 }
 
 // Returns the totals of each type, and the totals of all under the key "".
-inline std::map<std::string, Total> totals_of(const ModelFile& file) {
+inline std::map<std::string, Total> totals_of(const ModelSource& model) {
   std::map<std::string, Total> totals;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const TensorInfo& tensor : model.tensors()) {
     for (const std::string& key : {std::string(to_string(tensor.dtype)), std::string()}) {
       Total& total = totals[key];
       ++total.tensors;
@@ -41,6 +41,14 @@ struct Sections {
 // Return the report. Control characters in texts of the file are escaped, so that they cannot command a terminal.
 std::string text_report(const ModelFile& file, const Sections& sections);
 std::string json_report(const ModelFile& file, const Sections& sections);
+
+// Return the parts of the report that all kinds of models have.
+std::string type_text(DType type);  // the type's name, or the number of a type that tessera does not read
+std::string block(std::string_view text);  // a text of several lines, such as a chat template, in full
+std::string cut(std::string_view text);  // a long text's beginning
+std::string totals_text(const ModelSource& model);
+std::string plan_text(const Plan& plan);
+std::string plan_json(const Plan& plan);
 
 // Returns one value without decoration: a string's bytes, a number, an array's elements one a line. Ends with a newline.
 std::string raw_value(const GgufEntry& entry);

@@ -36,9 +36,10 @@ std::map<std::string, Total> totals_of(const SafetensorsListing& listing) {
 
 }  // namespace
 
-bool is_safetensors(const std::string& path) {
+bool is_safetensors(const std::filesystem::path& path) {
   std::error_code ignored;
-  return path.ends_with(".safetensors") || std::filesystem::is_directory(path, ignored);
+  if (std::filesystem::is_directory(path, ignored)) return !std::filesystem::exists(path / "config.json", ignored);
+  return path.extension() == ".safetensors";
 }
 
 std::string safetensors_text(const SafetensorsListing& listing) {

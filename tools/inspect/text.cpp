@@ -10,21 +10,68 @@
 #include "show.hpp"
 
 namespace tessera::inspect {
-namespace {
 
-constexpr std::uint64_t kShownElements = 6;
 constexpr std::size_t kShownText = 100;
 
-std::string_view text_of(const GgufEntry& entry) {
-  return {reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()};
-}
-
-// Cuts a long text, at the border of a character.
+// Cuts at the border of a character.
 std::string cut(std::string_view text) {
   if (text.size() <= kShownText) return shown(text);
   std::size_t end = kShownText;
   while (end > kShownText - 4 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return fmt::format("{}... ({} bytes)", shown(text.substr(0, end)), text.size());
+}
+
+std::string block(std::string_view text) {
+  std::string out;
+  std::string all = shown(text, Lines::kept);
+  for (std::size_t at = 0; at <= all.size();) {
+    const std::size_t end = std::min(all.find('\n', at), all.size());
+    out += fmt::format("\n    | {}", std::string_view(all).substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string type_text(DType type) {
+  return formats::block_of(type) ? std::string(to_string(type)) : fmt::format("({})", static_cast<unsigned>(type));
+}
+
+std::string totals_text(const ModelSource& model) {
+  std::string out = "totals\n";
+  for (const auto& [type, total] : totals_of(model)) {
+    if (!type.empty()) {
+      out += fmt::format("  {:<5} {:>7} tensors {:>16} values {:>16} bytes  {}\n", type, total.tensors, total.values,
+                         total.bytes, size_text(total.bytes));
+    }
+  }
+  const Total all = totals_of(model)[""];
+  out += fmt::format("  {:<5} {:>7} tensors {:>16} values {:>16} bytes  {} ({:.2f} bits a value)\n", "all", all.tensors,
+                     all.values, all.bytes, size_text(all.bytes),
+                     8.0 * static_cast<double>(all.bytes) / static_cast<double>(all.values));
+  return out;
+}
+
+std::string plan_text(const Plan& plan) {
+  std::string out = fmt::format("memory for one session of {} tokens, KV in {}\n", plan.context,
+                                tool::kv_types_text(plan.kv_dtype, plan.kv_wide));
+  const auto line = [&](const char* name, std::uint64_t bytes, const std::string& note = {}) {
+    out += fmt::format("  {:<10} {:>16} bytes  {}{}\n", name, bytes, size_text(bytes), note);
+  };
+  line("weights", plan.weights);
+  line("KV cache", plan.kv, fmt::format(" ({} bytes a token)", plan.kv_per_token));
+  line("workspace", plan.workspace);
+  line("host", plan.host);
+  line("loading", plan.loading, " (in passing)");
+  line("peak", plan.peak);
+  return out;
+}
+
+namespace {
+
+constexpr std::uint64_t kShownElements = 6;
+
+std::string_view text_of(const GgufEntry& entry) {
+  return {reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()};
 }
 
 std::string element(const GgufArray& array, std::uint64_t i) {
@@ -64,18 +111,6 @@ std::string type_of(const GgufEntry& entry) {
                                        : std::string(to_string(entry.type));
 }
 
-// Returns a text of several lines, like a chat template, in full.
-std::string block(std::string_view text) {
-  std::string out;
-  std::string all = shown(text, Lines::kept);
-  for (std::size_t at = 0; at <= all.size();) {
-    const std::size_t end = std::min(all.find('\n', at), all.size());
-    out += fmt::format("\n    | {}", std::string_view(all).substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string metadata_text(const GgufFile& file) {
   std::size_t width = 0;
   for (const GgufEntry& entry : file.entries()) width = std::max(width, std::min<std::size_t>(entry.key.size(), 48));
@@ -89,11 +124,6 @@ std::string metadata_text(const GgufFile& file) {
     out += fmt::format("  {:<{}}  {:<8} {}\n", shown(entry.key), width, type_of(entry), value);
   }
   return out;
-}
-
-// Returns the type's name, or the number of a type that tessera does not read.
-std::string type_text(DType type) {
-  return formats::block_of(type) ? std::string(to_string(type)) : fmt::format("({})", static_cast<unsigned>(type));
 }
 
 std::string tensors_text(const ModelFile& file) {
@@ -110,33 +140,7 @@ std::string tensors_text(const ModelFile& file) {
                        tensor.bytes, tensor.offset);
     out += split ? fmt::format("  {:>4}\n", tensor.part + 1) : "\n";
   }
-  out += "totals\n";
-  for (const auto& [type, total] : totals_of(file)) {
-    if (!type.empty()) {
-      out += fmt::format("  {:<5} {:>7} tensors {:>16} values {:>16} bytes  {}\n", type, total.tensors, total.values,
-                         total.bytes, size_text(total.bytes));
-    }
-  }
-  const Total all = totals_of(file)[""];
-  out += fmt::format("  {:<5} {:>7} tensors {:>16} values {:>16} bytes  {} ({:.2f} bits a value)\n", "all", all.tensors,
-                     all.values, all.bytes, size_text(all.bytes),
-                     8.0 * static_cast<double>(all.bytes) / static_cast<double>(all.values));
-  return out;
-}
-
-std::string plan_text(const Plan& plan) {
-  std::string out = fmt::format("memory for one session of {} tokens, KV in {}\n", plan.context,
-                                tool::kv_types_text(plan.kv_dtype, plan.kv_wide));
-  const auto line = [&](const char* name, std::uint64_t bytes, const std::string& note = {}) {
-    out += fmt::format("  {:<10} {:>16} bytes  {}{}\n", name, bytes, size_text(bytes), note);
-  };
-  line("weights", plan.weights);
-  line("KV cache", plan.kv, fmt::format(" ({} bytes a token)", plan.kv_per_token));
-  line("workspace", plan.workspace);
-  line("host", plan.host);
-  line("loading", plan.loading, " (in passing)");
-  line("peak", plan.peak);
-  return out;
+  return out + totals_text(file);
 }
 
 }  // namespace

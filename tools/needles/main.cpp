@@ -16,6 +16,8 @@
 #include "command_line.hpp"
 #include "haystack.hpp"
 #include "machine_options.hpp"
+#include "model_place.hpp"
+#include "system/program.hpp"
 #include "terminal_text.hpp"
 
 namespace {
@@ -77,7 +79,9 @@ int run(const Arguments& arguments) {
   EngineOptions options = arguments.options;
   options.kv.budget = {.tokens = kLeastTokenBudget, .choice = TokenChoice::snapkv};  // makes room for votes
   options.context = static_cast<std::uint32_t>(arguments.tokens + arguments.tokens / 2 + 256);
-  const auto engine = Engine::load(arguments.model, options);
+  const auto place = tool::model_place(tool::text_of(arguments.model));
+  if (!place) return fail(place.error());
+  const auto engine = Engine::load(*place, options);
   if (!engine) return fail(engine.error());
   std::vector<std::size_t> before(arguments.caches.size()), after(arguments.caches.size());
   const bool terminal = isatty(STDERR_FILENO) == 1;
@@ -119,7 +123,7 @@ int parse_and_run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"Counts the numbers that a model finds in long texts while it keeps a part of their tokens.", "tessera-needles"};
   app.footer(kFooter);
-  app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
+  app.add_option("MODEL", arguments.model, tool::kModelForms)->required()->type_name("");
   app.add_option("--tokens", arguments.tokens, "of a text, question included; 2048 by default")->type_name("N")->check(CLI::Range(512, 1 << 20));
   app.add_option("--texts", arguments.texts, "how many; 20 by default")->type_name("N")->check(CLI::Range(1, 10000));
   for (const char* cache : {"f16", "f16:50%:window", "f16:25%:window", "f16:50%:h2o", "f16:25%:h2o", "f16:50%:snapkv", "f16:25%:snapkv"}) {

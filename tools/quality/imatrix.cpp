@@ -15,8 +15,8 @@ bool InputSums::Sums::any() const noexcept {
   return std::ranges::any_of(counts, [](std::uint64_t count) { return count != 0; });
 }
 
-InputSums::InputSums(const ModelFile& model) {
-  for (const GgufTensor& tensor : model.tensors()) {
+InputSums::InputSums(const ModelSource& model) {
+  for (const TensorInfo& tensor : model.tensors()) {
     if (tensor.n_dims < 2 || !tensor.name.ends_with(".weight")) continue;
     const std::uint64_t inputs = tensor.dims[0], matrices = tensor.dims[2];
     sums_.emplace(tensor.name, Sums{inputs, matrices, std::vector<double>(inputs * matrices), std::vector<std::uint64_t>(matrices)});

@@ -19,7 +19,7 @@ namespace tessera::quality {
 class InputSums final : public InputObserver {
  public:
   // Makes room for all matrices of the model. Inputs of other matrices are not counted.
-  explicit InputSums(const ModelFile& model);
+  explicit InputSums(const ModelSource& model);
   void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept override;
 
   // Writes the file, without tensors that saw no row. `source` and `documents`: the text that was read.

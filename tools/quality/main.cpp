@@ -24,6 +24,8 @@
 #include "kv_options.hpp"
 #include "machine_options.hpp"
 #include "model_files.hpp"
+#include "model_place.hpp"
+#include "system/program.hpp"
 #include "terminal_text.hpp"
 #include "token_file.hpp"
 
@@ -125,11 +127,11 @@ Status save(const Arguments& arguments, const Engine& engine, const Documents& d
 }
 
 // Reads the documents to sum the inputs of the model's matrices, instead of comparing.
-Status write_imatrix(const Arguments& arguments, const ModelFile& file) {
-  InputSums sums(file);
+Status write_imatrix(const Arguments& arguments, const ModelSource& model) {
+  InputSums sums(model);
   EngineOptions options = arguments.options;
   options.input_observer = &sums;
-  const auto engine = Engine::load(file, options);
+  const auto engine = Engine::load(model, options);
   if (!engine) return engine.error();
   const auto documents = read_tokens(arguments.tokens, engine->spec().vocab_size);
   if (!documents) return documents.error();
@@ -225,14 +227,14 @@ void print(const Arguments& arguments, const Engine& engine, const std::vector<C
   }
 }
 
-int run_caches(const Arguments& arguments, const ModelFile& file) {
+int run_caches(const Arguments& arguments, const ModelSource& model) {
   EngineOptions options = arguments.options;
   options.kv.dtype = DType::f32;
   for (const tool::CacheChoice& cache : arguments.caches.caches) {
     const TokenBudget budget{.tokens = kLeastTokenBudget, .choice = cache.choice};
     if (counts_attention(budget)) options.kv.budget = budget;  // makes room for votes
   }
-  const auto engine = Engine::load(file, options);
+  const auto engine = Engine::load(model, options);
   if (!engine) return fail(engine.error());
   const auto documents = read_tokens(arguments.tokens, engine->spec().vocab_size);
   if (!documents) return fail(documents.error());
@@ -249,21 +251,24 @@ int run_caches(const Arguments& arguments, const ModelFile& file) {
   return 0;
 }
 
-int run(const Arguments& arguments) {
-  const auto file = ModelFile::open(arguments.model);
-  if (!file) return fail(file.error());
-  if (!arguments.save.empty() && tool::is_part_of(arguments.save, *file)) {
+int run(Arguments& arguments) {
+  const auto place = tool::model_place(tool::text_of(arguments.model));
+  if (!place) return fail(place.error());
+  arguments.model = *place;
+  const auto model = open_model(arguments.model);
+  if (!model) return fail(model.error());
+  if (!arguments.save.empty() && tool::is_part_of(arguments.save, arguments.model)) {
     return fail(Error(ErrorCode::invalid_argument, "--save would overwrite the model: choose another name"));
   }
   if (!arguments.imatrix.empty()) {
-    if (tool::is_part_of(arguments.imatrix, *file)) {
+    if (tool::is_part_of(arguments.imatrix, arguments.model)) {
       return fail(Error(ErrorCode::invalid_argument, "--imatrix would overwrite the model: choose another name"));
     }
-    const auto written = write_imatrix(arguments, *file);
+    const auto written = write_imatrix(arguments, **model);
     return written ? 0 : fail(written.error());
   }
-  if (!arguments.caches.caches.empty()) return run_caches(arguments, *file);
-  const auto engine = Engine::load(*file, arguments.options);
+  if (!arguments.caches.caches.empty()) return run_caches(arguments, **model);
+  const auto engine = Engine::load(**model, arguments.options);
   if (!engine) return fail(engine.error());
   const std::uint32_t vocab = engine->spec().vocab_size;
   const auto documents = read_tokens(arguments.tokens, vocab);
@@ -290,7 +295,7 @@ int parse_and_run(int argc, char** argv) {
   std::string numerics = "auto";
   CLI::App app{"Compares a model's predictions of TOKENS with those of float32.", "tessera-quality"};
   app.footer(kFooter);
-  app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
+  app.add_option("MODEL", arguments.model, tool::kModelForms)->required()->type_name("");
   app.add_option("TOKENS", arguments.tokens, "a document a line, ids in decimal")->required()->type_name("");
   app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference, invariant")
       ->type_name("MODE");

@@ -1,6 +1,4 @@
 // tessera-quantize: writes a GGUF model with its weight matrices in another format.
-#include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -16,14 +14,14 @@
 #include <tessera/unstable/formats/weighted_rows.hpp>
 
 #include "command_line.hpp"
-#include "encode.hpp"
+#include "format_options.hpp"
 #include "importance.hpp"
 #include "machine_options.hpp"
-#include "model_files.hpp"
+#include "model_place.hpp"
 #include "plan.hpp"
-#include "report.hpp"
 #include "signals.hpp"
 #include "terminal_text.hpp"
+#include "write_model.hpp"
 
 namespace {
 
@@ -65,8 +63,10 @@ Examples:
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
-  std::filesystem::path in, out, imatrix;
+  std::string in;
+  std::filesystem::path out;
   Options options;
+  FormatTexts texts;
   bool verbose = false;
 };
 
@@ -78,16 +78,6 @@ int fail(const Error& error) {
 int usage(std::string_view message) {
   tool::complain("tessera-quantize", fmt::format("{} (--help tells more)", message));
   return kUsage;
-}
-
-Status copy_metadata(const ModelFile& model, const tool::Target& target, GgufWriter& writer) {
-  for (const GgufEntry& entry : model.metadata().entries()) {
-    const bool rewritten = entry.key == "general.file_type" || entry.key == "general.quantization_version";
-    if (rewritten || entry.key.starts_with("split.")) continue;
-    if (auto ok = writer.copy(entry); !ok) return ok;
-  }
-  if (auto ok = writer.set("general.file_type", tool::file_type(target)); !ok) return ok;
-  return writer.set("general.quantization_version", std::uint32_t{2});
 }
 
 // Prints the tensors that would profit from importance, but are not in this importance matrix.
@@ -103,68 +93,40 @@ void tell_missing(const std::vector<Step>& steps, const Importance& importance) 
 }
 
 int run(const Arguments& arguments) {
-  auto model = ModelFile::open(arguments.in);
+  const auto place = tool::model_place(arguments.in);
+  if (!place) return fail(place.error());
+  std::error_code ignored;
+  if (std::filesystem::is_directory(*place, ignored)) return usage(fmt::format("{} is a folder: tessera-convert reads folders, and quantises too", arguments.in));
+  auto model = ModelFile::open(*place);
   if (!model) return fail(model.error());
-  if (tool::is_part_of(arguments.out, *model)) return usage("OUT is IN: choose another name for the new model");
   auto steps = make_plan(*model, arguments.options);
   if (!steps) return fail(steps.error());
+  const auto parts = parts_of(arguments.out, *steps, 0);
+  if (!parts) return fail(parts.error());
+  if (auto ok = spare_input(*parts, *place); !ok) return usage("OUT is IN: choose another name for the new model");
   Importance importance;
-  if (!arguments.imatrix.empty()) {
-    auto read = Importance::read(arguments.imatrix, *model);
+  if (!arguments.texts.imatrix.empty()) {
+    auto read = Importance::read(arguments.texts.imatrix, *model);
     if (!read) return fail(read.error());
     importance = *std::move(read);
     tell_missing(*steps, importance);
   }
-
-  GgufWriter writer;
-  if (auto ok = copy_metadata(*model, arguments.options.target, writer); !ok) return fail(ok.error());
-  std::uint64_t total = 0;
-  for (const Step& step : *steps) {
-    const std::span dims(step.tensor->dims.data(), step.tensor->n_dims);
-    if (auto ok = writer.add_tensor(step.tensor->name, step.to, dims); !ok) return fail(ok.error());
-    total += step.values;
-  }
-
-  const auto begin = std::chrono::steady_clock::now();
-  if (arguments.verbose) {
-    for (const Step& step : *steps) print_tensor(step);
-  }
-  ProgressLine line(total);
-  const auto advance = [](void* context, std::uint64_t values) {
-    static_cast<ProgressLine*>(context)->advance(values);
-  };
-  const Progress progress{advance, &line, &stop_requested};
-  std::vector<Loss> losses;
-  losses.reserve(steps->size());
-  const auto written = writer.write_file(arguments.out, [&](std::string_view, const ByteSink& write) -> Status {
-    const Step& step = (*steps)[losses.size()];  // tensors come in the order of the steps
-    auto loss = encode_tensor(*model, step, importance.of(step.tensor->name), arguments.options.threads, write, progress);
-    if (!loss) return std::move(loss).error();
-    losses.push_back(*loss);
-    return {};
-  });
-  line.clear();
-  if (!written) return fail(written.error());
-  print_table(*steps, losses, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  return 0;
+  const auto keys = [&](GgufWriter& writer) { return copy_keys(*model, &arguments.options.target, writer); };
+  const Writing writing{.model = *model, .steps = *steps, .importance = importance, .threads = arguments.options.threads,
+                        .verbose = arguments.verbose, .stop = &stop_requested, .keys = keys};
+  const Status written = write_model(writing, *parts);
+  return written ? 0 : fail(written.error());
 }
 
 int parse_and_run(int argc, char** argv) {
   Arguments arguments;
   Options& options = arguments.options;
-  std::string format, output, embedding;
   CLI::App app{"Writes the GGUF model IN to OUT with its weight matrices in FORMAT.", "tessera-quantize"};
   app.footer(fmt::format(kFooter, tool::formats_with_bits()));
-  app.add_option("IN", arguments.in, "the model to read")->required()->type_name("");
+  app.add_option("IN", arguments.in, "the model to read: a GGUF file, ollama:NAME, lmstudio:PUBLISHER/MODEL or hf:ORGANISATION/MODEL")->required()->type_name("");
   app.add_option("OUT", arguments.out, "the file to write")->required()->type_name("");
-  app.add_option("FORMAT", format, "the format of weight matrices, or a mix of formats, in any case")->required()->type_name("");
-  app.add_option("--output-type", output, "the format of the output matrix")->type_name("FORMAT");
-  app.add_option("--embedding-type", embedding, "the format of the token embedding")->type_name("FORMAT");
-  app.add_option("--imatrix", arguments.imatrix,
-                 "which inputs matter more: an importance matrix, from tessera-quality --imatrix or llama-imatrix")
-      ->type_name("FILE");
-  app.add_flag("--requantize", arguments.options.requantize,
-               "accept a model that is quantised already (loses accuracy)");
+  app.add_option("FORMAT", arguments.texts.format, "the format of weight matrices, or a mix of formats, in any case")->required()->type_name("");
+  add_format_options(app, arguments.texts, options);
   app.add_flag("-v,--verbose", arguments.verbose, "a line for each tensor, on standard error");
   tool::add_threads(app, options.threads);
   tool::add_version(app, "tessera-quantize");
@@ -176,16 +138,7 @@ int parse_and_run(int argc, char** argv) {
     return usage(error.what());
   }
 
-  const auto main_format = tool::parse_target(format);
-  if (!main_format) return usage(main_format.error().message());
-  options.target = *main_format;
-  for (const auto& [name, slot] : {std::pair{&output, &options.output}, std::pair{&embedding, &options.embedding}}) {
-    if (name->empty()) continue;
-    const auto type = tool::parse_target(*name);
-    if (!type) return usage(type.error().message());
-    if (type->mix != tool::Mix::none) return usage(fmt::format("{} is a mix: one matrix takes one format, such as Q4_K", *name));
-    *slot = type->format;
-  }
+  if (auto ok = read_formats(arguments.texts, options); !ok) return usage(ok.error().message());
   if (options.threads == 0) options.threads = static_cast<std::uint32_t>(tessera::usable_threads());
   return run(arguments);
 }

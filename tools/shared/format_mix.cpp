@@ -115,14 +115,14 @@ std::uint32_t file_type(const Target& target) noexcept {
   return writing ? writing->file_type : 1024;  // "guessed"
 }
 
-std::string format_of(const ModelFile& file) {
-  if (const auto number = file.metadata().unsigned_integer("general.file_type")) {
-    for (const Named& mix : kMixes) {
-      if (*number == mix.file_type && mix.target.mix == Mix::medium) return std::string(mix.name);
-    }
+std::string format_of(const ModelSource& model) {
+  const auto said = model.settings().find_key("general.file_type");
+  const std::int64_t* number = said ? std::get_if<std::int64_t>(&*said) : nullptr;
+  for (const Named& mix : kMixes) {
+    if (number != nullptr && *number == mix.file_type && mix.target.mix == Mix::medium) return std::string(mix.name);
   }
   std::map<DType, std::uint64_t> bytes;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const TensorInfo& tensor : model.tensors()) {
     if (tensor.n_dims > 1) bytes[tensor.dtype] += tensor.bytes;
   }
   const auto most = std::max_element(bytes.begin(), bytes.end(),

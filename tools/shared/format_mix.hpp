@@ -31,7 +31,7 @@ struct Target {
 // Returns general.file_type, llama.cpp's number of a whole file's format.
 [[nodiscard]] std::uint32_t file_type(const Target& target) noexcept;
 // Returns the mix that general.file_type names, else the type of most weight bytes; "?" for a file without matrices.
-[[nodiscard]] std::string format_of(const ModelFile& file);
+[[nodiscard]] std::string format_of(const ModelSource& model);
 
 // Returns the format to use if rows of `row` values are not whole blocks of `wanted`: by llama.cpp's rule, else F16.
 [[nodiscard]] DType fitting(DType wanted, std::uint64_t row) noexcept;

@@ -20,8 +20,9 @@ namespace tessera::tool {
 // Does the same for a model at a path: a file, or a folder, none of whose files must be overwritten.
 [[nodiscard]] inline bool is_part_of(const std::filesystem::path& out, const std::filesystem::path& model) {
   std::error_code ignored;
+  if (!std::filesystem::exists(out, ignored)) return false;
   if (std::filesystem::is_directory(model, ignored)) {
-    return std::filesystem::exists(out, ignored) && std::filesystem::equivalent(out.has_parent_path() ? out.parent_path() : ".", model, ignored);
+    return std::filesystem::equivalent(out.has_parent_path() ? out.parent_path() : ".", model, ignored);
   }
   const auto file = ModelFile::open(model);
   return file && is_part_of(out, *file);

@@ -188,4 +188,10 @@ Result<std::filesystem::path> model_place(std::string_view text) {
   return path_of(text);
 }
 
+Result<std::shared_ptr<const ModelSource>> open_named_model(std::string_view text) {
+  const auto place = model_place(text);
+  if (!place) return place.error();
+  return open_model(*place);
+}
+
 }  // namespace tessera::tool

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string_view>
 
 #include <tessera/core/result.hpp>
+#include <tessera/extend/files/model_source.hpp>
 
 namespace tessera::tool {
 
@@ -12,5 +14,11 @@ namespace tessera::tool {
 // Hugging Face's hub, where these programs keep them ($OLLAMA_MODELS, $HF_HOME and the like are heeded); nothing is fetched. Any other text
 // is a path. Errors: not_found, the store has no such model, and which it has; corrupt_file, the store's own file is damaged.
 [[nodiscard]] Result<std::filesystem::path> model_place(std::string_view text);
+
+// Opens the model at model_place(text): a GGUF file, or a folder of a hub. Errors: those of model_place() and open_model().
+[[nodiscard]] Result<std::shared_ptr<const ModelSource>> open_named_model(std::string_view text);
+
+// The forms of a model's name, for the help of options that take one.
+inline constexpr const char* kModelForms = "a GGUF file (of a split one, the first part), a model's folder,\nollama:NAME, lmstudio:PUBLISHER/MODEL or hf:ORGANISATION/MODEL";
 
 }  // namespace tessera::tool

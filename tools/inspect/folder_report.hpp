@@ -1,0 +1,22 @@
+// The report of tessera-inspect on a model's folder: its settings under the library's names and its own, its tokenizer, its tensors.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/extend/files/model_source.hpp>
+
+#include "report.hpp"
+
+namespace tessera::inspect {
+
+std::string folder_text(const ModelSource& model, const Sections& sections);
+std::string folder_json(const ModelSource& model, const Sections& sections);
+
+// Return the value of one setting, as raw_value() and json_value() return it; nullopt if the folder does not have the setting. `key`: the
+// key in the folder's files ("hidden_size"), or the library's name ("d_model").
+std::optional<std::string> folder_value(const ModelSource& model, std::string_view key);
+std::optional<std::string> folder_json_value(const ModelSource& model, std::string_view key);
+
+}  // namespace tessera::inspect

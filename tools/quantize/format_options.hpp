@@ -1,0 +1,47 @@
+// The options of programs that choose the formats of a model's tensors.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "plan.hpp"
+
+namespace tessera::quantize {
+
+struct FormatTexts {
+  std::string format, output, embedding;
+  std::filesystem::path imatrix;
+};
+
+inline void add_format_options(CLI::App& app, FormatTexts& texts, Options& options) {
+  app.add_option("--output-type", texts.output, "the format of the output matrix")->type_name("FORMAT");
+  app.add_option("--embedding-type", texts.embedding, "the format of the token embedding")->type_name("FORMAT");
+  app.add_option("--imatrix", texts.imatrix, "which inputs matter more: an importance matrix, from tessera-quality --imatrix or llama-imatrix")
+      ->type_name("FILE");
+  app.add_flag("--requantize", options.requantize, "accept weights that are quantised already (loses accuracy)");
+}
+
+// Reads the names of the formats. Error: invalid_argument, a name is none.
+[[nodiscard]] inline Status read_formats(const FormatTexts& texts, Options& options) {
+  if (!texts.format.empty()) {
+    auto target = tool::parse_target(texts.format);
+    if (!target) return target.error();
+    options.target = *target;
+  }
+  for (const auto& [name, slot] : {std::pair{&texts.output, &options.output}, std::pair{&texts.embedding, &options.embedding}}) {
+    if (name->empty()) continue;
+    const auto type = tool::parse_target(*name);
+    if (!type) return type.error();
+    if (type->mix != tool::Mix::none) {
+      return Error(ErrorCode::invalid_argument, fmt::format("{} is a mix: one matrix takes one format, such as Q4_K", *name));
+    }
+    *slot = type->format;
+  }
+  return {};
+}
+
+}  // namespace tessera::quantize
