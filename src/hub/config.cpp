@@ -5,6 +5,7 @@
 #include <tessera/extend/files/byte_source.hpp>
 
 #include "core/error.hpp"
+#include "files/safetensors/foreign_file.hpp"
 #include "os/file.hpp"
 
 namespace tessera::detail::hub {
@@ -35,6 +36,9 @@ Result<std::string> read_text(const std::filesystem::path& folder, std::string_v
   }
   std::string text(source->size(), '\0');
   TESSERA_TRY_STATUS(source->read(0, std::as_writable_bytes(std::span(text))));
+  if (text.starts_with("version https://git-lfs")) {
+    if (auto error = foreign_file_error(*source, std::string(name).c_str())) return *std::move(error);
+  }
   return text;
 }
 
@@ -58,9 +62,14 @@ const Json* find_in(const Json* object, std::string_view key) noexcept {
 Result<Config> Config::read(const std::filesystem::path& folder) {
   Config config;
   TESSERA_TRY(config.whole_, read_object(folder, "config.json"));
+  std::error_code ignored;
+  if (config.whole_.is_null() && std::filesystem::exists(folder / "adapter_config.json", ignored)) {
+    return error_at(ErrorCode::unsupported, os::text_of(folder),
+                    "the folder has adapter_config.json and no config.json: it is an adapter (LoRA), not a model; load the model that it belongs to");
+  }
   if (config.whole_.is_null()) {
     return error_at(ErrorCode::not_found, os::text_of(folder),
-                    "the folder has no config.json: a model's folder has one beside its *.safetensors");
+                    "the folder has no config.json: a model's folder has one beside its *.safetensors; download it, and the tokenizer's files, too");
   }
   TESSERA_TRY(config.generation_, read_object(folder, "generation_config.json"));
   TESSERA_TRY(config.tokenizer_, read_object(folder, "tokenizer_config.json"));

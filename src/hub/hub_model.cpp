@@ -31,6 +31,10 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   TESSERA_TRY(const Config config, Config::read(folder));
   const std::string_view type = config.model_type();
   const Table* table = find_table(type);
+  if (type.empty()) {
+    return error_at(ErrorCode::corrupt_file, os::text_of(folder / "config.json"),
+                    "it has no model_type, which says what kind of model this is: download the file again, from where the weights came");
+  }
   if (table == nullptr) {
     return error_at(ErrorCode::unsupported, os::text_of(folder / "config.json"),
                     "model_type is \"{}\", which tessera does not load from a folder; it loads {}", printable(type), known_types());

@@ -192,12 +192,38 @@ std::string problem(const fs::path& folder) {
   return engine ? "" : engine.error().text();
 }
 
+TEST_CASE("a path into a folder, and a folder with a GGUF file, are the model", "[hub]") {
+  ChangedFolder folder("llama-bias");
+  const auto tensors = must(open_model(folder.path())).get()->tensors().size();
+  for (const char* name : {"config.json", "model.safetensors"}) CHECK(must(open_model(folder.path() / name)).get()->tensors().size() == tensors);
+  fs::remove(folder.path() / "config.json");
+  CHECK(problem(folder.path() / "model.safetensors").find("there is no config.json beside it") != std::string::npos);
+  fs::remove(folder.path() / "model.safetensors");
+  fs::copy(golden_dir() / "mtp/qwen35.gguf", folder.path() / "model-00001-of-00001.gguf");
+  folder.write("mmproj-model.gguf", "");
+  CHECK(problem(folder.path()).empty());
+  folder.write("other.gguf", "");
+  CHECK(problem(folder.path()).find("the folder has several GGUF files: give the path of one of model-00001-of-00001.gguf, other.gguf") != std::string::npos);
+}
+
 TEST_CASE("a folder that cannot be loaded is refused with the file and the key", "[hub]") {
   ChangedFolder folder("llama-bias");
   std::string wanted;
   SECTION("no config.json") {
     fs::remove(folder.path() / "config.json");
     wanted = "the folder has no config.json";
+  }
+  SECTION("an adapter") {
+    fs::rename(folder.path() / "config.json", folder.path() / "adapter_config.json");
+    wanted = "it is an adapter (LoRA), not a model";
+  }
+  SECTION("config.json is a pointer") {
+    folder.write("config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 812\n");
+    wanted = "config.json: this is a Git LFS pointer of 66 bytes, not config.json: run \"git lfs pull\"";
+  }
+  SECTION("no type") {
+    folder.replace("config.json", "\"model_type\"", "\"other\"");
+    wanted = "config.json: it has no model_type";
   }
   SECTION("config.json is no JSON") {
     folder.write("config.json", "{\"model_type\": ");

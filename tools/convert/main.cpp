@@ -136,18 +136,10 @@ Status set_keys(const ModelSource& model, const Arguments& arguments, GgufWriter
 int run(const Arguments& arguments) {
   const auto place = tool::model_place(arguments.in);
   if (!place) return fail(place.error());
-  std::error_code ignored;
-  std::shared_ptr<const ModelFile> file;  // nullptr: the model comes from a folder
-  std::shared_ptr<const ModelSource> model;
-  if (std::filesystem::is_directory(*place, ignored)) {
-    auto opened = open_model(*place);
-    if (!opened) return fail(opened.error());
-    model = *std::move(opened);
-  } else {
-    auto opened = ModelFile::open(*place);
-    if (!opened) return fail(opened.error());
-    model = file = std::make_shared<const ModelFile>(*std::move(opened));
-  }
+  auto opened = open_model(*place);
+  if (!opened) return fail(opened.error());
+  const std::shared_ptr<const ModelSource> model = *std::move(opened);
+  const auto* const file = dynamic_cast<const ModelFile*>(model.get());  // nullptr: the model comes from a folder
   const auto steps = steps_of(*model, file != nullptr, arguments);
   if (!steps) return fail(steps.error());
   const auto parts = parts_of(arguments.out, *steps, arguments.part_bytes);

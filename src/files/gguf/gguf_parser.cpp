@@ -134,7 +134,7 @@ class Parser {
       case 0x73726576:  // "vers"
         return fail(ErrorCode::corrupt_file, "this is text (a Git LFS pointer?), not GGUF: fetch the file itself");
       default:
-        if (is_safetensors()) return fail(ErrorCode::unsupported, "this is a safetensors file, not GGUF: convert the model to GGUF");
+        if (is_safetensors()) return fail(ErrorCode::unsupported, "this is a safetensors file, not GGUF: convert its folder with tessera-convert");
         return fail(ErrorCode::corrupt_file, "this is not a GGUF file: it begins with 0x{:08x}, not with \"GGUF\"", magic);
     }
   }

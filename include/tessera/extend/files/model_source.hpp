@@ -58,9 +58,9 @@ class ModelSource {
   [[nodiscard]] virtual std::uint64_t memory_bytes() const noexcept = 0;
 };
 
-// Opens the model at a path: a GGUF file, in one part or several, or a folder as hubs publish models (config.json, *.safetensors, the
-// tokenizer's files). Errors: not_found, a file is missing; corrupt_file; unsupported, such as a type of model or a quantisation that is not
-// read; io; cancelled, by `stop`.
+// Opens the model at a path: a GGUF file, in one part or several, a folder with one, or a folder as hubs publish models (config.json,
+// *.safetensors, the tokenizer's files), or a file of such a folder. Errors: not_found, a file is missing; corrupt_file; unsupported, such as a
+// type of model or a quantisation that is not read; io; cancelled, by `stop`.
 [[nodiscard]] Result<std::shared_ptr<const ModelSource>> open_model(const std::filesystem::path& path,
                                                                     const std::stop_token& stop = {}) noexcept;
 
