@@ -68,12 +68,29 @@ Result<Config> Config::read(const std::filesystem::path& folder) {
                     "the folder has adapter_config.json and no config.json: it is an adapter (LoRA), not a model; load the model that it belongs to");
   }
   if (config.whole_.is_null()) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / "params.json", ignored)) {
+      return error_at(ErrorCode::unsupported, os::text_of(folder / "params.json"),
+                      "the folder is in Mistral's own layout (params.json, consolidated.safetensors): fetch config.json and the model's other *.safetensors too");
+    }
     return error_at(ErrorCode::not_found, os::text_of(folder),
                     "the folder has no config.json: a model's folder has one beside its *.safetensors; download it, and the tokenizer's files, too");
   }
   TESSERA_TRY(config.generation_, read_object(folder, "generation_config.json"));
   TESSERA_TRY(config.tokenizer_, read_object(folder, "tokenizer_config.json"));
+  for (const std::string_view file : {"hf_quant_config.json", "quantize_config.json", "quant_config.json"}) {
+    if (config.quantisation() != nullptr) break;
+    TESSERA_TRY(config.quantisation_, read_object(folder, file));
+  }
   return config;
+}
+
+const Json* Config::quantisation() const noexcept {
+  for (const std::string_view key : {"quantization_config", "compression_config"}) {
+    if (const Json* value = find_anywhere(key)) return value;
+  }
+  if (const Json* value = find_in(&quantisation_, "quantization")) return value;
+  return quantisation_.is_null() ? nullptr : &quantisation_;
 }
 
 const Json& Config::model() const noexcept {

@@ -34,13 +34,17 @@ class Config {
   [[nodiscard]] const Json* in_generation(std::string_view key) const noexcept;
   [[nodiscard]] const Json* in_tokenizer(std::string_view key) const noexcept;
 
+  // Returns how the weights are quantised: quantization_config, or the file that older folders have instead (hf_quant_config.json of
+  // ModelOpt, quantize_config.json of AutoGPTQ, quant_config.json of AutoAWQ); nullptr if they are not.
+  [[nodiscard]] const Json* quantisation() const noexcept;
+
   [[nodiscard]] bool has_tokenizer_config() const noexcept { return !tokenizer_.is_null(); }
   [[nodiscard]] std::string_view model_type() const noexcept;  // such as "llama"; empty if config.json does not say
   [[nodiscard]] const Json& whole() const noexcept { return whole_; }  // all of config.json
 
  private:
   [[nodiscard]] const Json& model() const noexcept;
-  Json whole_, generation_, tokenizer_;
+  Json whole_, generation_, tokenizer_, quantisation_;
 };
 
 // Returns the value of a key; nullptr if `object` is no object, or lacks the key, or has null there.

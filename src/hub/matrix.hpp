@@ -11,7 +11,6 @@
 #include <tessera/core/result.hpp>
 
 #include "files/safetensors/safetensors_folder.hpp"
-#include "hub/config.hpp"
 
 namespace tessera::detail::hub {
 
@@ -41,29 +40,5 @@ class Matrix {
 
 // Returns the matrix that is one tensor of numbers. Error: unsupported, numbers of another type than F32, F16 and BF16.
 [[nodiscard]] Result<std::shared_ptr<const Matrix>> plain_matrix(const SafetensorsFolder& folder, const SafetensorsTensor& tensor);
-
-// Reads the quantised matrices of a folder, by its quantization_config.
-class Quantisation {
- public:
-  // Errors: unsupported, a method or an option that is not read; corrupt_file.
-  [[nodiscard]] static Result<Quantisation> read(const Config& config);
-
-  [[nodiscard]] bool is_none() const noexcept { return method_ == Method::none; }
-  // Returns the matrix whose unquantised tensor would be called `name` ("....q_proj.weight"); nullptr if the folder has no quantised
-  // matrix of that name. Errors name the tensor: corrupt_file; unsupported.
-  [[nodiscard]] Result<std::shared_ptr<const Matrix>> find(const SafetensorsFolder& folder, std::string_view name) const;
-
- private:
-  enum class Method : std::uint8_t { none, gptq, awq, packed_integers, fp8, nvfp4, codebook4, scaled_int8, mxfp4 };
-
-  [[nodiscard]] Status read_compressed(const Json& config);
-
-  Method method_ = Method::none;
-  unsigned bits_ = 4;
-  std::int64_t group_ = 128;          // consecutive inputs that share a scale; below 1: all of them
-  bool symmetric_ = true, version_2_ = false;
-  bool has_packed_ = true;            // compressed-tensors: integers are packed
-  std::uint64_t block_outputs_ = 0, block_inputs_ = 0;  // FP8: a scale's block; 0: by the scales' shape
-};
 
 }  // namespace tessera::detail::hub

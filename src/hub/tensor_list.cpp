@@ -245,7 +245,7 @@ Status TensorList::add_strangers() {
   const std::string layers = model_.prefix_ + std::string(model_.table_->layers);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (used_[i] || !all[i].name.starts_with(layers)) continue;
-    if (std::ranges::any_of(kUnused, [&](std::string_view end) { return all[i].name.ends_with(end); })) continue;
+    if (quantisation_.is_beside(all[i].name) || std::ranges::any_of(kUnused, [&](std::string_view end) { return all[i].name.ends_with(end); })) continue;
     return wrong(ErrorCode::unsupported, model_.folder_, all[i],
                  fmt::format("a \"{}\" model has no such tensor, as tessera knows it: the model is a variant that tessera does not implement",
                              model_.table_->model_type));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hub/hub_model.hpp"
+#include "hub/quantised/quantisation.hpp"
 
 namespace tessera::detail::hub {
 

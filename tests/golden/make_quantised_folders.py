@@ -7,6 +7,7 @@ Each linear layer is drawn as integers (or small floats) and scales. The folder 
 transformers model gets the numbers that they stand for, in float32, and computes the logits. The packing loops are those of
 tests/files/make_quantised_goldens.py.
 """
+import itertools
 import json
 import pathlib
 import shutil
@@ -32,16 +33,17 @@ def scales_of(shape, like):
     return (like * random.uniform(0.7, 1.3, shape)).astype(np.float16)
 
 
-def gptq(w, symmetric=True, act_order=False):
+def gptq(w, symmetric=True, act_order=False, bits=4):
     outputs, inputs = w.shape
     groups = inputs // GROUP
-    q = random.integers(0, 16, (inputs, outputs))
-    scales = scales_of((groups, outputs), inputs ** -0.5 / 4.6)
-    zeros = np.full((groups, outputs), 8) if symmetric else random.integers(4, 12, (groups, outputs))
+    count = 2 ** bits
+    q = random.integers(0, count, (inputs, outputs))
+    scales = scales_of((groups, outputs), inputs ** -0.5 / (4.6 * count / 16))
+    zeros = np.full((groups, outputs), count // 2) if symmetric else random.integers(count // 4, count * 3 // 4, (groups, outputs))
     order = np.arange(inputs) // GROUP
     if act_order:
         order = random.permutation(order)
-    parts = {"qweight": pack_rows(q, 4), "qzeros": pack_rows((zeros - 1).T % 16, 4).T, "scales": scales, "g_idx": order.astype(np.int32)}
+    parts = {"qweight": pack_rows(q, bits), "qzeros": pack_rows((zeros - 1).T % count, bits).T, "scales": scales, "g_idx": order.astype(np.int32)}
     return parts, ((q - zeros[order]).astype(np.float32) * scales[order].astype(np.float32)).T
 
 
@@ -60,6 +62,27 @@ def awq(w):
     g = np.arange(inputs) // GROUP
     return ({"qweight": pack(q), "qzeros": pack(zeros), "scales": scales},
             ((q - zeros[g]).astype(np.float32) * scales[g].astype(np.float32)).T)
+
+
+def awq_gemv(w):
+    outputs, inputs = w.shape
+    groups = inputs // GROUP
+    width = -(-groups // 8 // 4) * 4 or 4  # words of zero points, for groups of 32
+    q, zeros = random.integers(0, 16, w.shape), random.integers(4, 12, (outputs, groups))
+    scales = scales_of((outputs, groups), inputs ** -0.5 / 4.6)
+    padded_zeros, padded_scales = np.zeros((outputs, width * 8), np.int64), np.zeros((outputs, width * 8), np.float16)
+    padded_zeros[:, :groups], padded_scales[:, :groups] = zeros, scales
+    g = np.arange(inputs) // GROUP
+    return ({"qweight": pack_rows(q.T, 4).T, "qzeros": pack_rows(padded_zeros.T, 4).T, "scales": padded_scales},
+            (q - zeros[:, g]).astype(np.float32) * scales[:, g].astype(np.float32))
+
+
+def squeezellm(w):
+    """Each output has a table of its own."""
+    outputs, inputs = w.shape
+    table = (random.standard_normal((outputs, 16)) * inputs ** -0.5).astype(np.float16)
+    q = random.integers(0, 16, w.shape)
+    return {"qweight": pack_rows(q.T, 4), "lookup_table": table}, np.take_along_axis(table, q, 1).astype(np.float32)
 
 
 def compressed(w):
@@ -100,7 +123,27 @@ def nf4(w):
     state = json.dumps({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": list(w.shape)}).encode()
     parts = {"weight": ((q[0::2] << 4) | q[1::2]).reshape(-1, 1), "weight.absmax": absmax, "weight.quant_map": NF4,
              "weight.quant_state.bitsandbytes__nf4": np.frombuffer(state, np.uint8)}
-    return parts, (NF4[q] * np.repeat(absmax, 64)).reshape(w.shape)
+    values = (NF4[q] * np.repeat(absmax, 64)).reshape(w.shape)
+    return parts, values.astype(ml_dtypes.bfloat16).astype(np.float32)  # bitsandbytes decodes to "dtype"
+
+
+def fp8_whole(w, beside=()):
+    """One scale, a power of two."""
+    q = (random.standard_normal(w.shape) * 64).astype(ml_dtypes.float8_e4m3fn)
+    scale = np.float32(2.0 ** -9)
+    return {"weight": q, "weight_scale": np.array(scale)} | {name: np.array(np.float32(0.5)) for name in beside}, q.astype(np.float32) * scale
+
+
+def nvfp4_modelopt(w):
+    parts, values = nvfp4(w)
+    whole = parts["weight_global_scale"]
+    return {"weight": parts["weight_packed"], "weight_scale": parts["weight_scale"], "weight_scale_2": 1 / whole[0], "input_scale": np.float32(0.5)}, values
+
+
+def in_turn(*ways):
+    """Another way for each layer."""
+    turns = itertools.cycle(ways)
+    return lambda w: next(turns)(w)
 
 
 def bnb8(w):
@@ -141,6 +184,18 @@ FORMATS = {
     "nf4": ("llama", LLAMA, nf4, {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}),
     "bnb8": ("llama", LLAMA, bnb8, {"quant_method": "bitsandbytes", "load_in_8bit": True}),
     "mxfp4": ("gpt-oss", GPT_OSS, mxfp4, {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]}),
+    "awq-gemv": ("llama", LLAMA, awq_gemv, {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemv", "zero_point": True}),
+    "squeezellm": ("llama", LLAMA, squeezellm, {"quant_method": "squeezellm", "wbits": 4}),
+    "gptq-dynamic": ("llama", LLAMA, in_turn(gptq, lambda w: gptq(w, bits=8), lambda w: gptq(w, symmetric=False)),
+                     {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "sym": True, "desc_act": False, "meta": {"quantizer": ["gptqmodel:7.7.0"]},
+                      "dynamic": {"+:.*k_proj": {"bits": 8}, "+:.*v_proj": {"sym": False}, "-:.*embed.*": {}}}),
+    "several-groups": ("llama", LLAMA, in_turn(compressed, int8, lambda w: fp8_whole(w, ["k_scale", "input_scale"]), nvfp4),
+                       {"quant_method": "compressed-tensors", "format": "mixed-precision", "kv_cache_scheme": {"num_bits": 8, "type": "float"}, "config_groups": {
+                           "group_0": {"targets": ["re:.*q_proj"], "weights": {"num_bits": 4, "group_size": GROUP, "symmetric": False}},
+                           "group_1": {"targets": ["re:.*k_proj"], "weights": {"num_bits": 8, "strategy": "channel"}},
+                           "group_2": {"targets": ["re:.*v_proj"], "weights": {"num_bits": 8, "strategy": "tensor", "type": "float"}}}}),
+    "modelopt": ("qwen2", LLAMA, in_turn(nvfp4_modelopt, lambda w: fp8_whole(w, ["input_scale"])),
+                 {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head", "*router*"]}}),
 }
 
 
@@ -172,7 +227,12 @@ def main():
         save_file(quantised_parts(name, model, quantise), out / "model.safetensors")
         tokens = random_tokens(24, model.config.vocab_size, seed)
         logits, _ = run(model, tokens)
-        (out / "config.json").write_text(json.dumps(model.config.to_dict() | {"quantization_config": how}, indent=1) + "\n")
+        config = model.config.to_dict()
+        if "producer" in how:  # ModelOpt's own file
+            (out / "hf_quant_config.json").write_text(json.dumps(how, indent=1) + "\n")
+        else:
+            config["quantization_config"] = how
+        (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
         (out / "tokens.txt").write_text(" ".join(map(str, tokens)) + "\n")
         logits[-ROWS:].astype("<f4").tofile(out / "logits.f32")
 

@@ -49,4 +49,9 @@ class ChangedFolder {
   std::filesystem::path path_;
 };
 
+inline std::string problem(const std::filesystem::path& folder) {
+  const auto engine = Engine::load(folder, {.tokenizer = TokenizerUse::none});
+  return engine ? "" : engine.error().text();
+}
+
 }  // namespace tessera::test

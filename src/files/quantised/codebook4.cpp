@@ -39,8 +39,9 @@ Status check_codebook4(const Codebook4Layer& layer) noexcept {
 Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::uint64_t rows,
                         std::span<std::byte> out) noexcept {
   return guard([&]() -> Status {
-    TESSERA_TRY_STATUS(check_rows({layer.outputs, layer.inputs, layer.inputs}, first, rows, DType::f32, out));
+    TESSERA_TRY_STATUS(check_rows({layer.outputs, layer.inputs, layer.inputs}, first, rows, layer.form, out));
     std::byte* to = out.data();
+    const std::size_t size = layer.form == DType::f32 ? 4 : 2;
     const std::uint64_t end = (first + rows) * layer.inputs;
     for (std::uint64_t i = first * layer.inputs; i < end;) {
       const std::uint64_t block = i / layer.block;
@@ -50,9 +51,15 @@ Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::u
       std::array<float, 16> scaled;  // the table times the block's scale
       for (std::size_t q = 0; q < scaled.size(); ++q)
         scaled[q] = load_scale(ScaleType::f32, layer.table.data(), q) * scale;
-      for (; i < block_end; ++i, to += sizeof(float)) {
+      std::array<std::array<std::byte, 4>, 16> stored{};  // the same in the rows' form
+      for (std::size_t q = 0; q < scaled.size(); ++q) {
+        if (layer.form == DType::bf16) formats::detail::store_u16(stored[q].data(), f32_to_bf16(scaled[q]));
+        else if (layer.form == DType::f16) formats::detail::store_u16(stored[q].data(), f32_to_f16(scaled[q]));
+        else std::memcpy(stored[q].data(), &scaled[q], sizeof(float));
+      }
+      for (; i < block_end; ++i, to += size) {
         const auto byte = static_cast<unsigned>(layer.weight[i / 2]);
-        std::memcpy(to, &scaled[i % 2 == 0 ? byte >> 4 : byte & 15u], sizeof(float));
+        std::memcpy(to, stored[i % 2 == 0 ? byte >> 4 : byte & 15u].data(), size);
       }
     }
     return {};

@@ -7,7 +7,7 @@
 //   weight.nested_absmax, weight.nested_quant_map   F32 [blocks / nested_block rounded up], F32 [256]
 //
 // weight = table[nibble] * absmax. Nested: absmax = nested_table[byte] * nested_absmax + nested_offset. No block form
-// of the library holds that; rows become F32, each operation rounded once.
+// of the library holds that. Each operation is rounded to F32, and the weight to the type that bitsandbytes decodes to.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
@@ -19,6 +19,7 @@ struct Codebook4Layer {
   std::uint64_t block = 64;          // weights that share a scale ("blocksize")
   std::uint64_t nested_block = 256;  // scales that share a scale ("nested_blocksize")
   float nested_offset = 0;           // "nested_offset"
+  DType form = DType::f32;           // of the rows: f32, f16 or bf16 ("dtype")
   std::span<const std::byte> weight, table, absmax;
   std::span<const std::byte> nested_absmax = {}, nested_table = {};  // both empty: absmax is F32
 };
@@ -26,8 +27,8 @@ struct Codebook4Layer {
 // Checks that the tensors have the bytes that the shape needs. decode_codebook4() needs a layer that was checked.
 [[nodiscard]] Status check_codebook4(const Codebook4Layer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, as F32. Threads: several at once, on different
-// rows.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in the layer's form. Threads: several at once, on
+// different rows.
 [[nodiscard]] Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::uint64_t rows,
                                       std::span<std::byte> out) noexcept;
 

@@ -20,8 +20,15 @@ class GptqGroups {
       : layer_(layer), zero_row_bytes_(layer.shape.outputs * layer.bits / 8) {}
 
   [[nodiscard]] int zero(std::uint64_t group, std::uint64_t output) const noexcept {
-    const unsigned stored = stream_value(layer_.qzeros.data() + group * zero_row_bytes_, output, layer_.bits);
-    return static_cast<int>(layer_.version == GptqVersion::v1 ? (stored + 1) & ((1u << layer_.bits) - 1) : stored);
+    const std::byte* const row = layer_.qzeros.data() + group * zero_row_bytes_;
+    const unsigned mask = (1u << layer_.bits) - 1;
+    if (layer_.version == GptqVersion::v1_words && layer_.bits != 3) {
+      const unsigned a_word = 32 / layer_.bits, ones = ~0u / mask;  // a 1 in each integer of a word
+      const std::uint32_t word = load_word(row, output / a_word) + ones;
+      return static_cast<int>(word >> output % a_word * layer_.bits & mask);
+    }
+    const unsigned stored = stream_value(row, output, layer_.bits);
+    return static_cast<int>(layer_.version == GptqVersion::v2 ? stored : (stored + 1) & mask);
   }
   [[nodiscard]] float scale(std::uint64_t group, std::uint64_t output) const noexcept {
     return load_scale(layer_.scale_type, layer_.scales.data(), group * layer_.shape.outputs + output);

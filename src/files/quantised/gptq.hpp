@@ -5,14 +5,15 @@
 //   [groups, outputs] g_idx    I32 [inputs]: the group of each input; with act-order not in ascending order
 //
 // weight = scale * (integer - zero). The format version 1 stores zero - 1 (modulo 2^bits), version 2
-// ("checkpoint_format": "gptq_v2") zero.
+// ("checkpoint_format": "gptq_v2") zero. GPTQModel subtracts 1 from all integers of a word (2, 4 and 8 bits) at once, so that a
+// zero point of 0 borrows from the next one; what it writes is read in the same way (v1_words).
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
 
 namespace tessera::detail {
 
-enum class GptqVersion : std::uint8_t { v1, v2 };
+enum class GptqVersion : std::uint8_t { v1, v1_words, v2 };
 
 struct GptqLayer {
   LinearShape shape;

@@ -69,9 +69,8 @@ DType packed_integers_form(const PackedIntegersLayer& layer, bool reordered) noe
 Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept {
   return guard([&]() -> Result<bool> {
     const LinearShape& shape = layer.shape;
-    if (layer.bits != 8 && !(layer.bits == 4 && layer.packed)) {
-      return make_error(ErrorCode::unsupported,
-                        "integers of {} bits are not supported; 8 are, and 4 if they are packed", layer.bits);
+    if (layer.bits != 8 && layer.bits != 4) {
+      return make_error(ErrorCode::unsupported, "integers of {} bits are not supported; 4 and 8 are", layer.bits);
     }
     if (shape.outputs == 0 || shape.inputs == 0 || shape.group == 0) {
       return make_error(ErrorCode::corrupt_file, "{} x {} weights in groups of {}: none may be 0", shape.outputs,
@@ -130,7 +129,7 @@ Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, 
         IntegerBlock values;
         integers.block(output, input, zero, values);
         if (!write_integers(form, values, scale, to))
-          return Error(ErrorCode::internal, "a form of packed integers is too small");
+          return make_error(ErrorCode::corrupt_file, "an integer of output {} is beyond {} bits", output, layer.bits);
         if (f16_to_f32(f32_to_f16(scale)) != scale) ++rounded;
         to += form_row_bytes(form, kIntegerBlock);
       }

@@ -1,5 +1,4 @@
-// Integers as compressed-tensors writes them (llm-compressor): "pack-quantized" of 4 or 8 bits, and "int-quantized" of
-// 8 bits.
+// Integers as compressed-tensors writes them (llm-compressor): "pack-quantized" and "int-quantized", of 4 or 8 bits.
 //
 //   weight_packed      I32 [outputs, inputs * bits / 32 rounded up]: each row is a stream of (integer + 2^(bits - 1)).
 //                      int-quantized: weight I8 [outputs, inputs], the integers themselves

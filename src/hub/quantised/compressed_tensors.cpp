@@ -1,0 +1,56 @@
+// compressed-tensors (llm-compressor). Its config_groups are options of layers by patterns of names; the tensors of a layer say the same.
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+#include "core/printable.hpp"
+#include "hub/config.hpp"
+#include "hub/quantised/methods.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kFormats = {"pack-quantized",   "int-quantized",        "float-quantized",      "naive-quantized",
+                                                      "mixed-precision", "nvfp4-pack-quantized", "mxfp4-pack-quantized", "mxfp8-quantized"};
+
+Status check_format(const Json& object) {
+  const std::string_view format = text_in(&object, "format");
+  if (!format.empty() && std::ranges::find(kFormats, format) == kFormats.end()) return not_read("format", format);
+  return {};
+}
+
+}  // namespace
+
+Status read_compressed_options(const Json& config, QuantisationOptions& options) {
+  if (text_in(&config, "format").empty()) return not_read("format", "");
+  TESSERA_TRY_STATUS(check_format(config));
+  // Rotations between layers, and weights with holes, would have to be computed.
+  if (const Json* rotations = find_in(find_in(&config, "transform_config"), "config_groups"); rotations != nullptr && rotations->members() != nullptr && !rotations->members()->empty()) {
+    return not_read("transform_config", "rotations");
+  }
+  const std::string_view sparse = text_in(find_in(&config, "sparsity_config"), "format");
+  if (!sparse.empty() && sparse != "dense") return not_read("sparsity_config.format", sparse);
+  options.group = 0;
+  const Json* groups = find_in(&config, "config_groups");
+  if (groups == nullptr || groups->members() == nullptr) return {};
+  bool is_first = true, all_4 = true;
+  for (const auto& [name, group] : *groups->members()) {
+    TESSERA_TRY_STATUS(check_format(group));
+    const Json* weights = find_in(&group, "weights");
+    if (weights == nullptr) continue;
+    const std::int64_t bits = integer_in(weights, "num_bits", 4);
+    all_4 = all_4 && bits == 4;
+    // The shapes count where the first group's numbers do not fit.
+    if (is_first) {
+      options.group = integer_in(weights, "group_size", 0);
+      options.bits = bits > 0 && bits <= 16 ? static_cast<unsigned>(bits) : 4;
+      read_block(weights, "block_structure", options);
+    }
+    is_first = false;
+  }
+  if (all_4 && !is_first) options.unpacked_bits = 4;
+  return {};
+}
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,55 @@
+// What the readers of quantised matrices share: tensors of the folder by name, and the matrix whose rows are decoded from several tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "files/quantised/integer_rows.hpp"
+#include "files/safetensors/safetensors_folder.hpp"
+#include "hub/matrix.hpp"
+
+namespace tessera::detail::hub {
+
+using Bytes = std::vector<std::byte>;
+
+// A tensor of the folder, and its index.
+struct Found {
+  std::uint32_t index = 0;
+  const SafetensorsTensor* tensor = nullptr;
+  explicit operator bool() const noexcept { return tensor != nullptr; }
+  // Returns a dimension; 1 if the tensor has fewer.
+  [[nodiscard]] std::uint64_t dim(std::size_t i) const noexcept { return tensor != nullptr && i < tensor->dims.size() ? tensor->dims[i] : 1; }
+};
+
+// Returns the tensor `stem` + `end`; an empty value if the folder lacks it.
+[[nodiscard]] Found look_up(const SafetensorsFolder& folder, std::string_view stem, std::string_view end);
+// Reads all of a tensor; no bytes if `found` is empty.
+[[nodiscard]] Result<Bytes> bytes_of(const SafetensorsFolder& folder, const Found& found);
+// Returns the type of a tensor of scales; nullopt if it is none of F16, BF16 and F32.
+[[nodiscard]] std::optional<ScaleType> scale_type_of(const Found& found) noexcept;
+// Makes an error that names a tensor and its file.
+[[nodiscard]] Error wrong_tensor(ErrorCode code, const SafetensorsFolder& folder, const Found& found, std::string_view what);
+// Returns whether `order` (I32 [inputs], the group of each input) differs from input / group.
+[[nodiscard]] Result<bool> is_reordered(const SafetensorsFolder& folder, const Found& order, std::uint64_t group);
+// Returns how many consecutive inputs share a scale, if an output has `groups` scales. `configured`: the configuration's number, which holds
+// if it gives as many groups; below 1: all inputs. Returns 0 if no number of inputs gives as many groups.
+[[nodiscard]] std::uint64_t group_size(std::uint64_t inputs, std::uint64_t groups, std::int64_t configured) noexcept;
+
+// What a reader of matrices returns: nullptr if the folder has no matrix of the reader's kind under that name.
+using MadeMatrix = Result<std::shared_ptr<const Matrix>>;
+
+// Decodes rows from the bytes of a matrix's tensors. A tensor that the folder lacks has no bytes.
+using DecodeRows = std::function<Status(std::span<const Bytes>, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out)>;
+
+// Makes a matrix whose rows are decoded from `tensors`, the weights first. The tensors are read when the first row is asked for, and dropped
+// behind the last row. `factor`: Matrix::factor().
+[[nodiscard]] std::shared_ptr<const Matrix> decoded_matrix(DType form, std::vector<std::uint64_t> dims, const std::vector<Found>& tensors, DecodeRows decode,
+                                                           float factor = 1.0f);
+
+}  // namespace tessera::detail::hub

@@ -1,0 +1,67 @@
+// The methods by which hubs quantise models. A method reads its options from quantization_config, and has readers of matrices. The tensors of a
+// layer say how the layer is packed, and their shapes say its bits and groups; options say only what the tensors do not. So folders whose
+// layers differ (config_groups, "dynamic", layers that are left as they are) need no rules about names.
+//
+// To add a method: a file with its functions, which this header declares, and a line in the table of quantisation.cpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <tessera/json/json.hpp>
+
+#include "files/quantised/gptq.hpp"
+#include "hub/quantised/decoded_matrix.hpp"
+
+namespace tessera::detail::hub {
+
+enum class AwqLayout : std::uint8_t { gemm, gemv };
+
+// The options of a folder.
+struct QuantisationOptions {
+  unsigned bits = 4;
+  unsigned unpacked_bits = 8;  // of integers that have a byte each (compressed-tensors): 4 if the integers of all layers have 4
+  std::int64_t group = 128;  // consecutive inputs that share a scale; below 1: all of them
+  bool symmetric = true;
+  bool symmetry_varies = false;  // layers may differ in `symmetric`
+  GptqVersion gptq_version = GptqVersion::v1;
+  AwqLayout awq_layout = AwqLayout::gemm;
+  std::uint64_t block_outputs = 0, block_inputs = 0;  // FP8: a scale's block; 0: by the scales' shape
+};
+
+// Read a method's options from quantization_config. Errors: unsupported, with the key whose value is not read.
+[[nodiscard]] Status read_gptq_options(const Json& config, QuantisationOptions& options);
+[[nodiscard]] Status read_awq_options(const Json& config, QuantisationOptions& options);
+[[nodiscard]] Status read_squeezellm_options(const Json& config, QuantisationOptions& options);
+[[nodiscard]] Status read_compressed_options(const Json& config, QuantisationOptions& options);
+[[nodiscard]] Status read_fp8_options(const Json& config, QuantisationOptions& options);
+[[nodiscard]] Status read_modelopt_options(const Json& config, QuantisationOptions& options);
+[[nodiscard]] Status read_bitsandbytes_options(const Json& config, QuantisationOptions& options);
+
+// Make the matrix "STEM.weight" (mxfp4_experts: "STEM"). nullptr: the folder has no tensors of this kind. Errors name the tensor: corrupt_file;
+// unsupported.
+[[nodiscard]] MadeMatrix gptq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix awq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix codebook_rows_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix packed_integers_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix fp8_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix nvfp4_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix mxfp4_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix mxfp4_experts(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix codebook4_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+[[nodiscard]] MadeMatrix scaled_int8_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
+
+// Return the value of a key of an object; the second value if the key is absent or has a value of another type.
+[[nodiscard]] std::int64_t integer_in(const Json* object, std::string_view key, std::int64_t usual) noexcept;
+[[nodiscard]] bool flag_in(const Json* object, std::string_view key, bool usual) noexcept;
+[[nodiscard]] std::string_view text_in(const Json* object, std::string_view key) noexcept;  // empty text if absent
+// Reads a list of two sizes, such as [128, 128]; leaves the sizes as they are if the key has another value.
+void read_block(const Json* object, std::string_view key, QuantisationOptions& options) noexcept;
+
+// Makes the error "quantization_config.KEY: tessera does not read VALUE".
+[[nodiscard]] Error not_read(std::string_view key, std::string_view value);
+// Reads "bits" and "group_size". Errors: unsupported, bits of none of `allowed`.
+[[nodiscard]] Status read_bits_and_group(const Json& config, std::string_view bits_key, std::span<const unsigned> allowed, QuantisationOptions& options);
+
+}  // namespace tessera::detail::hub

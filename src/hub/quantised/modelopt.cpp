@@ -1,0 +1,31 @@
+// NVIDIA's ModelOpt. "MIXED_PRECISION" and exclude_modules are seen in the tensors.
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+#include "hub/config.hpp"
+#include "hub/quantised/methods.hpp"
+
+namespace tessera::detail::hub {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kAlgorithms = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "NVFP4", "W4A16_NVFP4", "MIXED_PRECISION", "FP8_PB_WO"};
+
+Status check_algorithm(const Json& object, std::string_view key) {
+  const std::string_view algorithm = text_in(&object, "quant_algo");
+  if (std::ranges::find(kAlgorithms, algorithm) == kAlgorithms.end()) return not_read(key, algorithm);
+  return {};
+}
+
+}  // namespace
+
+Status read_modelopt_options(const Json& config, QuantisationOptions&) {
+  TESSERA_TRY_STATUS(check_algorithm(config, "quant_algo"));
+  const Json* layers = find_in(&config, "quantized_layers");
+  if (layers == nullptr || layers->members() == nullptr) return {};
+  for (const auto& [name, own] : *layers->members()) TESSERA_TRY_STATUS(check_algorithm(own, "quantized_layers"));
+  return {};
+}
+
+}  // namespace tessera::detail::hub

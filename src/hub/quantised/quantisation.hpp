@@ -1,0 +1,36 @@
+// The quantised matrices of a folder, by its quantization_config.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include <tessera/core/result.hpp>
+
+#include "files/safetensors/safetensors_folder.hpp"
+#include "hub/config.hpp"
+#include "hub/matrix.hpp"
+
+namespace tessera::detail::hub {
+
+struct QuantisationMethod;
+struct QuantisationOptions;
+
+class Quantisation {
+ public:
+  // Errors: unsupported, a method or an option that is not read; corrupt_file.
+  [[nodiscard]] static Result<Quantisation> read(const Config& config);
+
+  [[nodiscard]] bool is_none() const noexcept { return method_ == nullptr; }
+  // Returns the matrix whose unquantised tensor would be called `name` ("....q_proj.weight"); nullptr if the folder has no quantised
+  // matrix of that name. Errors name the tensor: corrupt_file; unsupported.
+  [[nodiscard]] Result<std::shared_ptr<const Matrix>> find(const SafetensorsFolder& folder, std::string_view name) const;
+  // Returns whether a tensor of that name stands beside quantised weights, and is not needed to decode them: scales of activations, and of
+  // keys and values.
+  [[nodiscard]] bool is_beside(std::string_view name) const noexcept;
+
+ private:
+  const QuantisationMethod* method_ = nullptr;  // of the table in quantisation.cpp
+  std::shared_ptr<const QuantisationOptions> options_;
+};
+
+}  // namespace tessera::detail::hub
