@@ -55,8 +55,12 @@ class Goldens {
 
 using Decode = std::function<Status(std::uint64_t first, std::uint64_t rows, std::span<std::byte> out)>;
 
-// Checks that the rows in `form` decode to `expected`, all at once and two at a time.
-void check_rows_equal(const std::string& layer, DType form, std::uint64_t outputs, const std::vector<float>& expected, const Decode& decode) {
+// Checks that the rows in `form` decode to `expected`, all at once and two at a time; F16 and BF16 to the nearest numbers of the type.
+void check_rows_equal(const std::string& layer, DType form, std::uint64_t outputs, std::vector<float> expected, const Decode& decode) {
+  for (float& value : expected) {
+    if (form == DType::f16) value = f16_to_f32(f32_to_f16(value));
+    if (form == DType::bf16) value = bf16_to_f32(f32_to_bf16(value));
+  }
   INFO(layer << " as " << to_string(form));
   const std::uint64_t inputs = expected.size() / outputs, row_bytes = form_row_bytes(form, inputs);
   std::vector<std::byte> all(outputs * row_bytes), pieces(all.size());
@@ -112,8 +116,8 @@ TEST_CASE("GPTQ layers of 2, 3, 4 and 8 bits") {
       {"gptq2", 2, GptqVersion::v1, true, false, DType::q4_0},      {"gptq3", 3, GptqVersion::v1, false, false, DType::q4_0},
       {"gptq3v2", 3, GptqVersion::v2, true, false, DType::q4_0},    {"gptq4", 4, GptqVersion::v1, true, false, DType::q4_0},
       {"gptq4zero", 4, GptqVersion::v1, false, false, DType::q5_0}, {"gptq4v2", 4, GptqVersion::v2, false, false, DType::q5_0},
-      {"gptq8", 8, GptqVersion::v2, true, false, DType::q8_0},      {"gptq8zero", 8, GptqVersion::v1, false, false, DType::f32},
-      {"gptq4order", 4, GptqVersion::v1, true, true, DType::f32},
+      {"gptq8", 8, GptqVersion::v2, true, false, DType::q8_0},      {"gptq8zero", 8, GptqVersion::v1, false, false, DType::f16},
+      {"gptq4order", 4, GptqVersion::v1, true, true, DType::f16},
   };
   for (const Case& c : kCases) {
     INFO(c.name);
@@ -195,9 +199,9 @@ TEST_CASE("integers of compressed-tensors") {
   };
   const Case kCases[] = {
       {"packed4", 4, true, ScaleType::bf16, 64, 32, DType::q4_0},     {"packed4zero", 4, true, ScaleType::f16, 64, 32, DType::q5_0},
-      {"packed4row", 4, true, ScaleType::f16, 64, 64, DType::q4_0},   {"packed4odd", 4, true, ScaleType::bf16, 52, 20, DType::f32},
-      {"packed4order", 4, true, ScaleType::f16, 64, 32, DType::f32},  {"packed8", 8, true, ScaleType::bf16, 64, 32, DType::q8_0},
-      {"packed8zero", 8, true, ScaleType::f16, 64, 32, DType::f32},   {"int8", 8, false, ScaleType::bf16, 64, 64, DType::q8_0},
+      {"packed4row", 4, true, ScaleType::f16, 64, 64, DType::q4_0},   {"packed4odd", 4, true, ScaleType::bf16, 52, 20, DType::bf16},
+      {"packed4order", 4, true, ScaleType::f16, 64, 32, DType::f16},  {"packed8", 8, true, ScaleType::bf16, 64, 32, DType::q8_0},
+      {"packed8zero", 8, true, ScaleType::f16, 64, 32, DType::f16},   {"int8", 8, false, ScaleType::bf16, 64, 64, DType::q8_0},
       {"int8zero", 8, false, ScaleType::f32, 64, 64, DType::f32},
   };
   for (const Case& c : kCases) {

@@ -44,7 +44,8 @@ def gptq(w, symmetric=True, act_order=False, bits=4):
     if act_order:
         order = random.permutation(order)
     parts = {"qweight": pack_rows(q, bits), "qzeros": pack_rows((zeros - 1).T % count, bits).T, "scales": scales, "g_idx": order.astype(np.int32)}
-    return parts, ((q - zeros[order]).astype(np.float32) * scales[order].astype(np.float32)).T
+    values = ((q - zeros[order]).astype(np.float32) * scales[order].astype(np.float32)).T
+    return parts, values.astype(np.float16).astype(np.float32) if act_order else values  # in another order: numbers of F16
 
 
 def awq(w):

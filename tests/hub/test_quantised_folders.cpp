@@ -29,7 +29,7 @@ float difference_of(const fs::path& folder) {
 
 TEST_CASE("logits of quantised folders are those of the numbers that they stand for", "[hub]") {
   const std::pair<std::string_view, DType> forms[] = {
-      {"gptq", DType::q4_0}, {"gptq-zeros", DType::q5_0}, {"gptq-act-order", DType::f32}, {"awq", DType::q5_0}, {"awq-gemv", DType::q5_0},
+      {"gptq", DType::q4_0}, {"gptq-zeros", DType::q5_0}, {"gptq-act-order", DType::f16}, {"awq", DType::q5_0}, {"awq-gemv", DType::q5_0},
       {"compressed-tensors", DType::q5_0}, {"int-quantized", DType::q8_0}, {"fp8", DType::bf16}, {"nvfp4", DType::nvfp4}, {"nf4", DType::bf16},
       {"bnb8", DType::f32}, {"mxfp4", DType::bf16}, {"squeezellm", DType::f16}};
   for (const auto& [name, form] : forms) {

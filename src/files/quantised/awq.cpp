@@ -22,7 +22,7 @@ struct AwqPlace {
 }  // namespace
 
 DType awq_form(const AwqLayer& layer) noexcept {
-  return integer_form(-15, 15, has_whole_blocks(layer.shape) && layer.scale_type == ScaleType::f16);
+  return integer_form(-15, 15, has_whole_blocks(layer.shape) && layer.scale_type == ScaleType::f16, layer.scale_type);
 }
 
 Status check_awq(const AwqLayer& layer) noexcept {
@@ -61,12 +61,11 @@ Status decode_awq(const AwqLayer& layer, std::uint64_t first, std::uint64_t rows
         const auto scale_of = [&](std::uint64_t group) {
           return load_scale(layer.scale_type, layer.scales.data(), group * shape.outputs + output);
         };
-        if (form == DType::f32) {
+        if (is_number_form(form)) {
+          std::byte* number = to;
           for (std::uint64_t i = 0; i < kIntegerBlock; ++i) {
             const std::uint64_t group = (k * kIntegerBlock + i) / shape.group;
-            const float value =
-                static_cast<float>(place.value(packed + i * packed_bytes) - zero_of(group)) * scale_of(group);
-            std::memcpy(to + i * sizeof value, &value, sizeof value);
+            write_number(form, static_cast<float>(place.value(packed + i * packed_bytes) - zero_of(group)) * scale_of(group), number);
           }
           continue;
         }

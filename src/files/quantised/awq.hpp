@@ -21,7 +21,7 @@ struct AwqLayer {
 // Checks that all tensors have the bytes that the shape needs. decode_awq() needs a layer that was checked.
 [[nodiscard]] Status check_awq(const AwqLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in awq_form(). Exact: F32 values are the products
+// Decodes the rows of the outputs [first, first + rows) into `out`, in awq_form(). Exact, if the form has blocks; else the products are
 // rounded once. Threads: several at once, on different rows.
 [[nodiscard]] Status decode_awq(const AwqLayer& layer, std::uint64_t first, std::uint64_t rows,
                                 std::span<std::byte> out) noexcept;

@@ -53,9 +53,8 @@ Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::u
         scaled[q] = load_scale(ScaleType::f32, layer.table.data(), q) * scale;
       std::array<std::array<std::byte, 4>, 16> stored{};  // the same in the rows' form
       for (std::size_t q = 0; q < scaled.size(); ++q) {
-        if (layer.form == DType::bf16) formats::detail::store_u16(stored[q].data(), f32_to_bf16(scaled[q]));
-        else if (layer.form == DType::f16) formats::detail::store_u16(stored[q].data(), f32_to_f16(scaled[q]));
-        else std::memcpy(stored[q].data(), &scaled[q], sizeof(float));
+        std::byte* number = stored[q].data();
+        write_number(layer.form, scaled[q], number);
       }
       for (; i < block_end; ++i, to += size) {
         const auto byte = static_cast<unsigned>(layer.weight[i / 2]);

@@ -4,9 +4,7 @@
 
 namespace tessera::detail {
 
-DType codebook_rows_form(const CodebookRowsLayer& layer) noexcept {
-  return layer.type == ScaleType::f16 ? DType::f16 : layer.type == ScaleType::bf16 ? DType::bf16 : DType::f32;
-}
+DType codebook_rows_form(const CodebookRowsLayer& layer) noexcept { return number_form(layer.type); }
 
 Status check_codebook_rows(const CodebookRowsLayer& layer) noexcept {
   return guard([&]() -> Status {

@@ -51,8 +51,8 @@ Error unexpected_zero(int zero, std::uint64_t group, std::uint64_t output, int w
 DType gptq_form(const GptqLayer& layer, bool act_order) noexcept {
   const int count = 1 << layer.bits;
   const bool whole = !act_order && has_whole_blocks(layer.shape) && layer.scale_type == ScaleType::f16;
-  return layer.symmetric ? integer_form(-count / 2, count / 2 - 1, whole)
-                         : integer_form(-(count - 1), count - 1, whole);
+  return layer.symmetric ? integer_form(-count / 2, count / 2 - 1, whole, layer.scale_type)
+                         : integer_form(-(count - 1), count - 1, whole, layer.scale_type);
 }
 
 Result<bool> check_gptq(const GptqLayer& layer) noexcept {
@@ -106,16 +106,16 @@ Status decode_gptq(const GptqLayer& layer, bool act_order, std::uint64_t first, 
           std::memcpy(stream + 4 * j, layer.qweight.data() + ((k * layer.bits + j) * shape.outputs + output) * 4, 4);
         }
         std::byte* const to = out.data() + row * row_bytes + k * block_bytes;
-        if (form == DType::f32) {
+        if (is_number_form(form)) {
+          std::byte* number = to;
           for (std::uint64_t i = 0; i < kIntegerBlock; ++i) {
             const std::uint64_t input = k * kIntegerBlock + i;
             const std::uint64_t group =
                 layer.g_idx.empty() ? input / shape.group : load_word(layer.g_idx.data(), input);
             const int zero = groups.zero(group, output);
             if (layer.symmetric && zero != middle) return unexpected_zero(zero, group, output, middle);
-            const float value = static_cast<float>(static_cast<int>(stream_value(stream, i, layer.bits)) - zero) *
-                                groups.scale(group, output);
-            std::memcpy(to + i * sizeof value, &value, sizeof value);
+            const int integer = static_cast<int>(stream_value(stream, i, layer.bits)) - zero;
+            write_number(form, static_cast<float>(integer) * groups.scale(group, output), number);
           }
           continue;
         }

@@ -5,10 +5,11 @@
 //   integers -8 to 7       Q4_0
 //   integers -16 to 15     Q5_0: 4 bits with a zero point
 //   integers -128 to 127   Q8_0
-//   others                 F32
+//   others                 single numbers of the scales' type
 //
 // Blocks have 32 values under an F16 scale, so groups must be whole blocks and scales must be F16 numbers. Otherwise
-// the form is F32.
+// rows have single numbers too. These are the products of integers and scales, rounded once to the scales' type: the
+// numbers that the formats' own packages decode to, which multiply in that type. With scales of F32 they are F32.
 #pragma once
 
 #include <array>
@@ -39,10 +40,42 @@ struct LinearShape {
   [[nodiscard]] std::uint64_t groups() const noexcept { return group == 0 ? 0 : (inputs - 1) / group + 1; }
 };
 
-// Returns the smallest form that holds the integers [lowest, highest] times F16 numbers exactly. `whole`: groups are
-// whole blocks, and scales are F16 numbers.
-[[nodiscard]] constexpr DType integer_form(int lowest, int highest, bool whole) noexcept {
-  if (!whole || lowest < -128 || highest > 127) return DType::f32;
+// The types in which formats keep scales.
+enum class ScaleType : std::uint8_t { f16, bf16, f32 };
+
+[[nodiscard]] constexpr std::size_t scale_bytes(ScaleType type) noexcept { return type == ScaleType::f32 ? 4 : 2; }
+
+[[nodiscard]] inline float load_scale(ScaleType type, const std::byte* scales, std::uint64_t index) noexcept {
+  if (type == ScaleType::f32) {
+    float value = 0;
+    std::memcpy(&value, scales + index * sizeof value, sizeof value);
+    return value;
+  }
+  const std::uint16_t bits = formats::detail::load_u16(scales + index * 2);
+  return type == ScaleType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+}
+
+// Returns the form of single numbers of a type.
+[[nodiscard]] constexpr DType number_form(ScaleType type) noexcept {
+  return type == ScaleType::f16 ? DType::f16 : type == ScaleType::bf16 ? DType::bf16 : DType::f32;
+}
+[[nodiscard]] constexpr bool is_number_form(DType form) noexcept { return form == DType::f32 || form == DType::f16 || form == DType::bf16; }
+
+// Writes a weight as a number of the form f32, f16 or bf16, and moves `out` behind it.
+inline void write_number(DType form, float value, std::byte*& out) noexcept {
+  if (form == DType::f32) {
+    std::memcpy(out, &value, sizeof value);
+    out += sizeof value;
+    return;
+  }
+  formats::detail::store_u16(out, form == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value));
+  out += 2;
+}
+
+// Returns the smallest form that holds the integers [lowest, highest] times F16 numbers exactly; if there is none, the
+// form of single numbers. `whole`: groups are whole blocks, and scales are F16 numbers. `type`: the scales' type.
+[[nodiscard]] constexpr DType integer_form(int lowest, int highest, bool whole, ScaleType type) noexcept {
+  if (!whole || lowest < -128 || highest > 127) return number_form(type);
   if (lowest < -16 || highest > 15) return DType::q8_0;
   return lowest < -8 || highest > 7 ? DType::q5_0 : DType::q4_0;
 }
@@ -58,7 +91,7 @@ struct LinearShape {
   return block ? inputs / block->values * block->bytes : 0;
 }
 
-// Writes 32 integers times a scale as a block of the form, or as 32 floats. Returns false, and writes nothing of use,
+// Writes 32 integers times a scale as a block of the form, or as 32 numbers. Returns false, and writes nothing of use,
 // if an integer is beyond the form's range. A block's scale is rounded to F16.
 [[nodiscard]] inline bool write_integers(DType form, const IntegerBlock& values, float scale, std::byte* out) noexcept {
   formats::detail::Quants<kIntegerBlock> q{};
@@ -90,10 +123,7 @@ struct LinearShape {
       for (std::size_t i = 0; i < kIntegerBlock; ++i) out[2 + i] = static_cast<std::byte>(q[i] ^ 0x80u);
       return true;
     default:
-      for (std::size_t i = 0; i < kIntegerBlock; ++i) {
-        const float value = static_cast<float>(values[i]) * scale;
-        std::memcpy(out + i * sizeof value, &value, sizeof value);
-      }
+      for (const std::int16_t value : values) write_number(form, static_cast<float>(value) * scale, out);
       return true;
   }
 }
@@ -124,21 +154,6 @@ inline void unpack_stream(const std::byte* stream, unsigned bits, int minus, Int
       values[i] = static_cast<std::int16_t>(static_cast<int>(stream_value(stream, i, bits)) - minus);
     }
   }
-}
-
-// The types in which formats keep scales.
-enum class ScaleType : std::uint8_t { f16, bf16, f32 };
-
-[[nodiscard]] constexpr std::size_t scale_bytes(ScaleType type) noexcept { return type == ScaleType::f32 ? 4 : 2; }
-
-[[nodiscard]] inline float load_scale(ScaleType type, const std::byte* scales, std::uint64_t index) noexcept {
-  if (type == ScaleType::f32) {
-    float value = 0;
-    std::memcpy(&value, scales + index * sizeof value, sizeof value);
-    return value;
-  }
-  const std::uint16_t bits = formats::detail::load_u16(scales + index * 2);
-  return type == ScaleType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
 // Check what a format's tensors say of themselves. `what` names the tensor in the error.

@@ -62,8 +62,8 @@ class PackedIntegers {
 DType packed_integers_form(const PackedIntegersLayer& layer, bool reordered) noexcept {
   const int count = 1 << layer.bits;
   const bool whole = !reordered && has_whole_blocks(layer.shape) && layer.scale_type != ScaleType::f32;
-  return layer.zeros.empty() ? integer_form(-count / 2, count / 2 - 1, whole)
-                             : integer_form(-(count - 1), count - 1, whole);
+  return layer.zeros.empty() ? integer_form(-count / 2, count / 2 - 1, whole, layer.scale_type)
+                             : integer_form(-(count - 1), count - 1, whole, layer.scale_type);
 }
 
 Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept {
@@ -112,13 +112,11 @@ Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, 
     const PackedIntegers integers(layer);
     std::byte* to = out.data();
     for (std::uint64_t output = first; output < first + rows; ++output) {
-      if (form == DType::f32) {
+      if (is_number_form(form)) {
         for (std::uint64_t input = 0; input < shape.inputs; ++input) {
           const std::uint64_t group = integers.group_of(input);
           const int integer = integers.value(output, input) - integers.zero(output, group);
-          const float value = static_cast<float>(integer) * integers.scale(output, group);
-          std::memcpy(to, &value, sizeof value);
-          to += sizeof value;
+          write_number(form, static_cast<float>(integer) * integers.scale(output, group), to);
         }
         continue;
       }

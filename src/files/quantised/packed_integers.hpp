@@ -33,8 +33,8 @@ struct PackedIntegersLayer {
 // that was checked.
 [[nodiscard]] Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). Exact, with one
-// exception: a BF16 scale below 2^-17 or above 65504 may lie between two F16 numbers, and is rounded. Adds to `rounded`
+// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). Single numbers are
+// products rounded once. Blocks are exact, with one exception: a BF16 scale below 2^-17 or above 65504 may lie between two F16 numbers, and is rounded. Adds to `rounded`
 // how many blocks have such a scale. Threads: several at once, on different rows.
 [[nodiscard]] Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, std::uint64_t first,
                                             std::uint64_t rows, std::span<std::byte> out,
