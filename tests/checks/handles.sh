@@ -9,7 +9,7 @@ tables=tests/chat/test_empty_handles.cpp
 # builders, which hold no state of the library's that could be missing; the first four are called in the tables by name.
 others="ByteSource Drafter Executor InputObserver Memory ModelSource Policy Settings Stage
   Chain GgufWriter Error Result
-  Candidates Candidates::View CostModel Histogram Json MeasuredCosts StageOf StepPlanner Tenants"
+  Candidates Candidates::View CostModel Embeddings Histogram Json MeasuredCosts StageOf StepPlanner Tenants"
 
 # Declarations stand in one line or begin one, two blanks deep: what is deeper belongs to them.
 functions() {

@@ -13,17 +13,11 @@
 
 #include "cpu/attention/attention_job.hpp"
 #include "cpu/kernels/attention/operands.hpp"
+#include "cpu/kernels/attention/visible.hpp"
 #include "cpu/kernels/rotate.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
-
-// Keys of a chunk: [first, last).
-struct Span {
-  std::uint32_t first = 0, last = 0;
-
-  [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
-};
 
 // A number from 0 to 3 as a type: the index of one of the four tiles of a step (Product::step).
 template <int kPart>
@@ -74,20 +68,6 @@ class Attention {
     return reinterpret_cast<float*>(job_.scratch + at);
   }
 
-  // Returns the keys of a chunk that a row sees.
-  [[nodiscard, gnu::always_inline]] Span visible(std::uint64_t chunk, std::size_t row) const {
-    std::uint64_t end = job_.position + row + 1, start = chunk * kChunk;
-    std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
-    end = end_of(end);
-    if (job_.globals != 0) {
-      end = begin < job_.globals ? begin : job_.globals;
-      begin = 0;
-    }
-    Span span;
-    span.first = static_cast<std::uint32_t>(begin <= start ? 0 : begin - start < kChunk ? begin - start : kChunk);
-    span.last = static_cast<std::uint32_t>(end <= start ? 0 : end - start < kChunk ? end - start : kChunk);
-    return span;
-  }
   [[nodiscard, gnu::always_inline]] Span* spans() const { return reinterpret_cast<Span*>(job_.scratch + at_.spans); }
   // Returns the keys of the chunk that at least one of the queries [query, query + rows) sees.
   [[nodiscard, gnu::always_inline]] Span seen_by(std::size_t query, std::size_t rows) const {
@@ -97,7 +77,7 @@ class Attention {
   [[nodiscard]] Span look(std::uint64_t chunk) const {
     Span* to = spans();
     for (std::size_t row = 0; row < job_.rows; ++row) {
-      const Span span = visible(chunk, row);
+      const Span span = visible(job_, chunk, row);
       for (std::size_t head = 0; head < job_.query_group; ++head) *to++ = span;
     }
     return seen_by(0, queries_);
@@ -105,22 +85,10 @@ class Attention {
 
   [[nodiscard]] bool edges_finite() const {
     const std::uint64_t first_end = job_.position + 1, last_end = job_.position + job_.rows;
-    if (job_.globals != 0) return values_.values_finite(global_end(first_end), global_end(last_end));
-    if (!values_.values_finite(end_of(first_end), end_of(last_end))) return false;
+    if (job_.globals != 0) return values_.values_finite(global_end(job_, first_end), global_end(job_, last_end));
+    if (!values_.values_finite(end_of(job_, first_end), end_of(job_, last_end))) return false;
     if (job_.window == 0 || last_end <= job_.window) return true;
     return values_.values_finite(first_end > job_.window ? first_end - job_.window : 0, last_end - job_.window);
-  }
-
-  // Returns the end of the keys that a row sees. `own`: the position behind the row's own.
-  [[nodiscard, gnu::always_inline]] std::uint64_t end_of(std::uint64_t own) const {
-    if (job_.ahead == 0) return own;
-    return own + job_.ahead < job_.end ? own + job_.ahead : job_.end;
-  }
-
-  // Returns how many of the global keys (AttendJob::globals) lie before the window of a row. `end`: the window's end.
-  [[nodiscard]] std::uint64_t global_end(std::uint64_t end) const {
-    const std::uint64_t before = end > job_.window ? end - job_.window : 0;
-    return before < job_.globals ? before : job_.globals;
   }
 
   void run_rows() noexcept {
