@@ -1,5 +1,5 @@
-// Returns the name of a byte source that the host has written, for error messages. If the host's name() throws, this throws
-// CallbackFailed (core/callback.hpp).
+// Returns the name, for error messages, of a byte source whose class the application implements. If the application's name() throws, this
+// throws CallbackFailed (core/callback.hpp).
 #pragma once
 
 #include <string>

@@ -203,7 +203,8 @@ bool dealt_columns(const Shape& shape, Recipe& recipe) {
 
 namespace {
 
-// Adds the rows from `first` to first + count of every group of Qwen3-Next's fused matrix.
+// Adds to the recipe, for each group of Qwen3-Next's fused matrix, the group's rows [first, first + count). Returns false if the matrix does
+// not have the shape for it.
 bool rows_of_groups(const Shape& shape, Recipe& recipe, std::uint64_t first, std::uint64_t count) {
   if (shape.state_groups == 0 || shape.state_heads % shape.state_groups != 0) return false;
   const std::uint64_t values = shape.state_heads / shape.state_groups * shape.state_values;

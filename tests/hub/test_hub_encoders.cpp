@@ -137,6 +137,22 @@ TEST_CASE("the options of embeddings do what they say", "[hub]") {
   }
 }
 
+TEST_CASE("a model that writes gives the embeddings of its rows, also of a text of several steps", "[hub]") {
+  const fs::path folder = golden_folder("llama-bias");
+  const Engine engine = must(Engine::load(folder, {.tokenizer = TokenizerUse::none, .threads = 2, .step_rows = 8}));
+  const std::vector<Token> tokens = read_tokens(folder / "tokens.txt");
+  REQUIRE(tokens.size() > 8);
+  Session session = must(engine.session());
+  Batch batch;
+  for (const Token token : tokens) must(batch.add(session, Row{.token = token, .want = Want::embedding}));
+  const Outputs expected = must(engine.forward(batch));
+  const Embeddings rows = must(engine.embed(std::span(&tokens, 1), {.pooling = Pooling::none, .normalises = false}));
+  REQUIRE(rows.rows(0) == tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) REQUIRE(std::ranges::equal(rows.row(0, i), expected.row(i)));
+  const Embeddings last = must(engine.embed(std::span(&tokens, 1), {.pooling = Pooling::last, .normalises = false}));
+  CHECK(std::ranges::equal(last.row(0), expected.row(tokens.size() - 1)));
+}
+
 TEST_CASE("an encoder refuses what only a model that writes can do", "[hub]") {
   const Engine engine = load(encoder("bert"));
   CHECK_FALSE(engine.spec().has_logits);

@@ -129,7 +129,7 @@ TESSERA_INLINE F32x16 powers(const std::byte* e) {
   return as<F32x16>(select(greater(power, broadcast(1u)), (power - broadcast(1u)) << 23, tiny));
 }
 
-// Decodes 16 floats of 8 bits (UE4M3: four bits of exponent and three of fraction), and stores half of each value.
+// Decodes 16 floats of 8 bits (UE4M3: four bits of exponent and three of fraction), times 0.5, as the table of FP4 numbers has each times 2.
 TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   const U32x16 bits = load_u8(from);
   const U32x16 exponent = (bits >> 3) & broadcast(15u), fraction = bits & broadcast(7u);

@@ -13,7 +13,7 @@ constexpr std::size_t kPlainDigits = 16;  // about as many digits as a double ca
 // find out which beginnings of a number can still become a multiple.
 constexpr std::uint64_t kMostPlainSteps = 64;
 
-// The number of digits that a plain number may have before and after its point. There are enough to write a number between any two bounds.
+// How many digits a plain number may have before and after its point: enough to write a number between the bounds, however close they are.
 struct Room {
   std::uint32_t whole, fraction;
 };

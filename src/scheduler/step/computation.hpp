@@ -18,8 +18,8 @@ class Computation {
       : setup_(setup), host_(host), accounts_(accounts), delivery_(delivery), requests_(requests), planning_(planning),
         admission_(admission), preemption_(preemption), drops_(drops), learnt_(learnt), engine_time_(engine_time) {}
 
-  // Allocates room for all requests that the planned step will move and for all pieces that it will draw, so that none can be lost.
-  // Throws bad_alloc, and then no request has moved.
+  // Allocates room for each request that the planned step will move to another list (from waiting to running, say) and for each piece of
+  // text that it will draw, so that compute() cannot lose one for lack of memory. Throws bad_alloc; all requests are where they were then.
   void make_room();
   // Computes the planned step. Call make_room() first. An error of one request ends only that request. Returns whether anything has
   // changed: rows were computed, or a request gave its pages up or failed.

@@ -186,7 +186,7 @@ class Translator {
     return at("<") ? Status() : unsupported("this kind of group");  // a name follows
   }
 
-  // PCRE2's \b takes other characters for those of words.
+  // Writes \b (negated: \B) as lookarounds, because PCRE2's \b counts other characters as word characters than Oniguruma's does.
   void add_boundary(bool negated) {
     const std::string word = "[" + std::string(kWord) + std::string(kWordOutsideOfSets) + "]";
     out_ += negated ? fmt::format("(?:(?<={0})(?={0})|(?<!{0})(?!{0}))", word) : fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word);
