@@ -290,7 +290,8 @@ TESSERA_API int32_t tessera_forward(const tessera_engine* engine, tessera_sessio
 TESSERA_API int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t row, const float** values, size_t* count,
                                         tessera_error** error);
 TESSERA_API void tessera_outputs_free(tessera_outputs* outputs);
-/* Writes the embedding of a text's tokens to values [embedding_size]. json: {"pooling": "mean" | "cls" | "last",
+/* Writes the embedding of a text's tokens to values; their number is the embedding_size, except in models with products behind the last
+ * layer (EmbeddingGemma): the error says it. json: {"pooling": "mean" | "cls" | "last",
  * "normalise": true}. */
 TESSERA_API int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_t count, const char* json, size_t json_size,
                                   float* values, size_t value_count, tessera_error** error);

@@ -111,6 +111,11 @@ class Embedding final : public LongAnswer {
 
 }  // namespace
 
+std::size_t most_tokens_of(const ServedModel& model) {
+  const auto own = model.engine().metadata().unsigned_integer(tessera::Setting::text_tokens);
+  return own && *own != 0 ? std::min<std::size_t>(*own, model.context()) : model.context();
+}
+
 tessera::Json numbers_of(const std::vector<float>& vector) {
   tessera::Json::Array numbers;
   for (const float each : vector) numbers.emplace_back(static_cast<double>(each));

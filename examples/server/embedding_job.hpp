@@ -10,8 +10,11 @@
 
 namespace server {
 
+// Returns how many tokens of a text the model reads.
+[[nodiscard]] std::size_t most_tokens_of(const ServedModel& model);
+
 struct EmbeddingWish {
-  std::vector<std::vector<tessera::Token>> inputs;  // none is empty, nor longer than the model's context
+  std::vector<std::vector<tessera::Token>> inputs;  // none is empty, nor longer than most_tokens_of()
   tessera::Pooling pooling = tessera::Pooling::automatic;
   std::uint32_t dimensions = 0;  // numbers that are kept of a vector, which is then scaled to length 1; 0: all
 };

@@ -58,8 +58,8 @@ std::vector<std::vector<Token>> read_inputs(Fields& fields, const ServedModel& m
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].empty()) fields.refuse("input", fmt::format("Text {} is empty.", i));
-    if (inputs[i].size() > model.context()) {
-      throw ApiError(400, fmt::format("Text {} has {} tokens, and this model's context is {}.", i, inputs[i].size(), model.context()), "input",
+    if (const std::size_t most_tokens = most_tokens_of(model); inputs[i].size() > most_tokens) {
+      throw ApiError(400, fmt::format("Text {} has {} tokens, and this model reads {}: send a shorter text.", i, inputs[i].size(), most_tokens), "input",
                      "context_length_exceeded");
     }
   }

@@ -232,8 +232,8 @@ ByPlace rules_of(Endpoint endpoint) {
 }
 
 const ByPlace& places_of(Endpoint endpoint) {
-  static const std::array<ByPlace, 13> all = [] {
-    std::array<ByPlace, 13> made;
+  static const std::array<ByPlace, kEndpoints> all = [] {
+    std::array<ByPlace, kEndpoints> made;
     for (std::size_t i = 0; i < made.size(); ++i) made[i] = rules_of(static_cast<Endpoint>(1u << i));
     return made;
   }();

@@ -22,21 +22,26 @@ struct RankWish {
   bool shows_documents = false;
 };
 
-// Scores a few documents at a time.
+// Scores the documents: one long document, or a few short ones, at a time.
 class Ranking final : public LongAnswer {
  public:
-  Ranking(const ServedModel& model, RankWish wish, const Call& call) : LongAnswer(call), model_(model), wish_(std::move(wish)) {}
+  Ranking(const ServedModel& model, RankWish wish, const Call& call)
+      : LongAnswer(call), model_(model), wish_(std::move(wish)), query_tokens_(model.encode(wish_.query, false).size()) {}
 
  private:
-  static constexpr std::size_t kTogether = 4;
+  static constexpr std::size_t kBytesTogether = 2048;
 
   bool work() override {
-    const std::size_t n = std::min(kTogether, wish_.documents.size() - scores_.size());
-    const auto first = wish_.documents.begin() + static_cast<std::ptrdiff_t>(scores_.size());
-    const std::vector<std::string_view> documents(first, first + static_cast<std::ptrdiff_t>(n));
-    const auto scores = value_or_refuse(model_.engine().rerank(wish_.query, documents, {.instruction = wish_.instruction}), "documents");
+    const std::size_t first = scores_.size();
+    std::vector<std::string_view> documents;
+    for (std::size_t i = first, bytes = 0; i < wish_.documents.size(); ++i) {
+      bytes += wish_.documents[i].size();
+      if (!documents.empty() && bytes > kBytesTogether) break;
+      documents.emplace_back(wish_.documents[i]);
+    }
+    const auto scores = value_or_refuse(model_.engine().rerank(wish_.query, documents, {.instruction = wish_.instruction}));
     scores_.insert(scores_.end(), scores.begin(), scores.end());
-    for (const std::string_view document : documents) report_.usage.prompt_tokens += model_.encode(std::string(document), false).size();
+    for (const std::string_view document : documents) report_.usage.prompt_tokens += query_tokens_ + model_.encode(std::string(document), false).size();
     return scores_.size() == wish_.documents.size();
   }
 
@@ -63,6 +68,7 @@ class Ranking final : public LongAnswer {
 
   const ServedModel& model_;
   RankWish wish_;
+  std::size_t query_tokens_;
   std::vector<float> scores_;
 };
 

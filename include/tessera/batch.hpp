@@ -38,7 +38,6 @@ struct Row {
   // A vector [d_model] that is computed instead of a token. It must live until forward() returns. The session keeps the vector's
   // content_hash() only (Session::contents()).
   std::span<const float> embedding = {};
-  std::uint32_t segment = 0;  // the segment that the token belongs to, below ModelSpec::n_segments. 0 for models without segments
   Want want = Want::nothing;
   // The sampler of Want::token. It must live until forward() returns, and rows may share it. The drawn token is not added to the
   // session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself, and for
@@ -46,6 +45,7 @@ struct Row {
   // The backend draws if it can (a GPU can), if the sampler has a recipe() and if the tokenizer has no suppressed() tokens.
   // Otherwise the sampler draws, on the engine's threads and for several rows at once: its stages must not use the engine.
   Sampler* sampler = nullptr;
+  std::uint32_t segment = 0;  // the segment that the token belongs to, below ModelSpec::n_segments. 0 for models without segments
 };
 
 // A list of rows. All sessions must belong to the engine whose forward() computes the batch. A Batch may be used again after clear().

@@ -43,19 +43,21 @@ enum class LongText : std::int32_t {
 };
 
 struct EmbedOptions {
-  Pooling pooling = Pooling::automatic;  // all but Pooling::rank
+  Pooling pooling = Pooling::automatic;  // automatic: the model's own; of models that say none, the mean. Not Pooling::rank
   TextRole role = TextRole::plain;
   std::optional<std::string> prompt = {};  // stands in front of each text, in place of the model's prompt
   // Special::parse: names of control tokens in a text count as these tokens, as in sentence-transformers.
   Special special = Special::as_text;
   // The number of values that each vector keeps, the first ones (Matryoshka embeddings; Kusupati et al. 2022). 0: all.
   std::uint32_t dimensions = 0;
-  bool normalises = true;           // each vector gets length 1; a vector of zeros stays as it is
+  // Each vector gets length 1 (a vector of zeros stays as it is), also of models whose files do not ask for it.
+  bool normalises = true;
   LongText long_text = LongText::cut;
-  std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it
-  std::uint32_t most_tokens = 0;    // tokens that are read of a text, those that the tokenizer puts around it included; 0: as the model says
+  std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it. A prompt is in the first window only
+  // Tokens that are read of a text, those that the tokenizer puts around it included. 0: as many as the model's files say, or the context.
+  std::uint32_t most_tokens = 0;
   std::stop_token stop = {};        // checked before every layer
-  // Called after each step with the number of texts that are done and of all texts. Return false to cancel.
+  // Called after each text with the number of texts that are done and of all texts. Return false to cancel.
   std::function<bool(std::size_t done, std::size_t total)> progress = {};
 };
 

@@ -77,7 +77,9 @@ struct EngineOptions {
   std::uint32_t threads = 0;                             // threads of the engine's own pool; 0: usable_threads() (executor.hpp)
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
-  std::uint32_t step_rows = 512;                         // tokens computed at once in a prefill
+  // Tokens computed at once in a prefill. A model that reads a text as a whole has room for its context in a step (at most 8192 tokens, which
+  // is then the default context); short texts are still read together up to step_rows tokens.
+  std::uint32_t step_rows = 512;
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that Plan::peak may reach; 0: no limit
   // Bytes of KV pages at most, over all paged sessions and the prefix index. 0: sessions get the pages that they need, and pages
@@ -178,7 +180,8 @@ class Engine {
 
   // Returns the vectors of texts. A text's vector does not depend on the other texts. Texts are read in steps of as many as fit into
   // step_rows tokens, without padding; requests of other threads get their turns in between. An empty text has the tokens that the
-  // tokenizer puts around every text. `tokens`: in place of texts, all tokens of each text; nothing is put around them.
+  // tokenizer puts around every text. `tokens`: in place of texts, all tokens of each text. Nothing is put around
+  // them, and they are cut to the context, not to what the model's files say of texts.
   // Works with every model: ModelSpec::pooling says how the model's files want rows pooled, and a model that was not trained for embeddings
   // compares texts badly.
   // Errors: invalid_argument, an option, or a text that is too long (LongText::refuse) or has no token; invalid_state, an engine without a
@@ -186,8 +189,9 @@ class Engine {
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::string_view> texts, const EmbedOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::vector<Token>> tokens, const EmbedOptions& options = {}) const noexcept;
   // Returns a score for each document: the higher, the better the document answers the query. Scores of one query can be compared with each
-  // other. A cross-encoder's score is its head's output, as it is; a decoder's (Qwen3-Reranker) is the probability that it answers "yes",
-  // from 0 to 1. Errors: unsupported, the model does not rank; those of embed().
+  // other. A cross-encoder's score is its head's output, as it is; a decoder's (Qwen3-Reranker, known by its file or
+  // its name) is the probability that it answers "yes", from 0 to 1. Errors: unsupported, the model does not rank, or has more than two
+  // classes; invalid_state, an engine without a tokenizer; those of embed().
   [[nodiscard]] Result<std::vector<float>> rerank(std::string_view query, std::span<const std::string_view> documents,
                                                   const RerankOptions& options = {}) const noexcept;
 

@@ -197,6 +197,9 @@ EmbedOptions embed_options(const EmbedArguments& a) {
 nb::object embed(const EngineHandle& self, const std::vector<TextOrTokens>& texts, const EmbedArguments& arguments) {
   EmbedOptions options = embed_options(arguments);
   const bool are_texts = std::ranges::all_of(texts, [](const TextOrTokens& text) { return std::holds_alternative<std::string>(text); });
+  if (!are_texts && !std::ranges::none_of(texts, [](const TextOrTokens& text) { return std::holds_alternative<std::string>(text); })) {
+    throw nb::value_error("texts: texts and lists of tokens do not go together; make two calls");
+  }
   auto made = take(interruptible([&](const std::stop_token& stop) -> Result<Embeddings> {
     options.stop = stop;
     if (are_texts) {

@@ -38,6 +38,10 @@ struct Engine::State {
   Plan plan;
   detail::Identity identity;
   std::optional<KvPools> kv_pools;
+  // The most that texts have together which are read in one step (embed()), unless a single text has more.
+  struct {
+    std::uint64_t rows = 0, pages = 0;
+  } texts;
   std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
   std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
   mutable detail::FairQueue queue;  // calls wait here until they may use the backend

@@ -92,7 +92,11 @@ Status read_embedding_settings(const std::filesystem::path& folder, const Config
     if (type == nullptr || type->string() == nullptr || path == nullptr || path->string() == nullptr) {
       return error_at(ErrorCode::corrupt_file, "modules.json", "a module has no type or no path");
     }
-    const std::string_view name = std::string_view(*type->string()).substr(type->string()->rfind('.') + 1);
+    const std::string_view whole = *type->string(), name = whole.substr(whole.rfind('.') + 1);
+    if (!whole.starts_with("sentence_transformers.")) return error_at(ErrorCode::unsupported, "modules.json", "a module of another package, \"{}\"", printable(whole));
+    if (path->string()->find('/') != std::string::npos || path->string()->find('\\') != std::string::npos || *path->string() == "..") {
+      return error_at(ErrorCode::corrupt_file, "modules.json", "the path \"{}\" of a module is no name of a folder", printable(*path->string()));
+    }
     if (name == "Pooling") TESSERA_TRY_STATUS(read_pooling(folder, *path->string(), to));
     else if (name != "Transformer" && name != "Normalize") {
       return error_at(ErrorCode::unsupported, "modules.json", "a module of type \"{}\"; tessera has Transformer, Pooling and Normalize", printable(*type->string()));
@@ -103,7 +107,15 @@ Status read_embedding_settings(const std::filesystem::path& folder, const Config
   if (most != nullptr && most->integer() != nullptr && *most->integer() > 0) {
     to.set(Setting::text_tokens, *most->integer(), "sentence_bert_config.json: max_seq_length");
   }
+  const Json* lower = config.in_tokenizer("do_lower_case");
+  const bool tokenizer_lowers = lower != nullptr && lower->boolean() != nullptr && *lower->boolean();
+  if (is_true(sentence, "do_lower_case") && !tokenizer_lowers) {
+    return error_at(ErrorCode::unsupported, "sentence_bert_config.json: do_lower_case", "texts become lower case before the tokenizer; tessera has only what the tokenizer does");
+  }
   TESSERA_TRY(const Json prompts, read_object(folder, "config_sentence_transformers.json"));
+  if (find_in(&prompts, "default_prompt_name") != nullptr) {
+    return error_at(ErrorCode::unsupported, "config_sentence_transformers.json: default_prompt_name", "a prompt for every text; tessera puts prompts in front only where it is asked to");
+  }
   read_prompts(prompts, to);
   return {};
 }

@@ -25,6 +25,11 @@ std::uint64_t row_bytes_of_part(const Recipe& recipe, std::size_t part) noexcept
 // Returns the bytes of a row of the recipe's result, for recipes that copy rows.
 std::uint64_t row_bytes_of(const Recipe& recipe) noexcept { return bytes_of_values(recipe.dtype, recipe.parts.front().columns); }
 
+// Returns whether a folder of the table's type can have a tensor of this role.
+bool has_role(const Table& table, Role role) noexcept {
+  return std::ranges::any_of(table.rows, [&](TensorRows rows) { return std::ranges::find(rows, role, &TensorRow::role) != rows.end(); });
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem::path& folder, const std::stop_token& stop) {
@@ -50,6 +55,9 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   TESSERA_TRY_STATUS(mapping.status());
   TESSERA_TRY_STATUS(read_text_settings(folder, config, mapping));
   TESSERA_TRY_STATUS(read_embedding_settings(folder, config, mapping));
+  if (mapping.has_scores && !has_role(*table, Role::head_out)) {
+    return error_at(ErrorCode::unsupported, os::text_of(folder / "config.json"), "architectures: a model that classifies or ranks, whose head tessera does not read for \"{}\"", printable(type));
+  }
   model->prefix_ = prefix_of(model->folder_, *table);
   // Layers that guess further tokens are part of some checkpoints only.
   const std::int64_t layers = mapping.given(Setting::n_layers);

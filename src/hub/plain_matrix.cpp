@@ -40,7 +40,7 @@ Result<std::shared_ptr<const Matrix>> plain_matrix(const SafetensorsFolder& fold
   if (!form) {
     return error_at(ErrorCode::unsupported, folder.file_name(tensor.part), "tensor {}: its type is {}; F32, F16 and BF16 can be loaded{}",
                     printable(tensor.name), to_string(tensor.type),
-                    tensor.type == SafetensorsType::f64 ? ": save the model in one of them (in Python: model.float().save_pretrained(new_folder))" : "");
+                    tensor.type == SafetensorsType::f64 ? ": save the model in one of them (in Python: model.to(torch.float32).save_pretrained(new_folder))" : "");
   }
   const auto index = static_cast<std::uint32_t>(&tensor - folder.tensors().data());
   return std::shared_ptr<const Matrix>(std::make_shared<const PlainMatrix>(*form, index, tensor));

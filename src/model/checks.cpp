@@ -71,6 +71,7 @@ Status check_capabilities(const ModelSpec& spec, const backend::Backend& b) {
     if (b.computes(need.capability) || !need.is_in(spec)) continue;
     return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute {}", spec.architecture, b.name(), need.words);
   }
+  if (spec.n_scores != 0) TESSERA_TRY_STATUS(check_activation(spec, spec.head_activation, b));
   for (const LayerSpec& layer : spec.layers) {
     if (layer.ffn != Ffn::none) TESSERA_TRY_STATUS(check_activation(spec, layer.activation, b));
     if (layer.output_gate == OutputGate::sigmoid) TESSERA_TRY_STATUS(check_activation(spec, ActivationKind::sigmoid, b));

@@ -240,7 +240,7 @@ TEST_CASE("what is asked for wrongly is one line and status 2, what fails status
   fails_with(2, {}, "--shape");
   fails_with(2, {"--shape", "llama-2b"}, "llama-1b");
   fails_with(2, {"--shape", "tiny", "--format", "Q9_0"}, "Q4_K_M");
-  fails_with(2, {"--shape", "tiny", "-m", kTiny}, "-m FILE");
+  fails_with(2, {"--shape", "tiny", "-m", kTiny}, "-m MODEL");
   fails_with(2, {"-m", kTiny, "--format", "F32"}, "--format");
   fails_with(2, {"-m", kTiny, "--write", "x.gguf"}, "--write");
   for (const char* counts : {"", "0", "-1", "1,", "1,,2", "a", "1.5", "99999999999", "k", "0k", "1kk", "-1k", "16385k"}) {

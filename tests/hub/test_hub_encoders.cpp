@@ -125,7 +125,7 @@ TEST_CASE("the options of embeddings do what they say", "[hub]") {
       return vectors ? std::string() : vectors.error().text();
     };
     CHECK_THAT(error_of({.dimensions = 33}, texts), Catch::Contains("33 dimensions; the model's vectors have 32"));
-    CHECK_THAT(error_of({.pooling = Pooling::rank}, texts), Catch::Contains("rerank() gives scores"));
+    CHECK_THAT(error_of({.pooling = Pooling::rank}, texts), Catch::Contains("choose none, mean, cls or last"));
     CHECK_THAT(error_of({}, {{1, 2}, {96}}), Catch::Contains("token 96"));
     CHECK_THAT(error_of({}, {{}}), Catch::Contains("text 0 has no tokens"));
     CHECK_THAT(error_of({.progress = [](std::size_t, std::size_t) { return false; }}, texts), Catch::Contains("stopped after 1 of 7"));
@@ -153,6 +153,84 @@ TEST_CASE("a model that writes gives the embeddings of its rows, also of a text 
   CHECK(std::ranges::equal(last.row(0), expected.row(tokens.size() - 1)));
 }
 
+TEST_CASE("texts that are read together keep within a budget of keys and values", "[hub]") {
+  const Engine engine = load(encoder("nomic"));
+  // Pages of one text of 96 tokens; 200 texts of two tokens would take 200 pages at once.
+  const std::uint64_t budget = 3 * engine.plan().kv_layout.page_bytes();
+  const Engine narrow = must(Engine::load(encoder("nomic"), {.tokenizer = TokenizerUse::none, .numerics = Numerics::reference, .threads = 2, .kv_budget = budget}));
+  const std::vector<std::vector<Token>> texts(200, {7, 9});
+  const Embeddings expected = must(engine.embed(texts)), made = must(narrow.embed(texts));
+  CHECK(std::ranges::equal(expected.values(), made.values()));
+  CHECK(narrow.kv_figures().used_bytes == 0);
+  const std::vector<std::vector<Token>> long_text(1, std::vector<Token>(200, 7));
+  CHECK(narrow.embed(long_text).error().code() == ErrorCode::cache_full);
+  CHECK(std::ranges::equal(must(narrow.embed(texts)).values(), expected.values()));
+}
+
+TEST_CASE("a folder's files for sentence-transformers say how texts are read", "[hub]") {
+  ChangedFolder folder("../encoders/bert-rank");
+  folder.replace("config.json", "BertForSequenceClassification", "BertModel");
+  folder.write("modules.json", R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                                   {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
+  fs::create_directory(folder.path() / "1_Pooling");
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})");
+  folder.write("sentence_bert_config.json", R"({"max_seq_length": 6})");
+  folder.write("config_sentence_transformers.json", R"({"prompts": {"query": "red ", "passage": "the "}})");
+  const Engine engine = must(Engine::load(folder.path(), {.threads = 2}));
+  CHECK(engine.spec().pooling == Pooling::cls);
+  const auto vector_of = [&](std::string_view text, const EmbedOptions& options = {}) {
+    const Embeddings made = must(engine.embed(std::span(&text, 1), options));
+    return std::vector<float>(made.row(0).begin(), made.row(0).end());
+  };
+  CHECK(vector_of("bird", {.role = TextRole::query}) == vector_of("red bird"));
+  CHECK(vector_of("bird", {.role = TextRole::document}) == vector_of("the bird"));
+  CHECK(vector_of("bird", {.prompt = "a "}) == vector_of("a bird"));
+  CHECK(vector_of("the cat eats red bread and fish") == vector_of("the cat eats red"));  // and [CLS] and [SEP]
+  CHECK(vector_of("") != vector_of("bird"));
+  const std::string_view text = "the cat [SEP]";
+  CHECK(must(engine.embed(std::span(&text, 1), {.special = Special::parse})).tokens(0) == 5);
+  CHECK(must(engine.embed(std::span(&text, 1))).tokens(0) == 6);  // [ and what follows are no control token
+
+  const auto problem = [&] {
+    const auto made = Engine::load(folder.path());
+    return made ? std::string() : made.error().text();
+  };
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_max_tokens": true})");
+  CHECK_THAT(problem(), Catch::Contains("pooling_mode_max_tokens"));
+  folder.write("modules.json", R"([{"path": "../..", "type": "sentence_transformers.models.Pooling"}])");
+  CHECK_THAT(problem(), Catch::Contains("is no name of a folder"));
+  folder.write("modules.json", R"([{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])");
+  CHECK_THAT(problem(), Catch::Contains("a module of type"));
+}
+
+TEST_CASE("encoders' folders with numbers that make no sense are errors", "[hub]") {
+  const auto problem = [](std::string_view name, std::string_view from, std::string_view to) {
+    ChangedFolder folder("../encoders/" + std::string(name));
+    folder.replace("config.json", from, to);
+    const auto made = Engine::load(folder.path(), {.tokenizer = TokenizerUse::none});
+    return made ? std::string() : made.error().text();
+  };
+  const std::string_view positions = "\"max_position_embeddings\": 50";
+  for (const std::string_view value : {"2", "0", "-9223372036854775808"}) {
+    CAPTURE(value);
+    CHECK_THAT(problem("xlm-roberta", positions, "\"max_position_embeddings\": " + std::string(value)), Catch::Contains("max_position_embeddings"));
+  }
+  CHECK_THAT(problem("nomic", "NomicBertModel", "NomicBertForSequenceClassification"), Catch::Contains("whose head tessera does not read"));
+  CHECK_THAT(problem("modernbert", "\"sliding_attention\",", "\"other\","), Catch::Contains("layer_types"));
+  CHECK_THAT(problem("bert", "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"relu\""), Catch::Contains("hidden_act"));
+}
+
+TEST_CASE("ModernBERT's first form of config.json means the same", "[hub]") {
+  ChangedFolder folder("../encoders/modernbert");
+  std::string text = text_of_file(folder.path() / "config.json");
+  const std::size_t from = text.find("\"rope_parameters\""), to = text.find("},", text.find("sliding_attention", from));
+  text.replace(from, to + 2 - from, "\"global_rope_theta\": 160000.0, \"local_rope_theta\": 10000.0,");
+  folder.write("config.json", text);
+  const auto texts = token_lines(encoder("modernbert") / "tokens.txt");
+  const Embeddings made = must(load(folder.path()).embed(texts)), expected = must(load(encoder("modernbert")).embed(texts));
+  CHECK(std::ranges::equal(made.values(), expected.values()));
+}
+
 TEST_CASE("an encoder refuses what only a model that writes can do", "[hub]") {
   const Engine engine = load(encoder("bert"));
   CHECK_FALSE(engine.spec().has_logits);
@@ -161,12 +239,24 @@ TEST_CASE("an encoder refuses what only a model that writes can do", "[hub]") {
   const auto logits = session.append(tokens);
   REQUIRE_FALSE(logits);
   CHECK(logits.error().code() == ErrorCode::unsupported);
-  CHECK_THAT(logits.error().text(), Catch::Contains("gives embeddings and no logits") && Catch::Contains("Engine::embed()"));
+  CHECK_THAT(logits.error().text(), Catch::Contains("gives embeddings and no logits"));
   REQUIRE(session.append(tokens, {.logits = LogitsOf::none}));
   CHECK_THAT(session.append(tokens, {.logits = LogitsOf::none}).error().text(), Catch::Contains("reads a text as a whole"));
   CHECK_THAT(engine.session({.kv = {.prefix = PrefixReuse::on}}).error().text(), Catch::Contains("prefix reuse"));
+  CHECK(must(session.verify()).verdict == Verdict::unverifiable);
+  REQUIRE_FALSE(session.append({}));
+  CHECK(session.position() == 3);
+  CHECK(must(session.fork()).position() == 3);
+  CHECK_FALSE(engine.session({.stream = {.sinks = 1, .window = 8}}));
   const std::string_view document = "x";
-  CHECK_THAT(engine.rerank("q", std::span(&document, 1)).error().text(), Catch::Contains("no head that ranks"));
+  CHECK_THAT(engine.rerank("q", std::span(&document, 1)).error().text(), Catch::Contains("no tokenizer"));
+  Batch batch;
+  Session other = must(engine.session());
+  must(batch.add(other, Row{.token = 5, .want = Want::scores}));
+  CHECK_THAT(engine.forward(batch).error().text(), Catch::Contains("no head"));
+  batch.clear();
+  must(batch.add(other, Row{.token = 5, .want = Want::hidden, .segment = 2}));
+  CHECK_THAT(engine.forward(batch).error().text(), Catch::Contains("a row of segment 2; the model has 2 segments"));
 }
 
 TEST_CASE("scores of models that rank agree with transformers", "[hub]") {

@@ -1,9 +1,11 @@
 // tessera-embed: prints vectors of texts, how alike texts are, or how well documents answer a query.
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -63,12 +65,15 @@ std::vector<std::vector<Token>> read_numbers(const std::vector<std::string>& tex
     std::vector<Token> tokens;
     const char* at = text.data();
     const char* const end = at + text.size();
-    while (at != end) {
+    const auto skip = [&] {
+      while (at != end && (*at == ' ' || *at == ',')) ++at;
+    };
+    for (skip(); at != end; skip()) {
       Token token = 0;
       const auto [stop, error] = std::from_chars(at, end, token);
       if (error != std::errc()) throw UsageError(fmt::format("\"{}\" is not a list of token ids", tool::shown(text)));
       tokens.push_back(token);
-      for (at = stop; at != end && (*at == ' ' || *at == ','); ++at) {}
+      at = stop;
     }
     all.push_back(std::move(tokens));
   }
@@ -117,6 +122,7 @@ int run(Arguments arguments) {
   if (arguments.texts.empty()) arguments.texts = read_lines();
   const std::vector<std::string_view> texts(arguments.texts.begin(), arguments.texts.end());
   if (!arguments.rerank.empty()) {
+    if (arguments.numbers) throw UsageError("--rerank reads texts, not --ids");
     print_table(arguments, value(engine.rerank(arguments.rerank, texts, {.instruction = arguments.instruction, .most_tokens = arguments.embed.most_tokens})));
     return 0;
   }

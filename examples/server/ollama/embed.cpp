@@ -47,7 +47,7 @@ TextReader read_reader(Fields& fields, const Api& api, Notes& notes) {
     Fields options(*given, "options");
     context = read_context(options, model, notes);
   }
-  return {.model = model, .context = context != 0 ? context : model.context(), .cuts = fields.boolean("truncate").value_or(true), .notes = notes};
+  return {.model = model, .context = context != 0 ? std::min(context, most_tokens_of(model)) : most_tokens_of(model), .cuts = fields.boolean("truncate").value_or(true), .notes = notes};
 }
 
 Object embed_object(const std::string& name, Json::Array vectors, std::chrono::steady_clock::time_point began, std::uint64_t tokens) {

@@ -42,13 +42,15 @@ Result<std::string> prompt_of(const Settings& settings, const EmbedOptions& opti
   return std::string(text);
 }
 
-Result<EmbedPlan> plan_of(const Engine::State& state, const TextFrame& frame, const EmbedOptions& options) {
+// `frame`: the tokens around each text; nullptr: the caller has put them there.
+Result<EmbedPlan> plan_of(const Engine::State& state, const TextFrame* frame, const EmbedOptions& options) {
   const ModelSpec& spec = state.model.spec;
   EmbedPlan plan;
   plan.pooling = options.pooling == Pooling::automatic ? spec.pooling : options.pooling;
-  if (plan.pooling == Pooling::rank && options.pooling == Pooling::automatic) plan.pooling = Pooling::cls;  // the row that the head reads
+  if (options.pooling == Pooling::automatic && plan.pooling == Pooling::rank) plan.pooling = Pooling::cls;  // the row that the head reads
+  if (options.pooling == Pooling::automatic && plan.pooling == Pooling::none) plan.pooling = Pooling::mean;
   if (plan.pooling < Pooling::none || plan.pooling > Pooling::last) {
-    return make_error(ErrorCode::invalid_argument, "a pooling of kind {}; choose none, mean, cls or last (rerank() gives scores)",
+    return make_error(ErrorCode::invalid_argument, "a pooling of kind {}; choose none, mean, cls or last",
                       static_cast<int>(options.pooling));
   }
   const std::uint32_t width = spec.embedding_width();
@@ -56,12 +58,11 @@ Result<EmbedPlan> plan_of(const Engine::State& state, const TextFrame& frame, co
     return make_error(ErrorCode::invalid_argument, "{} dimensions; the model's vectors have {}", options.dimensions, width);
   }
   plan.dimensions = options.dimensions != 0 ? options.dimensions : width;
-  plan.frame = frame;
-  TESSERA_TRY(const std::uint64_t own, state.metadata.unsigned_integer_or(Setting::text_tokens, state.plan.context));
-  plan.most = std::min<std::size_t>({static_cast<std::size_t>(own), state.plan.context, options.most_tokens != 0 ? options.most_tokens : SIZE_MAX});
+  if (frame != nullptr) plan.frame = *frame;
+  plan.most = detail::most_tokens(state, options.most_tokens, frame != nullptr);
   const std::size_t around = plan.frame.front.size() + plan.frame.back.size();
   if (plan.most <= around) {
-    return make_error(ErrorCode::invalid_argument, "{} tokens at most; the tokenizer puts {} around each text", plan.most, around);
+    return make_error(ErrorCode::invalid_argument, "at most {} tokens of a text are asked for; the tokenizer puts {} around each text: allow more", plan.most, around);
   }
   if (options.long_text < LongText::cut || options.long_text > LongText::windows) {
     return make_error(ErrorCode::invalid_argument, "long texts of kind {}; choose cut, refuse or windows", static_cast<int>(options.long_text));
@@ -168,7 +169,7 @@ class detail::EmbeddingMaker {
 
   // Calls tokens_of(i, prompt) for the tokens of each text, without those of the frame.
   template <class TokensOf>
-  Result<Embeddings> make(std::size_t texts, const TextFrame& frame, const TokensOf& tokens_of) {
+  Result<Embeddings> make(std::size_t texts, const TextFrame* frame, const TokensOf& tokens_of) {
     TESSERA_TRY(const EmbedPlan plan, plan_of(*state_, frame, options_));
     Windows windows(plan, options_);
     made_.dimensions_ = plan.dimensions;
@@ -236,7 +237,7 @@ Result<Embeddings> Engine::embed(std::span<const std::string_view> texts, const 
   return guard([&]() -> Result<Embeddings> {
     if (state_ == nullptr) return detail::empty_handle("Engine");
     const detail::FpState fp_state;
-    return detail::EmbeddingMaker(*this, state_, options).make(texts.size(), state_->tokenizer.frame(), [&](std::size_t i, const std::string& prompt) -> Result<std::vector<Token>> {
+    return detail::EmbeddingMaker(*this, state_, options).make(texts.size(), &state_->tokenizer.frame(), [&](std::size_t i, const std::string& prompt) -> Result<std::vector<Token>> {
       if (prompt.empty()) return state_->tokenizer.encode(texts[i], {.bos = Bos::never, .special = options.special});
       return state_->tokenizer.encode(std::string(prompt).append(texts[i]), {.bos = Bos::never, .special = options.special});
     });
@@ -250,7 +251,7 @@ Result<Embeddings> Engine::embed(std::span<const std::vector<Token>> tokens, con
     if (options.prompt || options.role != TextRole::plain) {
       return make_error(ErrorCode::invalid_argument, "a prompt stands in front of texts, not of tokens: put its tokens in front yourself");
     }
-    return detail::EmbeddingMaker(*this, state_, options).make(tokens.size(), {}, [&](std::size_t i, const std::string&) -> Result<std::vector<Token>> {
+    return detail::EmbeddingMaker(*this, state_, options).make(tokens.size(), nullptr, [&](std::size_t i, const std::string&) -> Result<std::vector<Token>> {
       for (const Token token : tokens[i]) TESSERA_TRY_STATUS(detail::check_token(token, state_->model.spec.vocab_size));
       return tokens[i];
     });

@@ -2,13 +2,14 @@
 #include <tessera/embedding.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 
 #include <tessera/engine.hpp>
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
+#include "core/math.hpp"
 #include "engine/embed/text_reader.hpp"
 #include "engine/states.hpp"
 
@@ -55,19 +56,15 @@ void shorten(std::span<const Token>& a, std::span<const Token>& b, std::size_t r
   else b = b.first(kept), a = a.first(std::min(other, a.size()));
 }
 
-std::size_t most_tokens(const Engine::State& state, const RerankOptions& options, std::uint64_t own) {
-  const std::size_t most = std::min<std::size_t>(static_cast<std::size_t>(own), state.plan.context);
-  return options.most_tokens != 0 ? std::min<std::size_t>(most, options.most_tokens) : most;
-}
-
 // A cross-encoder reads query and document as a pair of texts.
 Result<TokenTexts> pairs_of(const Engine::State& state, std::string_view query, std::span<const std::string_view> documents, const RerankOptions& options) {
   const PairFrame& frame = state.tokenizer.pair_frame();
   if (frame.between.empty()) return make_error(ErrorCode::unsupported, "the model's tokenizer does not say how it joins a query and a document");
   if (!options.instruction.empty()) return make_error(ErrorCode::unsupported, "an instruction: the model ({}) reads query and document alone", state.model.spec.architecture);
-  TESSERA_TRY(const std::uint64_t own, state.metadata.unsigned_integer_or(Setting::text_tokens, state.plan.context));
-  const std::size_t around = frame.front.size() + frame.between.size() + frame.back.size(), most = most_tokens(state, options, own);
-  if (most <= around + 1) return make_error(ErrorCode::invalid_argument, "{} tokens at most; the tokenizer puts {} around the texts", most, around);
+  const std::size_t around = frame.front.size() + frame.between.size() + frame.back.size(), most = detail::most_tokens(state, options.most_tokens, true);
+  if (most <= around + 1) {
+    return make_error(ErrorCode::invalid_argument, "at most {} tokens are asked for; the tokenizer puts {} around the texts: allow more", most, around);
+  }
   TESSERA_TRY(const std::vector<Token> asked, state.tokenizer.encode(query, {.bos = Bos::never}));
   TokenTexts texts;
   for (const std::string_view document : documents) {
@@ -88,12 +85,12 @@ constexpr std::string_view kAskBack = "<|im_end|>\n<|im_start|>assistant\n<think
 constexpr std::string_view kUsualTask = "Given a web search query, retrieve relevant passages that answer the query";
 
 Result<TokenTexts> questions_of(const Engine::State& state, std::string_view query, std::span<const std::string_view> documents, const RerankOptions& options) {
-  const std::size_t most = most_tokens(state, options, state.plan.context);
+  const std::size_t most = detail::most_tokens(state, options.most_tokens, false);
   const EncodeOptions control{.bos = Bos::never, .special = Special::parse};
   TESSERA_TRY(const std::vector<Token> front, state.tokenizer.encode(kAskFront, control));
   TESSERA_TRY(const std::vector<Token> back, state.tokenizer.encode(kAskBack, control));
   if (most <= front.size() + back.size()) {
-    return make_error(ErrorCode::invalid_argument, "{} tokens at most; the question alone has {}", most, front.size() + back.size());
+    return make_error(ErrorCode::invalid_argument, "at most {} tokens are asked for; the question alone has {}: allow more", most, front.size() + back.size());
   }
   const std::string task = options.instruction.empty() ? std::string(kUsualTask) : options.instruction;
   TokenTexts texts;
@@ -106,8 +103,17 @@ Result<TokenTexts> questions_of(const Engine::State& state, std::string_view que
   return texts;
 }
 
+// Returns whether a decoder was trained to rank: its file says so, or its name.
+bool is_reranker(const Engine::State& state) {
+  const auto pooling = state.metadata.unsigned_integer(Setting::pooling);
+  if (pooling && *pooling == 4) return true;
+  std::string name = state.model.spec.name;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name.find("rerank") != std::string::npos;
+}
+
 // Returns the probability of the first of two outcomes whose logits are given.
-float share_of(float yes, float no) noexcept { return static_cast<float>(1.0 / (1.0 + std::exp(double{no} - double{yes}))); }
+float share_of(float yes, float no) noexcept { return static_cast<float>(1.0 / (1.0 + math::exp(double{no} - double{yes}))); }
 
 Result<std::vector<float>> read_scores(const Engine& engine, const std::shared_ptr<const Engine::State>& state, const TokenTexts& texts,
                                        TextReader::Wish wish, const std::stop_token& stop, const std::function<float(std::span<const float>)>& score) {
@@ -128,16 +134,22 @@ Result<std::vector<float>> Engine::rerank(std::string_view query, std::span<cons
     if (state_ == nullptr) return detail::empty_handle("Engine");
     const detail::FpState fp_state;
     const ModelSpec& spec = state_->model.spec;
+    if (state_->tokenizer.vocab_size() == 0) return make_error(ErrorCode::invalid_state, "the engine has no tokenizer, so it reads no texts");
+    if (spec.n_scores > 2) {
+      return make_error(ErrorCode::unsupported, "the model ({}) sorts texts into {} classes: which of them means that a document answers a query is not known",
+                        spec.architecture, spec.n_scores);
+    }
     if (spec.n_scores != 0 && spec.sight == Sight::both_sides) {
       TESSERA_TRY(const TokenTexts texts, pairs_of(*state_, query, documents, options));
       const TextReader::Wish wish{.output = detail::RowOutput::scores, .rows = RowsOf::first, .width = spec.n_scores};
-      // With several outputs the last one is the class "relevant".
+      // With two outputs the second one is the class "relevant".
       return read_scores(*this, state_, texts, wish, options.stop, [](std::span<const float> values) { return values.back(); });
     }
-    if (!spec.has_logits) return make_error(ErrorCode::unsupported, "the model ({}) has no head that ranks: use embed() and compare vectors", spec.architecture);
+    if (!spec.has_logits) return make_error(ErrorCode::unsupported, "the model ({}) has no head that ranks: compare the vectors of the texts instead", spec.architecture);
     const auto yes = state_->tokenizer.find("yes"), no = state_->tokenizer.find("no");
-    if (!yes || !no || !state_->tokenizer.find("<|im_start|>")) {
-      return make_error(ErrorCode::unsupported, "the model ({}) is none that answers \"yes\" or \"no\" as Qwen3-Reranker does", spec.architecture);
+    if (!yes || !no || !state_->tokenizer.find("<|im_start|>") || !is_reranker(*state_)) {
+      return make_error(ErrorCode::unsupported, "the model ({}) does not rank: neither its files nor its name say that it answers \"yes\" or \"no\" as Qwen3-Reranker does",
+                        spec.architecture);
     }
     TESSERA_TRY(const TokenTexts texts, questions_of(*state_, query, documents, options));
     const TextReader::Wish wish{.output = detail::RowOutput::logits, .rows = RowsOf::last, .width = spec.vocab_size};

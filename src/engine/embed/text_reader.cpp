@@ -9,16 +9,28 @@
 
 namespace tessera::detail {
 
+std::size_t most_tokens(const Engine::State& state, std::size_t asked, bool as_model) {
+  std::size_t most = state.plan.context;
+  if (const auto own = state.metadata.unsigned_integer(Setting::text_tokens); as_model && own && *own != 0) most = std::min<std::size_t>(most, *own);
+  return asked != 0 ? std::min(most, asked) : most;
+}
+
 TextReader::TextReader(const Engine& engine, const std::shared_ptr<const Engine::State>& state, Wish wish, std::stop_token stop) noexcept
     : engine_(engine), state_(state), wish_(wish), stop_(std::move(stop)) {}
 TextReader::~TextReader() = default;
 
+// Every text has pages of its own, also if it does not fill one.
 Status TextReader::read(std::span<const TextTokens> texts, const Take& take) {
-  const std::size_t room = state_->options.step_rows;
+  const std::uint64_t page = state_->options.kv.page_tokens;
+  const auto pages_of = [&](const TextTokens& text) { return (text.tokens.size() + page - 1) / page; };
   for (std::size_t first = 0; first < texts.size();) {
-    std::size_t end = first, tokens = 0;
-    do tokens += texts[end++].tokens.size();
-    while (end < texts.size() && tokens + texts[end].tokens.size() <= room);
+    std::size_t end = first;
+    std::uint64_t rows = 0, pages = 0;
+    do {
+      rows += texts[end].tokens.size();
+      pages += pages_of(texts[end]);
+      ++end;
+    } while (end < texts.size() && rows + texts[end].tokens.size() <= state_->texts.rows && pages + pages_of(texts[end]) <= state_->texts.pages);
     TESSERA_TRY_STATUS(read_together(texts.subspan(first, end - first), first, take));
     first = end;
   }
@@ -30,7 +42,7 @@ Status TextReader::read_together(std::span<const TextTokens> texts, std::size_t 
   for (const TextTokens& text : texts) rows += rows_of(text);
   values_.resize(rows * wish_.width);
   while (sessions_.size() < texts.size()) {
-    TESSERA_TRY(auto session, make_session(engine_, state_, {.kv = {.prefix = PrefixReuse::off}}));
+    TESSERA_TRY(auto session, make_session(engine_, state_, {.kv = {.kind = KvKind::paged, .prefix = PrefixReuse::off}}));
     sessions_.push_back(std::move(session));
   }
   Run run(*state_, all_layers(*state_, stop_));

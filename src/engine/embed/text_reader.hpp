@@ -23,6 +23,9 @@ struct TextTokens {
   std::size_t second = 0;  // tokens from here on are of segment 1; 0: all tokens are of segment 0
 };
 
+// Returns how many tokens of a text are read. `asked`: what the caller allows; 0: all. as_model: no more than the model's files say.
+[[nodiscard]] std::size_t most_tokens(const Engine::State& state, std::size_t asked, bool as_model);
+
 class TextReader {
  public:
   struct Wish {

@@ -139,6 +139,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_of(state->model.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context)));
   state->plan = blueprint.plan;
+  state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / state->plan.kv_layout.page_bytes())};
   state->options.step_rows = blueprint.step_rows;
   // What a row keeps depends on the rows behind it, so no other text can use it.
   if (state->model.spec.sight == Sight::both_sides) state->options.kv.prefix = PrefixReuse::off;
@@ -207,6 +208,9 @@ Result<std::unique_ptr<Session::State>> detail::make_session(const Engine& engin
                       s.model.spec.architecture);
   }
   const KvOptions kv_options = resolve(options.kv, s.options.kv);
+  if (s.model.spec.sight == Sight::both_sides && (kv_options.budget.tokens != 0 || options.stream.window != 0)) {
+    return make_error(ErrorCode::unsupported, "a budget of tokens or a stream: the model ({}) reads a text as a whole", s.model.spec.architecture);
+  }
   TESSERA_TRY_STATUS(check(options.kv, kv_options));
   TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
   TESSERA_TRY_STATUS(check_token_budget(kv_options.budget, context, options.stream, s));

@@ -164,7 +164,9 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   TESSERA_TRY(const KvLayout layout, kv_layout(spec, kv_options));
   TESSERA_TRY_STATUS(check_kv_types(backend, layout));
   TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
-  TESSERA_TRY(const KvBytes kv, kv_bytes(layout, plan.context, kv_options, options.kv_budget));
+  // Texts that are read together have pages of their own, which short texts do not fill.
+  blueprint.kept_tokens = spec.sight == Sight::back ? plan.context : std::max<std::uint64_t>(plan.context, 2 * std::uint64_t{options.step_rows});
+  TESSERA_TRY(const KvBytes kv, kv_bytes(layout, blueprint.kept_tokens, kv_options, options.kv_budget));
 
   plan.kv = kv.kv;
   plan.kv_layout = layout;

@@ -15,7 +15,8 @@ struct Blueprint {
   std::vector<Binding> bindings;
   WeightBytes weights;
   Plan plan;
-  std::uint32_t step_rows = 0;  // rows that a step has room for
+  std::uint32_t step_rows = 0;    // rows that a step has room for
+  std::uint64_t kept_tokens = 0;  // tokens whose keys and values Plan::kv counts
 };
 
 // Returns the options with defaults filled in for memory, threads and the KV cache. Errors: an option is out of range, contradicts

@@ -75,6 +75,8 @@ Result<Logits> append(Session::State& session, std::span<const Token> tokens, co
   const std::size_t vocab = session.vocab();
   Run run(*session.shared, all_layers(*session.shared, options.stop));
   run.set_progress(options.progress);
+  const bool wants_logits = options.logits != LogitsOf::none || !options.rows.empty();
+  if (wants_logits && !session.shared->model.spec.has_logits) return no_logits(session.shared->model.spec);
   if (tokens.empty() && !session.has_pending()) {
     if (session.tokens.empty()) {
       return make_error(ErrorCode::invalid_argument, "there are no tokens to append, and the session has none");

@@ -17,6 +17,10 @@ RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop) 
   return {.first_layer = 0, .last_layer = engine.model.spec.n_layers(), .stop = stop};
 }
 
+Error no_logits(const ModelSpec& spec) {
+  return make_error(ErrorCode::unsupported, "the model ({}) gives embeddings and no logits, so it cannot write text: ask for the vectors of texts", spec.architecture);
+}
+
 // Translates rows of a step to rows of the run, and draws tokens that the backend does not draw.
 class Run::Sink final : public OutputSink {
  public:
@@ -155,8 +159,7 @@ Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
     return make_error(ErrorCode::invalid_argument, "a row of segment {}; the model has {} segments", row.segment, std::max(spec.n_segments, 1u));
   }
   if (!spec.has_logits && (row.output == RowOutput::logits || row.output == RowOutput::token)) {
-    return make_error(ErrorCode::unsupported, "the model ({}) gives embeddings and no logits, so it cannot write text: call Engine::embed()",
-                      spec.architecture);
+    return no_logits(spec);
   }
   if (spec.n_scores == 0 && row.output == RowOutput::scores) {
     return make_error(ErrorCode::unsupported, "a row wants scores, and the model ({}) has no head that gives them", spec.architecture);

@@ -47,6 +47,9 @@ struct RunOptions {
   std::stop_token stop = {};  // stops all parts; looked at before every layer
 };
 
+// Returns the error of a call that wants logits of a model that has none.
+[[nodiscard]] Error no_logits(const ModelSpec& spec);
+
 // Returns options for the whole model.
 [[nodiscard]] RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop = {});
 

@@ -26,6 +26,9 @@ std::string why_unverifiable(const Session::State& s) {
     return fmt::format("numerics \"{}\" of the {} backend: a token's bits depend on how many tokens were computed with it",
                        to_string(s.shared->options.numerics), s.shared->backend->name());
   }
+  if (s.shared->model.spec.sight == Sight::both_sides) {
+    return fmt::format("the model ({}) reads a text as a whole, and its sessions do not keep what that needs", s.shared->model.spec.architecture);
+  }
   if (s.last_layer != 0 && (s.first_layer != 0 || s.last_layer != s.shared->model.spec.n_layers())) {
     return fmt::format("the session holds layers {} to {} alone", s.first_layer, s.last_layer);
   }

@@ -1,13 +1,20 @@
 // Encoders, which give embeddings of texts: BERT, RoBERTa (XLM-R is a RoBERTa), Nomic BERT, ModernBERT.
+#include "core/printable.hpp"
 #include "hub/tables/tables.hpp"
 
 namespace tessera::detail::hub {
 
 namespace {
 
+// Maps the norm's epsilon, whose value is `usual` if config.json does not say it.
+void map_norm(Mapping& m, std::string_view key, double usual) {
+  map_layer_norm(m, key);
+  if (m.config.find(key) == nullptr) m.set(Setting::layer_norm_eps, usual, key);
+}
+
 void map_encoder(Mapping& m) {
   map_common(m);
-  map_layer_norm(m, "layer_norm_eps");
+  map_norm(m, "layer_norm_eps", 1e-12);
   m.settings.remove(Setting::n_kv_heads);
   m.expect_text("hidden_act", {"gelu"});
   m.expect_text("position_embedding_type", {"absolute"});
@@ -21,23 +28,36 @@ void map_bert(Mapping& m) { map_encoder(m); }
 void map_roberta(Mapping& m) {
   map_encoder(m);
   m.expect_integer("pad_token_id", 1);
-  m.set(Setting::context, m.given(Setting::context) - 2, "max_position_embeddings");
+  const std::int64_t rows = m.given(Setting::context);
+  if (rows > 2) m.set(Setting::context, rows - 2, "max_position_embeddings");
+  else m.refuse(ErrorCode::corrupt_file, "max_position_embeddings", "it is {}; a table of positions has more than 2 rows", rows);
+}
+
+// Sets the base of a rope in models whose config.json does not say it under transformers' usual keys.
+void set_usual_theta(Mapping& m, double theta, std::string_view key) {
+  const Json* parameters = m.config.find("rope_parameters");
+  const bool is_said = find_in(parameters, "rope_theta") != nullptr || find_in(find_in(parameters, "full_attention"), "rope_theta") != nullptr ||
+                       m.config.find("rope_theta") != nullptr;
+  if (!is_said) m.set(Setting::rope_theta, theta, key);
 }
 
 void map_modernbert(Mapping& m) {
   map_common(m);
-  map_layer_norm(m, "norm_eps");
+  map_norm(m, "norm_eps", 1e-5);
   m.settings.remove(Setting::n_kv_heads);
   map_rope(m);
+  set_usual_theta(m, m.number("global_rope_theta").value_or(160000.0), "global_rope_theta");
   const Json* windowed = find_in(m.config.find("rope_parameters"), "sliding_attention");
   auto local = m.number_of(find_in(windowed, "rope_theta"), "rope_parameters.sliding_attention.rope_theta");
   if (!local) local = m.number("local_rope_theta");
   m.set(Setting::windowed_rope_theta, local.value_or(10000.0), "local_rope_theta");
-  if (!m.settings.has(Setting::rope_theta)) m.set(Setting::rope_theta, m.number("global_rope_theta").value_or(160000.0), "global_rope_theta");
   m.set(Setting::window, m.integer("local_attention").value_or(128), "local_attention");
   const auto kinds = m.texts("layer_types");
   std::vector<std::uint8_t> pattern;
-  for (const std::string_view kind : kinds) pattern.push_back(kind == "sliding_attention" ? 1 : 0);
+  for (const std::string_view kind : kinds) {
+    if (kind != "sliding_attention" && kind != "full_attention") m.refuse(ErrorCode::unsupported, "layer_types", "a layer of kind \"{}\"", printable(kind));
+    pattern.push_back(kind == "sliding_attention" ? 1 : 0);
+  }
   if (!pattern.empty()) m.set(Setting::window_pattern, std::move(pattern), "layer_types");
   else m.set(Setting::window_pattern, m.integer("global_attn_every_n_layers").value_or(3), "global_attn_every_n_layers");
   m.expect_text("hidden_activation", {"gelu"});
@@ -47,13 +67,25 @@ void map_modernbert(Mapping& m) {
   m.expect_boolean("norm_bias", false);
 }
 
+// The first folders have the keys of GPT-2.
 void map_nomic(Mapping& m) {
   map_common(m);
-  map_layer_norm(m, "layer_norm_eps");
+  m.copy_integer(Setting::d_model, "n_embd");
+  m.copy_integer(Setting::n_layers, "n_layer");
+  m.copy_integer(Setting::n_heads, "n_head");
+  m.copy_integer(Setting::ffn_dim, "n_inner");
+  m.copy_integer(Setting::context, "n_positions");
+  map_norm(m, "layer_norm_eps", 1e-12);
+  m.copy_number(Setting::layer_norm_eps, "layer_norm_epsilon");
   m.settings.remove(Setting::n_kv_heads);
   map_rope(m);
-  if (!m.settings.has(Setting::rope_theta)) m.set(Setting::rope_theta, 1000.0, "rope_theta");
+  set_usual_theta(m, m.number("rotary_emb_base").value_or(1000.0), "rotary_emb_base");
   m.expect_text("hidden_act", {"silu"});
+  m.expect_text("activation_function", {"swiglu"});
+  if (m.number("rotary_emb_fraction").value_or(1.0) != 1.0) m.refuse(ErrorCode::unsupported, "rotary_emb_fraction", "tessera rotates whole heads");
+  for (const std::string_view key : {"prenorm", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "rotary_emb_interleaved", "use_rms_norm", "parallel_block"}) {
+    m.expect_boolean(key, false);
+  }
 }
 
 bool behind_padding(const Shape&, Recipe& recipe) {

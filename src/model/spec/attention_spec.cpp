@@ -40,7 +40,9 @@ Result<std::uint32_t> window_of(const SettingReader& from, const SpecOverrides& 
   if (!overrides.sliding_window) {
     TESSERA_TRY(value, from.layer_number(Setting::window, layer, spec.n_layers(), from.table.windows.length));
   }
-  return value >= spec.context ? 0 : static_cast<std::uint32_t>(value);
+  // An encoder's window reaches half of its length to each side.
+  const std::uint64_t reach = from.table.encodes ? value / 2 + 1 : value;
+  return reach >= spec.context ? 0 : static_cast<std::uint32_t>(value);
 }
 
 Status read_window(const SettingReader& from, const SpecOverrides& overrides, std::uint32_t index, Sees sees, ModelSpec& spec) {

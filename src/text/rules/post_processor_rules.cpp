@@ -7,7 +7,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kMostTokens = 64;  // in front of a text, or behind
+constexpr std::size_t kMostInPlace = 64;  // in front of a text, or behind
 
 // Reads the pair ["[CLS]", 101] of BertProcessing and RobertaProcessing.
 Result<std::int64_t> read_pair(const RuleReader& rule, std::string_view key) {
@@ -27,6 +27,7 @@ Status append_ids(const RuleReader& rule, const Json* names, std::string_view na
   }
   for (const Json& id : *ids->elements()) {
     if (id.integer() == nullptr) return rule.error(ErrorCode::corrupt_file, "special_tokens", "the ids of \"{}\" are not integers", printable(name));
+    if (out.size() == kMostInPlace) return rule.error(ErrorCode::unsupported, "", "puts more than {} tokens in one place", kMostInPlace);
     out.push_back(*id.integer());
   }
   return {};
@@ -64,8 +65,10 @@ Result<Frame> read_template(const RuleReader& rule) {
   const Json* pair = rule.json().find("pair");
   if (pair == nullptr || pair->elements() == nullptr) return frame;
   Frame two;
+  const Status read = read_pieces(rule, "pair", std::array{&two.pair_front, &two.pair_between, &two.pair_back}, two.has_segments);
   // A template of two texts in another order concerns only those who rank with the model.
-  if (!read_pieces(rule, "pair", std::array{&two.pair_front, &two.pair_between, &two.pair_back}, two.has_segments)) return frame;
+  if (!read && read.error().code() == ErrorCode::unsupported) return frame;
+  TESSERA_TRY_STATUS(read);
   two.front = std::move(frame.front);
   two.back = std::move(frame.back);
   return two;
@@ -101,8 +104,8 @@ Status read_rule(const RuleReader& rule, Frame& frame) {
   frame.pair_between = std::move(added.pair_between);
   frame.pair_back = std::move(added.pair_back);
   frame.has_segments = added.has_segments;
-  if (frame.front.size() > kMostTokens || frame.back.size() > kMostTokens) {
-    return rule.error(ErrorCode::unsupported, "", "puts more than {} tokens in front of or behind a text", kMostTokens);
+  if (frame.front.size() > kMostInPlace || frame.back.size() > kMostInPlace) {
+    return rule.error(ErrorCode::unsupported, "", "puts more than {} tokens in front of or behind a text", kMostInPlace);
   }
   return {};
 }

@@ -1,5 +1,7 @@
 #include "text/rules/word_pieces.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "text/rules/old_files.hpp"
 
@@ -19,16 +21,18 @@ Result<std::string> word_pieces_as_json(const Settings& settings) {
   if (tokens.type() != ValueType::string) return error_at(ErrorCode::corrupt_file, settings.place(Setting::tokens), "expected a list of texts");
   std::string lines;
   lines.reserve(tokens.text_bytes() + 3 * tokens.size());
+  bool has_capitals = false;  // a vocabulary that has them is of a model that tells them apart
   for (const std::string_view text : tokens.strings()) {
     if (text.find('\n') != std::string_view::npos) {
       return error_at(ErrorCode::corrupt_file, settings.place(Setting::tokens), "a word piece has a line break");
     }
     const bool is_control = text.starts_with('[') && text.ends_with(']');
+    has_capitals |= !is_control && std::ranges::any_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
     if (text.starts_with(kWordStart)) lines.append(text.substr(kWordStart.size()));
     else lines.append(is_control || text.empty() ? "" : "##").append(text);
     lines += '\n';
   }
-  return bert_tokenizer_json(lines, true);
+  return bert_tokenizer_json(lines, !has_capitals);
 }
 
 }  // namespace tessera::detail

@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 // Returns whether the settings have such a vocabulary (tokenizer_model is "bert").
 [[nodiscard]] bool has_word_pieces(const Settings& settings) noexcept;
-// Returns the text of a tokenizer.json with the vocabulary. Texts become lower case, as in all models that are known with such lists.
+// Returns the text of a tokenizer.json with the vocabulary. Texts become lower case unless the vocabulary has capital letters.
 // Errors: corrupt_file; not_found, the settings have no tokens.
 [[nodiscard]] Result<std::string> word_pieces_as_json(const Settings& settings);
 
