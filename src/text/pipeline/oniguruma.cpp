@@ -21,7 +21,7 @@ constexpr std::string_view kWord =
     R"(\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 // Signs of Latin-1 that \w, \W, \b and \p{Word} take for word characters, but [\w], [\W] and [:word:] do not.
 constexpr std::string_view kWordOutsideOfSets = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
-constexpr std::string_view kLower = R"(\p{Lowercase}\x{10FC}\x{A7F2}-\x{A7F4}\x{AB69})";
+constexpr std::string_view kLowerSet = R"(\p{Lowercase}\x{10FC}\x{A7F2}-\x{A7F4}\x{AB69})";
 constexpr std::string_view kAlphabetic = R"(\p{Alphabetic}\x{363}-\x{36F}\x{C04}\x{F82}\x{F83}\x{1DD3}-\x{1DE6}\x{11080}\x{11081})";
 constexpr std::string_view kAlphanumeric = R"(\p{Alphabetic}\x{363}-\x{36F}\x{C04}\x{F82}\x{F83}\x{1DD3}-\x{1DE6}\x{11080}\x{11081}\p{Nd})";
 
@@ -35,8 +35,8 @@ constexpr Named kNamed[] = {{"alpha", kAlphabetic},
                             {"alnum", kAlphanumeric},
                             {"upper", R"(\p{Uppercase})"},
                             {"uppercase", R"(\p{Uppercase})"},
-                            {"lower", kLower},
-                            {"lowercase", kLower},
+                            {"lower", kLowerSet},
+                            {"lowercase", kLowerSet},
                             {"digit", R"(\p{Nd})"},
                             {"space", kSpace},
                             {"whitespace", kSpace},
