@@ -28,14 +28,14 @@ namespace detail {
 class EmbeddingMaker;
 }
 
-// What a text is for. Some models were trained with a prompt in front of queries or documents, and state it in their files.
+// The use of a text. Some models were trained with a prompt in front of queries or documents, and state it in their files.
 enum class TextRole : std::int32_t {
   plain = 0,     // no prompt
   query = 1,     // the model's prompt for queries, if it has one
   document = 2,  // the model's prompt for documents, if it has one
 };
 
-// What is done with a text of more tokens than the model reads.
+// The treatment of a text of more tokens than the model reads.
 enum class LongText : std::int32_t {
   cut = 0,      // the first tokens count (Embeddings::was_cut())
   refuse = 1,   // the text is an error: invalid_argument

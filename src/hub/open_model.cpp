@@ -23,7 +23,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, problem);
 }
 
-// What a folder has besides JSON files.
+// Files of a folder besides JSON.
 struct FolderWeights {
   bool has_safetensors = false;
   std::vector<std::string> gguf;  // of a split model the first part; without projectors of models that also see

@@ -141,7 +141,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   state->plan = blueprint.plan;
   state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / state->plan.kv_layout.page_bytes())};
   state->options.step_rows = blueprint.step_rows;
-  // What a row keeps depends on the rows behind it, so no other text can use it.
+  // Keys and values of a row depend on the rows behind it, so no other text can use them.
   if (state->model.spec.sight == Sight::both_sides) state->options.kv.prefix = PrefixReuse::off;
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);

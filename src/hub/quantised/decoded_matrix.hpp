@@ -1,4 +1,4 @@
-// What the readers of quantised matrices share: tensors of the folder by name, and the matrix whose rows are decoded from several tensors.
+// Parts that the readers of quantised matrices share: tensors of the folder by name, and the matrix whose rows are decoded from several tensors.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct Found {
 // if it gives as many groups; below 1: all inputs. Returns 0 if no number of inputs gives as many groups.
 [[nodiscard]] std::uint64_t group_size(std::uint64_t inputs, std::uint64_t groups, std::int64_t configured) noexcept;
 
-// What a reader of matrices returns: nullptr if the folder has no matrix of the reader's kind under that name.
+// The result of a reader of matrices: nullptr if the folder has no matrix of the reader's kind under that name.
 using MadeMatrix = Result<std::shared_ptr<const Matrix>>;
 
 // Decodes rows from the bytes of a matrix's tensors. A tensor that the folder lacks has no bytes.
