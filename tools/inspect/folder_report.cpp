@@ -39,7 +39,7 @@ std::optional<SettingValue> value_under(const Settings& settings, std::string_vi
   return std::nullopt;
 }
 
-std::string element(const ValueList& list, std::uint64_t i) {
+std::string element_text(const ValueList& list, std::uint64_t i) {
   if (list.type() == ValueType::boolean) return list.integer(i) != 0 ? "true" : "false";
   return list.is_integer() ? fmt::format("{}", list.integer(i)) : fmt::format("{}", static_cast<float>(list.number(i)));
 }
@@ -52,7 +52,7 @@ std::vector<std::string> elements(const ValueList& list, std::uint64_t most) {
       out.emplace_back(text);
     }
   } else {
-    for (std::uint64_t i = 0; i < std::min(most, list.size()); ++i) out.push_back(element(list, i));
+    for (std::uint64_t i = 0; i < std::min(most, list.size()); ++i) out.push_back(element_text(list, i));
   }
   return out;
 }
