@@ -1,5 +1,4 @@
-// Rows of several sessions in one pass, their hidden states, and embeddings of texts.
-#include <algorithm>
+// Rows of several sessions in one pass.
 #include <limits>
 #include <string>
 #include <vector>
@@ -7,33 +6,14 @@
 #include <tessera/batch.hpp>
 #include <tessera/engine.hpp>
 
-#include "json_options.hpp"
+#include "outputs.hpp"
 #include "session.hpp"
 #include "structs.hpp"
-#include "tables.hpp"
 #include "values.hpp"
-
-struct tessera_outputs : tessera::c::Tagged<tessera::c::Kind::outputs> {
-  tessera_outputs(tessera::Outputs of, std::size_t n) noexcept : outputs(std::move(of)), rows(n) {}
-  tessera::Outputs outputs;
-  std::size_t rows;
-};
 
 namespace tessera::c {
 
 namespace {
-
-constexpr std::string_view kPoolings[] = {"mean", "cls", "last"};
-constexpr Key<EmbedOptions> kEmbedKeys[] = {
-    {"pooling", "\"mean\", \"cls\", \"last\"",
-     "which rows make the embedding: all, the first, or the last one; default: as the model says",
-     [](EmbedOptions& to, const Value& v) {
-       constexpr Pooling kKinds[] = {Pooling::mean, Pooling::cls, Pooling::last};
-       to.pooling = kKinds[v.choice(kPoolings)];
-     }},
-    {"normalise", "boolean", "scale to length 1; default true",
-     [](EmbedOptions& to, const Value& v) { to.normalises = v.boolean(); }},
-};
 
 Want want_of(std::int32_t want) {
   switch (want) {
@@ -65,8 +45,6 @@ void add_rows(Batch& batch, Session& session, std::span<const Token> tokens, con
 }
 
 }  // namespace
-
-std::vector<Table> embed_tables() { return {table_of<EmbedOptions>("Embedding", kEmbedKeys)}; }
 
 }  // namespace tessera::c
 
@@ -111,44 +89,5 @@ int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* se
     if (given.last_layer != 0) how.last_layer = given.last_layer;
     how.stop = token_of(given.stop);
     made = new tessera_outputs(must(of.forward(batch, how)), rows);
-  });
-}
-
-int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t row, const float** values, size_t* count,
-                            tessera_error** error) {
-  return call(error, [&] {
-    clear(count);
-    const float*& at = out(values, "values");
-    size_t& n = out(count, "count");
-    const tessera_outputs& of = need(outputs, "outputs");
-    if (row >= of.rows) {
-      fail(ErrorCode::invalid_argument, "row " + std::to_string(row) + " of " + std::to_string(of.rows) + " rows",
-           "row");
-    }
-    must(of.outputs.outcome(row));
-    const std::span<const float> found = of.outputs.row(row);
-    at = found.data();
-    n = found.size();
-  });
-}
-
-void tessera_outputs_free(tessera_outputs* outputs) { free_handle(outputs); }
-
-int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_t count, const char* json,
-                      size_t json_size, float* values, size_t value_count, tessera_error** error) {
-  return call(error, [&] {
-    const tessera::Engine& of = need(engine, "engine").state->engine;
-    const auto ids = list(tokens, count, "tokens");
-    tessera::EmbedOptions options;
-    read_options<tessera::EmbedOptions>(json, json_size, "json", kEmbedKeys, options);
-    const std::size_t width = of.spec().embedding_width();
-    if (values == nullptr || value_count != width) {
-      fail(ErrorCode::invalid_argument,
-           "must have place for " + std::to_string(width) + " numbers: the model's embeddings have as many", "values");
-    }
-    if (ids.empty()) fail(ErrorCode::invalid_argument, "a text without tokens has no embedding", "tokens");
-    const std::vector<tessera::Token> text(ids.begin(), ids.end());
-    const tessera::Embeddings vectors = must(of.embed(std::span(&text, 1), options));
-    std::ranges::copy(vectors.row(0), values);
   });
 }

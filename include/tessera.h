@@ -60,7 +60,7 @@ typedef struct tessera_stop tessera_stop;                 /* stops calls from an
 typedef struct tessera_engine tessera_engine;             /* a loaded model */
 typedef struct tessera_detokenizer tessera_detokenizer;   /* a stream of tokens that becomes text */
 typedef struct tessera_session tessera_session;           /* a sequence: its tokens, their keys and values, logits */
-typedef struct tessera_outputs tessera_outputs;           /* results of rows of several sessions */
+typedef struct tessera_outputs tessera_outputs;           /* results of rows of several sessions, or of texts */
 typedef struct tessera_sampler tessera_sampler;           /* draws tokens */
 typedef struct tessera_grammar tessera_grammar;           /* the texts that are allowed, compiled for an engine's vocabulary */
 typedef struct tessera_generation tessera_generation;     /* text that a session is writing */
@@ -285,16 +285,24 @@ typedef struct tessera_forward_options {
 TESSERA_API int32_t tessera_forward(const tessera_engine* engine, tessera_session* const* sessions, const size_t* counts,
                                     size_t session_count, const int32_t* tokens, int32_t want, const tessera_forward_options* options,
                                     tessera_outputs** outputs, tessera_error** error);
-/* Returns the numbers of row i, counted over all sessions: 0 numbers if nothing was wanted of it. Valid until the outputs are freed. Errors:
+/* Returns the numbers of row i, counted over all sessions (of texts: the vector of text i): 0 numbers if nothing was wanted of it. Valid until the outputs are freed. Errors:
  * why the row's session failed; invalid_argument, there is no such row. */
 TESSERA_API int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t row, const float** values, size_t* count,
                                         tessera_error** error);
 TESSERA_API void tessera_outputs_free(tessera_outputs* outputs);
 /* Writes the embedding of a text's tokens to values; their number is the embedding_size, except in models with products behind the last
- * layer (EmbeddingGemma): the error says it. json: {"pooling": "mean" | "cls" | "last",
- * "normalise": true}. */
+ * layer (EmbeddingGemma): the error says it. json: docs/reference/c-options.md#embedding. */
 TESSERA_API int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_t count, const char* json, size_t json_size,
                                   float* values, size_t value_count, tessera_error** error);
+/* Computes the embeddings of texts; text i has sizes[i] bytes. Row i of the vectors (tessera_outputs_row) is that of text i, and does not depend
+ * on the other texts. json: docs/reference/c-options.md#embedding. Errors: invalid_state, the engine has no tokenizer. */
+TESSERA_API int32_t tessera_embed_texts(const tessera_engine* engine, const char* const* texts, const size_t* sizes, size_t count,
+                                        const char* json, size_t json_size, tessera_outputs** vectors, tessera_error** error);
+/* Writes a score for each of `count` documents to scores: the higher, the better the document answers the query. json:
+ * docs/reference/c-options.md#rerank. Error: unsupported, the model does not rank. */
+TESSERA_API int32_t tessera_rerank(const tessera_engine* engine, const char* query, size_t query_size, const char* const* documents,
+                                   const size_t* sizes, size_t count, const char* json, size_t json_size, float* scores,
+                                   tessera_error** error);
 
 /* ---- Grammar ---- */
 enum { TESSERA_GRAMMAR_JSON_SCHEMA = 0, TESSERA_GRAMMAR_REGEX = 1, TESSERA_GRAMMAR_EBNF = 2, TESSERA_GRAMMAR_JSON = 3 };

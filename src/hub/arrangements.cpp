@@ -16,9 +16,9 @@ void set_rows(Recipe& recipe, std::uint64_t rows) {
   else recipe.set_dims({only(recipe).columns, rows});
 }
 
-// A vector's numbers are rows of one column, so that they can be arranged as rows of a matrix.
+// A vector's numbers are rows of one column, so that they can be arranged as rows of a matrix. May be called again.
 void as_rows(Recipe& recipe) {
-  if (recipe.n_dims != 1) return;
+  if (recipe.n_dims != 1 || only(recipe).columns == 1) return;
   only(recipe).rows = only(recipe).columns;
   only(recipe).columns = 1;
 }
@@ -58,6 +58,18 @@ bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
   else recipe.transposed_rows = inputs;
   if (outputs % 2 != 0) return false;
   recipe.order.push_back({.rows = experts * outputs / 2, .first = first, .run = outputs / 2, .stride = outputs, .step = 2});
+  recipe.set_dims({inputs, outputs / 2, experts});
+  return true;
+}
+
+// The first or the second half of the outputs of experts' matrices, which are [outputs, inputs] or [inputs, outputs].
+bool half_of_outputs(std::uint64_t inputs, Recipe& recipe, std::uint64_t which) {
+  if (recipe.n_dims != 3) return false;
+  const bool is_transposed = recipe.dims[0] != inputs;
+  const std::uint64_t outputs = recipe.dims[is_transposed ? 0 : 1], experts = recipe.dims[2];
+  if (outputs % 2 != 0 || recipe.dims[is_transposed ? 1 : 0] != inputs) return false;
+  if (is_transposed) recipe.transposed_rows = inputs;
+  recipe.order.push_back({.rows = experts * outputs / 2, .first = which * outputs / 2, .run = outputs / 2, .stride = outputs, .step = 1});
   recipe.set_dims({inputs, outputs / 2, experts});
   return true;
 }
@@ -120,6 +132,18 @@ bool falcon_qkv(const Shape& shape, Recipe& recipe) {
          rows_of_each(recipe, in_group * dim, (in_group - 2) * dim, dim) && rows_of_each(recipe, in_group * dim, (in_group - 1) * dim, dim);
 }
 
+bool internlm_qkv(const Shape& shape, Recipe& recipe) {
+  as_rows(recipe);
+  if (shape.kv_heads == 0 || shape.heads > kMostHeads || shape.heads % shape.kv_heads != 0) return false;
+  const std::uint64_t in_group = shape.heads / shape.kv_heads, group_heads = in_group + 2, rows = only(recipe).rows;
+  if (rows % (shape.kv_heads * group_heads * 2) != 0) return false;
+  const std::uint64_t dim = rows / (shape.kv_heads * group_heads);
+  const auto add_pairs = [&](std::uint64_t head) { recipe.order.push_back({.rows = dim, .first = head * dim, .run = 2, .stride = 1, .step = dim / 2}); };
+  for (std::uint64_t head = 0; head < shape.heads; ++head) add_pairs(head / in_group * group_heads + head % in_group);
+  for (std::uint64_t group = 0; group < shape.kv_heads; ++group) add_pairs(group * group_heads + in_group);
+  return rows_of_each(recipe, group_heads * dim, (group_heads - 1) * dim, dim);
+}
+
 bool transposed_experts(const Shape&, Recipe& recipe) {
   if (recipe.n_dims != 3) return false;
   if (recipe.dtype == DType::mxfp4) return true;
@@ -129,6 +153,11 @@ bool transposed_experts(const Shape&, Recipe& recipe) {
   return true;
 }
 
+bool gates_of_experts(const Shape& shape, Recipe& recipe) { return half_of_outputs(shape.width, recipe, 0); }
+bool ups_of_experts(const Shape& shape, Recipe& recipe) { return half_of_outputs(shape.width, recipe, 1); }
+bool downs_of_experts(const Shape& shape, Recipe& recipe) {
+  return recipe.n_dims == 3 && recipe.dims[1] == shape.width ? true : transposed_experts(shape, recipe);
+}
 bool transposed_gates(const Shape&, Recipe& recipe) { return alternate_outputs(recipe, 0); }
 bool transposed_ups(const Shape&, Recipe& recipe) { return alternate_outputs(recipe, 1); }
 bool even_values(const Shape&, Recipe& recipe) { return alternate_values(recipe, 0); }

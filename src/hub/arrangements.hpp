@@ -16,7 +16,12 @@ bool first_half(const Shape& shape, Recipe& recipe);         // the first half o
 bool second_half(const Shape& shape, Recipe& recipe);
 
 bool falcon_qkv(const Shape& shape, Recipe& recipe);         // all queries, all keys, all values; in folders by groups of heads
+bool internlm_qkv(const Shape& shape, Recipe& recipe);       // the same; queries and keys become pairs (2i, 2i + 1)
 
+// Matrices of all experts, [outputs, inputs] as transformers saves them or [inputs, outputs] as hubs have them. Gate and up are one matrix.
+bool gates_of_experts(const Shape& shape, Recipe& recipe);
+bool ups_of_experts(const Shape& shape, Recipe& recipe);
+bool downs_of_experts(const Shape& shape, Recipe& recipe);
 // gpt-oss: matrices [inputs, outputs] of all experts, in which gate and up alternate.
 bool transposed_experts(const Shape& shape, Recipe& recipe);
 bool transposed_gates(const Shape& shape, Recipe& recipe);

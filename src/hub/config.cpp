@@ -107,6 +107,11 @@ const Json* Config::find_anywhere(std::string_view key) const noexcept {
   return value != nullptr ? value : find_in(&whole_, key);
 }
 
+const Json* Config::find_outside(std::string_view key) const noexcept {
+  const Json* value = find_in(&whole_, key);
+  return value != nullptr ? value : find(key);
+}
+
 const Json* Config::in_generation(std::string_view key) const noexcept { return find_in(&generation_, key); }
 const Json* Config::in_tokenizer(std::string_view key) const noexcept { return find_in(&tokenizer_, key); }
 

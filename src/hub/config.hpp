@@ -30,6 +30,8 @@ class Config {
   // file.
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
   [[nodiscard]] const Json* find_anywhere(std::string_view key) const noexcept;
+  // The same; looks into the whole file first.
+  [[nodiscard]] const Json* find_outside(std::string_view key) const noexcept;
   // Return the value of a key of generation_config.json and of tokenizer_config.json, or nullptr.
   [[nodiscard]] const Json* in_generation(std::string_view key) const noexcept;
   [[nodiscard]] const Json* in_tokenizer(std::string_view key) const noexcept;

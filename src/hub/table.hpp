@@ -17,7 +17,7 @@ namespace tessera::detail::hub {
 
 // The facts that arrangements of rows depend on, from the settings.
 struct Shape {
-  std::uint64_t heads = 0, kv_heads = 0;
+  std::uint64_t width = 0, heads = 0, kv_heads = 0;
   std::uint64_t state_groups = 0, state_heads = 0, state_keys = 0, state_values = 0;  // recurrent layers
   std::uint64_t plain_dim = 0, head_value_dim = 0;                                    // latent attention: of a head
 };

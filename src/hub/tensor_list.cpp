@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kMostLayers = 1 << 16;
 
 // Texts that may stand in front of the names of the language model's tensors; each is followed by "embed_tokens.weight" or what the type calls it.
-constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "backbone.", "bert.", "roberta.", ""};
+constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "bert.", "roberta.", ""};
 
 // Tensors that no computation needs: tables that are computed anew, and masks of early checkpoints.
 constexpr std::string_view kUnused[] = {"rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "rotary_emb.cos_cached", "rotary_emb.sin_cached"};
@@ -79,6 +79,7 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
     : model_(model), mapping_(mapping), quantisation_(quantisation), used_(model.folder_.tensors().size()) {
   const auto count = [&](Setting setting) { return static_cast<std::uint64_t>(std::clamp<std::int64_t>(mapping.given(setting), 0, 1 << 24)); };
   shape_.heads = count(Setting::n_heads);
+  shape_.width = count(Setting::d_model);
   shape_.kv_heads = count(Setting::n_kv_heads);
   if (const auto list = model.settings_.find(Setting::n_kv_heads)) {
     if (const auto* heads = std::get_if<ValueList>(&*list)) {  // of the layers that have some, which are alike
@@ -96,7 +97,8 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
   // Each layer has a tensor, so more layers than tensors are none; the reader of the settings says so.
   const auto most = static_cast<std::int64_t>(std::min<std::size_t>(model.folder_.tensors().size(), kMostLayers));
   n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, most));
-  const Json* tied = mapping.config.find_anywhere("tie_word_embeddings");
+  // The whole model is tied, whatever its part that reads text says of itself.
+  const Json* tied = mapping.config.find_outside("tie_word_embeddings");
   is_tied_ = model.table_->can_be_tied && tied != nullptr && tied->boolean() != nullptr && *tied->boolean();
 }
 

@@ -4,36 +4,54 @@
 #include <array>
 #include <string_view>
 
+#include "model/arch/dense/arcee.hpp"
 #include "model/arch/dense/cohere2.hpp"
 #include "model/arch/dense/command_r.hpp"
 #include "model/arch/dense/ernie4_5.hpp"
+#include "model/arch/dense/exaone.hpp"
 #include "model/arch/dense/exaone4.hpp"
 #include "model/arch/dense/falcon.hpp"
 #include "model/arch/dense/glm4.hpp"
 #include "model/arch/dense/gpt2.hpp"
+#include "model/arch/dense/gptneox.hpp"
 #include "model/arch/dense/granite.hpp"
 #include "model/arch/dense/hunyuan_dense.hpp"
+#include "model/arch/dense/internlm2.hpp"
 #include "model/arch/dense/llama.hpp"
+#include "model/arch/dense/minicpm.hpp"
 #include "model/arch/dense/mistral.hpp"
 #include "model/arch/dense/mistral3.hpp"
+#include "model/arch/dense/nemotron.hpp"
 #include "model/arch/dense/olmo2.hpp"
+#include "model/arch/dense/orion.hpp"
+#include "model/arch/dense/phi2.hpp"
 #include "model/arch/dense/phi3.hpp"
 #include "model/arch/dense/qwen2.hpp"
+#include "model/arch/dense/qwen2vl.hpp"
 #include "model/arch/dense/qwen3.hpp"
+#include "model/arch/dense/qwen3vl.hpp"
 #include "model/arch/dense/seed_oss.hpp"
 #include "model/arch/dense/smollm3.hpp"
 #include "model/arch/dense/stablelm.hpp"
+#include "model/arch/dense/starcoder.hpp"
 #include "model/arch/dense/starcoder2.hpp"
 #include "model/arch/encoders/bert.hpp"
 #include "model/arch/encoders/gemma_embedding.hpp"
 #include "model/arch/encoders/modern_bert.hpp"
 #include "model/arch/encoders/nomic_bert.hpp"
+#include "model/arch/experts/deepseek.hpp"
+#include "model/arch/experts/dots1.hpp"
+#include "model/arch/experts/ernie4_5_moe.hpp"
+#include "model/arch/experts/exaone_moe.hpp"
 #include "model/arch/experts/glm4moe.hpp"
 #include "model/arch/experts/gpt_oss.hpp"
 #include "model/arch/experts/granitemoe.hpp"
+#include "model/arch/experts/hunyuan_moe.hpp"
 #include "model/arch/experts/minimax_m2.hpp"
+#include "model/arch/experts/olmoe.hpp"
 #include "model/arch/experts/qwen2moe.hpp"
 #include "model/arch/experts/qwen3moe.hpp"
+#include "model/arch/experts/qwen3vlmoe.hpp"
 #include "model/arch/gemma/gemma.hpp"
 #include "model/arch/gemma/gemma2.hpp"
 #include "model/arch/gemma/gemma3.hpp"
@@ -58,7 +76,10 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
                                     &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe, &kMistral4, &kBert, &kNomicBert,
-                                    &kModernBert, &kGemmaEmbedding};
+                                    &kModernBert, &kGemmaEmbedding,
+                                    &kArcee, &kExaone, &kGptNeoX, &kInternLm2, &kMiniCpm, &kNemotron, &kOrion, &kPhi2,
+                                    &kQwen2Vl, &kQwen3Vl, &kStarCoder, &kDeepSeek, &kDots1, &kErnie45Moe, &kExaoneMoe, &kHunyuanMoe,
+                                    &kOlmoe, &kQwen3VlMoe};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

@@ -42,9 +42,10 @@ Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
     const auto input = [](const auto& own) { return Input{own, own ? Act::h : Act::x}; };
     return Inputs{.mixer = input(norm), .feed = input(feed_norm)};
   }
-  TESSERA_TRY_STATUS(pass.backend.norm(*norm, Act::x, Act::h));
+  const auto feed_norm = norm_of(pass, layer.weights, Role::ffn_norm, Role::ffn_norm_bias);
+  TESSERA_TRY_STATUS(pass.backend.norm(feed_norm ? *feed_norm : *norm, Act::x, Act::h));
   const Input shared{.norm = {}, .act = Act::h};
-  const auto own = norm_of(pass, layer.weights, Role::attn_norm_2, Role::attn_norm_2_bias);
+  const auto own = feed_norm ? norm : norm_of(pass, layer.weights, Role::attn_norm_2, Role::attn_norm_2_bias);
   return Inputs{.mixer = own ? Input{own, Act::h2} : shared, .feed = shared};
 }
 

@@ -142,6 +142,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
     sink.done(row);
   }
   const backend::Matrix* head = output_of(model);
+  const backend::Vector* bias = model.weights.vector(Role::output_bias);
   const auto norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
   std::size_t drawn = 0;
   for (std::size_t first = 0, n = 0; first < step.n_outputs; first += n) {
@@ -160,7 +161,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
       continue;
     }
     TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,
-                                           std::array{backend::LinearPart{.weight = head, .out = Act::logits}}));
+                                           std::array{backend::LinearPart{head, bias, Act::logits}}));
     TESSERA_TRY_STATUS(finish_logits(pass));
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::uint32_t row = step.wanted[selected[i]];

@@ -79,6 +79,11 @@ Rig& rig() {
   return one;
 }
 
+const CEngine& ranker() {
+  static const CEngine one = c_engine(golden_dir() / "encoders/bert-rank", "{\"threads\": 1}");
+  return one;
+}
+
 // A function that makes a handle, which is freed after each success.
 template <class Owner, class Call>
 void fail_making(const char* function, Call call) {
@@ -183,6 +188,18 @@ TEST_CASE("functions of a session") {
       [&](auto error) {
         return tessera_embed(rig().engine.get(), rig().tokens.data(), 8, nullptr, 0, embedding.data(), embedding.size(),
                              error);
+      },
+      [] {});
+  const char* const texts[] = {"a cat", "a dog sleeps"};
+  const std::size_t sizes[] = {5, 12};
+  fail_making<COutputs>("embed_texts", [&](auto out, auto error) {
+    return tessera_embed_texts(rig().engine.get(), texts, sizes, 2, nullptr, 0, out, error);
+  });
+  std::vector<float> scores(2);
+  fail_allocations(
+      "rerank",
+      [&](auto error) {
+        return tessera_rerank(ranker().get(), "cat", 3, texts, sizes, 2, nullptr, 0, scores.data(), error);
       },
       [] {});
 }

@@ -178,6 +178,32 @@ TEST_CASE("hidden states, embeddings and the rows of several sessions are Engine
   }
 }
 
+TEST_CASE("vectors of texts and scores of documents are Engine::embed()'s and Engine::rerank()'s") {
+  const auto folder = golden_dir() / "encoders/bert-rank";
+  const Engine engine = must(Engine::load(folder, {.threads = 2}));
+  const CEngine c = c_engine(folder);
+  const std::vector<std::string_view> texts = {"the small cat sleeps near the house", "water", "a large river"};
+  std::vector<const char*> begins;
+  std::vector<std::size_t> sizes;
+  for (const std::string_view text : texts) begins.push_back(text.data()), sizes.push_back(text.size());
+  const Embeddings expected = must(engine.embed(texts, {.pooling = Pooling::mean, .dimensions = 8}));
+  constexpr std::string_view kOptions = R"({"pooling": "mean", "dimensions": 8})";
+  const auto vectors = made<COutputs>([&](auto out, auto error) {
+    return tessera_embed_texts(c.get(), begins.data(), sizes.data(), sizes.size(), kOptions.data(), kOptions.size(), out, error);
+  });
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const float* values = nullptr;
+    std::size_t count = 0;
+    succeed([&](auto error) { return tessera_outputs_row(vectors.get(), i, &values, &count, error); });
+    CHECK(copy({values, count}) == copy(expected.row(i)));
+  }
+  std::vector<float> scores(texts.size());
+  succeed([&](auto error) {
+    return tessera_rerank(c.get(), "a cat", 5, begins.data(), sizes.data(), sizes.size(), nullptr, 0, scores.data(), error);
+  });
+  CHECK(scores == must(engine.rerank("a cat", texts)));
+}
+
 TEST_CASE("a conversation's answer is the C++ conversation's, alone and beside a scheduler's requests") {
   ChatRequest request;
   request.messages = {{.role = "user", .content = "Tell me a story about a cat."}};

@@ -247,6 +247,8 @@ static void forward(const tessera_engine* engine, const tessera_tokens* prompt) 
   tessera_session* pair[2] = {NULL, NULL};
   const size_t count = tessera_tokens_count(prompt), width = tessera_engine_embedding_size(engine);
   const size_t counts[2] = {count, 1};
+  const char* const texts[] = {"A cat sleeps.", "A dog."};
+  const size_t sizes[] = {13, 6};
   int32_t tokens[64];
   tessera_forward_options options;
   tessera_outputs* outputs = NULL;
@@ -271,6 +273,12 @@ static void forward(const tessera_engine* engine, const tessera_tokens* prompt) 
   OK(tessera_embed(engine, tokens, count, TEXT("{\"pooling\": \"mean\"}"), embedding, width, &error));
   for (i = 0; i < width; ++i) square += (double)embedding[i] * embedding[i];
   CHECK(fabs(square - 1.0) < 1e-5);
+  OK(tessera_embed_texts(engine, texts, sizes, COUNT(texts), TEXT("{\"pooling\": \"mean\"}"), &outputs, &error));
+  OK(tessera_outputs_row(outputs, 1, &values, &n, &error));
+  CHECK(n == width);
+  CHECK(tessera_outputs_row(outputs, COUNT(texts), &values, &n, NULL) == TESSERA_INVALID_ARGUMENT);
+  tessera_outputs_free(outputs);
+  CHECK(tessera_rerank(engine, TEXT("a query"), texts, sizes, COUNT(texts), NULL, 0, embedding, NULL) == TESSERA_UNSUPPORTED);
   free(embedding);
   tessera_session_free(pair[0]);
   tessera_session_free(pair[1]);

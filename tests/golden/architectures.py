@@ -733,6 +733,12 @@ ARCHITECTURES = {
 }
 
 
+# At this place because the entries use the functions above.
+from more_architectures import MORE_ARCHITECTURES  # noqa: E402
+
+ARCHITECTURES |= MORE_ARCHITECTURES
+
+
 def named_weights(model):
     """Parameters, and the buffers that a checkpoint has beside them."""
     yield from model.named_parameters()

@@ -92,6 +92,12 @@ def gpt2(vocab, d, heads, layers=2, **more):
             "eos_token_id": vocab - 1, **more}
 
 
+def bigcode(vocab, d, heads, kv_heads, ffn, layers=2, **more):
+    """kv_heads: there is one, whatever it says."""
+    more.pop("pad_token_id", None)
+    return gpt2(vocab, d, heads, layers, n_inner=ffn, **more)
+
+
 def falcon(vocab, d, heads, layers=2, **more):
     return {"vocab_size": vocab, "hidden_size": d, "num_attention_heads": heads,
             "num_hidden_layers": layers, "layer_norm_epsilon": 1e-5,
@@ -395,4 +401,39 @@ CASES = [
          | growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0, attention_factor=1.3), 0.1), tokens=40,
          must_matter=(growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0), 0.1),
                       growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0, attention_factor=1.3), 0.15))),
+    Case("arcee", "arcee", gated(100, 32, 4, 2, 40, eps=0.02, head_dim=12), must_matter=({"rms_norm_eps": 1e-5}, {"hidden_act": "relu"})),
+    Case("exaone", "exaone", gated(100, 32, 2, 1, 40, eps=0.02) | llama3_rope(500000, 256), must_matter=({"rms_norm_eps": 1e-5}, rope(500000))),
+    Case("nemotron", "nemotron",
+         layer_normed(100, 32, 4, 2, 40, norm_eps=0.02, attention_bias=True, mlp_bias=True) | rope(1e4, partial_rotary_factor=0.5),
+         must_matter=({"norm_eps": 1e-5}, rope(1e4, partial_rotary_factor=1.0))),
+    # Attention and FFN in parallel, each behind its own norm; and one after the other.
+    Case("gptneox", "gptneox", layer_normed(100, 32, 4, 4, 40, layer_norm_eps=0.02) | rope(1e4, partial_rotary_factor=0.25),
+         must_matter=({"layer_norm_eps": 1e-5}, {"use_parallel_residual": False}, {"hidden_act": "gelu_new"},
+                      rope(1e4, partial_rotary_factor=0.5))),
+    Case("gptneox-sequential", "gptneox",
+         layer_normed(100, 32, 4, 4, 40, use_parallel_residual=False) | rope(1e4, partial_rotary_factor=1.0), must_matter=({"use_parallel_residual": True},)),
+    # The logits have a bias.
+    Case("phi2", "phi2", layer_normed(100, 32, 4, 2, 40, layer_norm_eps=0.02) | rope(1e4, partial_rotary_factor=0.5),
+         must_matter=({"layer_norm_eps": 1e-5}, {"hidden_act": "gelu"}, rope(1e4, partial_rotary_factor=0.25))),
+    Case("starcoder", "starcoder", bigcode(100, 32, 4, 1, 40, layer_norm_epsilon=0.02), must_matter=({"layer_norm_epsilon": 1e-5},)),
+    Case("olmoe", "olmoe", gated(100, 32, 4, 2, 40, eps=0.02, num_experts=6, num_experts_per_tok=2, norm_topk_prob=False, pad_token_id=0),
+         must_matter=({"rms_norm_eps": 1e-5}, {"num_experts_per_tok": 3}, {"norm_topk_prob": True})),
+    Case("dots1", "dots1",
+         gated(100, 32, 4, 2, 40, layers=3, eps=0.02, head_dim=12, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2, n_group=2,
+               topk_group=1, moe_intermediate_size=20, first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=1.7,
+               sliding_window=None),
+         must_matter=({"rms_norm_eps": 1e-5}, {"num_experts_per_tok": 2}, {"norm_topk_prob": False}, {"routed_scaling_factor": 1.0},
+                      {"topk_group": 2})),
+    Case("exaone-moe", "exaone-moe",
+         gated(100, 32, 4, 2, 40, layers=4, eps=0.02, head_dim=12, num_experts=8, num_experts_per_tok=3, num_shared_experts=1,
+               moe_intermediate_size=20, first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=1.7, sliding_window_pattern=4,
+               **mixed(4, 4, 8)), tokens=40,
+         must_matter=({"rms_norm_eps": 1e-5}, {"num_experts_per_tok": 2}, {"routed_scaling_factor": 1.0}, {"sliding_window": 7})),
+    Case("ernie4_5-moe", "ernie4_5-moe",
+         gated(100, 32, 4, 2, 40, layers=3, eps=0.02, moe_num_experts=6, moe_k=2, moe_num_shared_experts=2, moe_intermediate_size=20,
+               moe_layer_start_index=1),
+         must_matter=({"rms_norm_eps": 1e-5}, {"moe_k": 3})),
+    Case("hunyuan-moe", "hunyuan-moe",
+         gated(100, 32, 4, 2, 40, eps=0.02, head_dim=12, num_experts=6, moe_topk=2, pad_token_id=0) | rope(1e4, "dynamic", factor=1.0, alpha=100.0),
+         must_matter=({"rms_norm_eps": 1e-5}, {"moe_topk": 3}, rope(1e4))),
 ]

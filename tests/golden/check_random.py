@@ -23,7 +23,7 @@ import numpy as np
 
 import beam_reference
 from architectures import ARCHITECTURES
-from cases import (delta_net, falcon, gated, gemma3, gemma4, gpt2, granitehybrid, growing, kinds, layer_normed, lfm2, longrope, mixed,
+from cases import (bigcode, delta_net, falcon, gated, gemma3, gemma4, gpt2, granitehybrid, growing, kinds, layer_normed, lfm2, longrope, mixed,
                    nemotron_h, olmo3_rope, rope, yarn)
 from gguf_out import write_gguf
 from tiny_models import build, random_tokens, run
@@ -328,6 +328,32 @@ MORE = {
     "hunyuan-dense": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),
                           _rope=lambda drawn: rope(1e4, "dynamic", factor=1.0, alpha=float(drawn["rng"].uniform(1, 1000)))
                           if drawn["rng"].integers(2) else {}),
+    "arcee": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)), mlp_bias=lambda drawn: bool(drawn["rng"].integers(2))),
+    "exaone": more(head_dim=own_head),
+    "nemotron": more(layer_normed, norm_eps=lambda drawn: drawn["eps"], head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),
+                     mlp_bias=lambda drawn: bool(drawn["rng"].integers(2)), _rope=partial_of_own_head),
+    "gptneox": more(layer_normed, layer_norm_eps=lambda drawn: drawn["eps"], use_parallel_residual=lambda drawn: bool(drawn["rng"].integers(4)),
+                    attention_bias=lambda drawn: bool(drawn["rng"].integers(2)), _rope=partial),
+    "phi2": more(layer_normed, layer_norm_eps=lambda drawn: drawn["eps"], _rope=partial),
+    "starcoder": more(bigcode, layer_norm_epsilon=lambda drawn: drawn["eps"]),
+    "olmoe": more(_experts=random_experts, norm_topk_prob=False),
+    "dots1": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)), _experts=random_grouped_experts,
+                  first_k_dense_replace=lambda drawn: int(drawn["rng"].integers(0, drawn["layers"] + 1)), sliding_window=None,
+                  n_shared_experts=lambda drawn: int(drawn["rng"].integers(1, 3)), moe_intermediate_size=lambda drawn: drawn["ffn"],
+                  norm_topk_prob=lambda drawn: bool(drawn["rng"].integers(2)), routed_scaling_factor=lambda drawn: float(drawn["rng"].uniform(0.5, 3))),
+    "exaone-moe": more(head_dim=own_head, _experts=lambda drawn: {
+        {"n_routed_experts": "num_experts"}.get(key, key): value for key, value in random_grouped_experts(drawn).items()},
+        first_k_dense_replace=lambda drawn: int(drawn["rng"].integers(0, drawn["layers"] + 1)),
+        num_shared_experts=lambda drawn: int(drawn["rng"].integers(1, 3)), moe_intermediate_size=lambda drawn: drawn["ffn"],
+        norm_topk_prob=lambda drawn: bool(drawn["rng"].integers(2)), routed_scaling_factor=lambda drawn: float(drawn["rng"].uniform(0.5, 3)),
+        _windows=lambda drawn: windows(drawn["rng"], drawn["layers"]) | {"sliding_window_pattern": 4}),
+    "ernie4_5-moe": more(_experts=lambda drawn: {
+        {"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"}[key]: value for key, value in random_experts(drawn).items()},
+        moe_intermediate_size=lambda drawn: drawn["ffn"], moe_num_shared_experts=lambda drawn: int(drawn["rng"].integers(1, 3)),
+        moe_layer_start_index=lambda drawn: int(drawn["rng"].integers(0, drawn["layers"]))),
+    "hunyuan-moe": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)), _experts=lambda drawn: {
+        {"num_experts_per_tok": "moe_topk"}.get(key, key): value for key, value in random_experts(drawn).items()},
+        _rope=lambda drawn: rope(1e4, "dynamic", factor=1.0, alpha=float(drawn["rng"].uniform(1, 1000))) if drawn["rng"].integers(2) else {}),
     "qwen35": more(delta_net, _mixers=random_delta_net),
     "qwen35moe": more(delta_net, _mixers=random_delta_net, _experts=random_next_experts),
     "qwen3next": more(delta_net, _mixers=random_delta_net, _experts=random_next_experts, norm_topk_prob=True),

@@ -3,10 +3,13 @@
 
 Needs: pip install torch transformers gguf numpy
 
+    make_folder_goldens.py [NAME...]    only these
+
 Weights are rounded to BF16, in which the folders have them; the logits are computed from these weights in float32.
 """
 import pathlib
 import shutil
+import sys
 
 import torch
 
@@ -18,7 +21,8 @@ from tiny_models import build, random_tokens, run
 NAMES = """llama-bias llama3-tied llama-linear mistral mistral3 smollm3 granite ernie4_5 qwen2-yarn qwen3-tied seed_oss exaone4
 olmo2 olmo3 phi3-long glm4 hunyuan-dense stablelm starcoder2 command-r cohere2 gpt2-output falcon-7b falcon-40b gemma gemma2 gemma3
 gemma4-e gemma4-v-is-k gemma4-moe mixtral qwen2moe qwen3moe granitemoe gpt-oss glm4moe minimax-m2 deepseek-v2-lite deepseek-v3
-glm4moe-lite mistral4 qwen35 qwen35moe qwen3next lfm2 lfm2moe granitehybrid granitehybrid-moe nemotron_h nemotron_h_moe-narrow""".split()
+glm4moe-lite mistral4 qwen35 qwen35moe qwen3next lfm2 lfm2moe granitehybrid granitehybrid-moe nemotron_h nemotron_h_moe-narrow
+arcee exaone nemotron gptneox phi2 starcoder olmoe dots1 exaone-moe ernie4_5-moe hunyuan-moe""".split()
 ROWS = 3  # of the last tokens
 
 
@@ -31,10 +35,10 @@ def round_weights(model):
 
 def main():
     folder = pathlib.Path(__file__).parent / "data" / "folders"
-    shutil.rmtree(folder, ignore_errors=True)
     for seed, case in enumerate(CASES):
-        if case.name not in NAMES:
+        if case.name not in NAMES or sys.argv[1:] and case.name not in sys.argv[1:]:
             continue
+        shutil.rmtree(folder / case.name, ignore_errors=True)
         model = build(case.arch, case.config, seed)
         round_weights(model)
         tokens = random_tokens(case.tokens, model.config.vocab_size, seed)

@@ -91,6 +91,8 @@ def random_values(rng, config, name, shape, tied):
         values *= 2.0 * config.hidden_size ** 0.5  # its input has a length of about 1
     elif module == "c_attn":
         values[:, : 2 * config.hidden_size] *= SHARPNESS
+    elif module == "query_key_value" and config.model_type == "gpt_neox":
+        values.reshape(config.num_attention_heads, 3, -1, config.hidden_size)[:, :-1] *= SHARPNESS
     elif module == "query_key_value":
         falcon_groups(config, values)[:, :-1] *= SHARPNESS
     elif module in ("down_proj", "dense_4h_to_h") or kind == "down_proj":

@@ -43,6 +43,7 @@ constexpr KeyRow kKeys[] = {
     {Setting::logit_scale, ".logit_scale"},
     {Setting::logit_softcap, ".final_logit_softcapping"},
     {Setting::per_layer_dim, ".embedding_length_per_layer_input"},
+    {Setting::parallel_residual, ".use_parallel_residual"},
     {Setting::causal, ".attention.causal"},
     {Setting::n_heads, ".attention.head_count"},
     {Setting::n_kv_heads, ".attention.head_count_kv"},

@@ -133,11 +133,12 @@ void map_rope(Mapping& m, std::string_view kind) {
   const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
   m.set(Setting::rope_theta, theta, "rope_theta");
   const std::string_view type = rope.type();
+  // "dynamic" changes the base beyond the context of the training, and no session is longer. "proportional": Gemma 4's table.
   if (type == "linear") rope.map_linear();
   else if (type == "yarn") rope.map_yarn();
   else if (type == "llama3") rope.map_llama3(theta);
   else if (type == "longrope" || type == "su") rope.map_longrope();
-  else if (type != "default" && type != "none" && type != "mrope" && type != "proportional") {  // the last one: Gemma 4's table
+  else if (type != "default" && type != "none" && type != "dynamic" && type != "mrope" && type != "proportional") {
     m.refuse(ErrorCode::unsupported, "rope_scaling", "the type \"{}\" is not implemented; default, linear, yarn, llama3 and longrope are",
              type.substr(0, 40));
   }

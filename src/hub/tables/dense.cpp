@@ -1,5 +1,6 @@
 // Dense models: Llama and those like it.
 #include <algorithm>
+#include <cmath>
 
 #include "hub/tables/tables.hpp"
 
@@ -86,22 +87,6 @@ void map_glm4(Mapping& m) {
   map_partial_rope(m);
 }
 
-void map_hunyuan(Mapping& m) {
-  map_common(m);
-  expect_silu(m);
-  const Json* rope = rope_object(m, "full_attention");
-  const auto own = m.number_of(find_in(rope, "rope_theta"), "rope_theta");
-  const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
-  const auto alpha = m.number_of(find_in(rope, "alpha"), "rope_scaling.alpha");  // NTK-aware: a larger base instead of scaled positions
-  const auto dim = static_cast<double>(head_dim(m));
-  const double grown = alpha && *alpha > 0.0 && dim > 2.0 ? math::pow(*alpha, dim / (dim - 2.0)) : 1.0;
-  m.set(Setting::rope_theta, theta * grown, "rope_theta");
-  if (!m.settings.has(Setting::key_dim)) {
-    m.copy_integer(Setting::key_dim, "attention_head_dim");
-    m.copy_integer(Setting::value_dim, "attention_head_dim");
-  }
-}
-
 void map_stablelm(Mapping& m) {
   map_llama(m);
   map_layer_norm(m, "layer_norm_eps");
@@ -117,6 +102,33 @@ void map_starcoder2(Mapping& m) {
   m.expect_text("hidden_act", {"gelu_pytorch_tanh", "gelu_new"});
 }
 
+void map_arcee(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  m.expect_text("hidden_act", {"relu2"});
+}
+
+void map_nemotron(Mapping& m) {
+  map_arcee(m);
+  map_layer_norm(m, "norm_eps");
+  map_partial_rope(m);
+  if (!m.settings.has(Setting::rope_dim)) m.set(Setting::rope_dim, head_dim(m) / 2, "partial_rotary_factor");
+}
+
+void map_orion(Mapping& m) {
+  map_llama(m);
+  map_layer_norm(m, "rms_norm_eps");
+}
+
+// MiniCPM divides the last hidden state by hidden_size / dim_model_base, and multiplies branches by scale_depth / sqrt(layers).
+void map_minicpm(Mapping& m) {
+  map_llama(m);
+  m.copy_number(Setting::embedding_scale, "scale_emb");
+  const double width = static_cast<double>(m.given(Setting::d_model)), layers = static_cast<double>(m.given(Setting::n_layers));
+  if (const auto depth = m.number("scale_depth"); depth && layers > 0.0) m.set(Setting::residual_scale, *depth / std::sqrt(layers), "scale_depth");
+  if (const auto base = m.number("dim_model_base"); base && *base > 0.0) m.set(Setting::logit_scale, width / *base, "dim_model_base");
+}
+
 void map_cohere(Mapping& m) {
   map_llama(m);
   map_layer_norm(m, "layer_norm_eps");
@@ -130,6 +142,12 @@ void map_cohere2(Mapping& m) {
   if (!m.settings.has(Setting::window_pattern)) m.copy_integer(Setting::window_pattern, "sliding_window_pattern");
 }
 
+constexpr TensorRow kPlusOneLayerNorms[] = {
+    {Role::token_embd, "embed_tokens.weight"}, {Role::output, "lm_head.weight"},
+    {Role::output_norm, "norm.weight", plus_one}, {Role::output_norm_bias, "norm.bias"},
+    {Role::attn_norm, "input_layernorm.weight", plus_one}, {Role::attn_norm_bias, "input_layernorm.bias"},
+    {Role::ffn_norm, "post_attention_layernorm.weight", plus_one}, {Role::ffn_norm_bias, "post_attention_layernorm.bias"},
+};
 constexpr TensorRow kGlm4Norms[] = {
     {Role::attn_norm, "input_layernorm.weight"},
     {Role::attn_post_norm, "post_self_attn_layernorm.weight"},
@@ -166,6 +184,15 @@ constexpr Table kDenseTables[] = {
     {"phi3", "phi3", map_phi3, {kModelRows, kNormRows, kPhi3Attention, kFusedFeedRows}},
     {"glm4", "glm4", map_glm4, {kModelRows, kGlm4Norms, kAttentionRows, kFusedFeedRows}},
     {"hunyuan_v1_dense", "hunyuan-dense", map_hunyuan, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kHunyuanNorms}},
+    {"arcee", "arcee", map_arcee, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"nemotron", "nemotron", map_nemotron, {kPlusOneLayerNorms, kAttentionRows, kFeedRows}},
+    {"orion", "orion", map_orion, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"minicpm", "minicpm", map_minicpm, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"qwen2_vl", "qwen2vl", map_qwen, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen2_vl_text", "qwen2vl", map_qwen, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen2_5_vl", "qwen2vl", map_qwen, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen2_5_vl_text", "qwen2vl", map_qwen, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
+    {"qwen3_vl_text", "qwen3vl", map_qwen, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
     {"stablelm", "stablelm", map_stablelm, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
     {"starcoder2", "starcoder2", map_starcoder2, {kModelRows, kNormRows, kAttentionRows, kStarcoder2Feed}},
     {"cohere", "command-r", map_cohere, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
@@ -173,6 +200,22 @@ constexpr Table kDenseTables[] = {
 };
 
 }  // namespace
+
+void map_hunyuan(Mapping& m) {
+  map_common(m);
+  expect_silu(m);
+  const Json* rope = rope_object(m, "full_attention");
+  const auto own = m.number_of(find_in(rope, "rope_theta"), "rope_theta");
+  const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
+  const auto alpha = m.number_of(find_in(rope, "alpha"), "rope_scaling.alpha");  // NTK-aware: a larger base instead of scaled positions
+  const auto dim = static_cast<double>(head_dim(m));
+  const double grown = alpha && *alpha > 0.0 && dim > 2.0 ? math::pow(*alpha, dim / (dim - 2.0)) : 1.0;
+  m.set(Setting::rope_theta, theta * grown, "rope_theta");
+  if (!m.settings.has(Setting::key_dim)) {
+    m.copy_integer(Setting::key_dim, "attention_head_dim");
+    m.copy_integer(Setting::value_dim, "attention_head_dim");
+  }
+}
 
 void map_granite_scales(Mapping& m) {
   m.copy_number(Setting::score_scale, "attention_multiplier");

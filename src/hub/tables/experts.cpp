@@ -1,4 +1,6 @@
 // Mixtures of experts whose attention is ordinary.
+#include <algorithm>
+
 #include "hub/tables/tables.hpp"
 
 namespace tessera::detail::hub {
@@ -87,6 +89,80 @@ void map_minimax_m2(Mapping& m) {
   if (rotated && !m.settings.has(Setting::rope_dim)) m.set(Setting::rope_dim, *rotated, "rotary_dim");
 }
 
+void map_olmoe(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_experts(m);
+  m.copy_integer(Setting::expert_dim, "intermediate_size");
+  m.copy_boolean(Setting::renormalise_experts, "norm_topk_prob");
+  expect_silu(m);
+  if (m.number("clip_qkv")) m.refuse(ErrorCode::unsupported, "clip_qkv", "tessera does not clip queries, keys and values");
+}
+
+void map_dots1(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  if (m.config.find("layer_types") != nullptr) map_windows(m);
+  map_grouped_experts(m);
+  m.set(Setting::expert_routing, kSigmoidScores, "model_type");
+  expect_silu(m);
+}
+
+void map_exaone_moe(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_mixed_windows(m);
+  map_grouped_experts(m);
+  m.copy_integer(Setting::n_shared_experts, "num_shared_experts");
+  m.set(Setting::expert_routing, kSigmoidScores, "model_type");
+  expect_silu(m);
+}
+
+void map_deepseek(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  map_grouped_experts(m);
+  m.expect_text("scoring_func", {"softmax"});
+  expect_silu(m);
+}
+
+void map_ernie_moe(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  m.copy_integer(Setting::n_experts, "moe_num_experts");
+  m.copy_integer(Setting::n_used_experts, "moe_k");
+  m.copy_integer(Setting::expert_dim, "moe_intermediate_size");
+  m.copy_integer(Setting::n_shared_experts, "moe_num_shared_experts");
+  m.set(Setting::n_dense_layers, std::int64_t{1}, "moe_layer_start_index");
+  m.copy_integer(Setting::n_dense_layers, "moe_layer_start_index");
+  m.expect_integer("moe_layer_interval", 1);
+  const std::int64_t last = m.integer("moe_layer_end_index").value_or(-1);
+  if (last != -1 && last < m.given(Setting::n_layers) - 1) m.refuse(ErrorCode::unsupported, "moe_layer_end_index", "a dense layer follows one with experts");
+  expect_silu(m);
+}
+
+// Returns the one number of a key that may be a list with a number for each layer.
+std::optional<std::int64_t> same_in_all_layers(Mapping& m, std::string_view key) {
+  const Json* value = m.config.find(key);
+  if (value == nullptr || value->elements() == nullptr) return m.integer(key);
+  std::optional<std::int64_t> found;
+  for (const Json& element : *value->elements()) {
+    const auto number = m.integer_of(&element, key);
+    if (found && number != found) m.refuse(ErrorCode::unsupported, key, "layers differ: {} and {}", *found, number.value_or(0));
+    found = number;
+  }
+  return found;
+}
+
+void map_hunyuan_moe(Mapping& m) {
+  map_hunyuan(m);
+  m.copy_integer(Setting::n_experts, "num_experts");
+  const auto used = same_in_all_layers(m, "moe_topk"), dim = same_in_all_layers(m, "moe_intermediate_size"), shared = same_in_all_layers(m, "num_shared_expert");
+  if (used) m.set(Setting::n_used_experts, *used, "moe_topk");
+  m.set(Setting::expert_dim, dim.value_or(m.given(Setting::ffn_dim)), "moe_intermediate_size");
+  m.set(Setting::shared_expert_dim, m.given(Setting::ffn_dim) * std::clamp<std::int64_t>(shared.value_or(1), 0, 64), "num_shared_expert");
+}
+
 constexpr TensorRow kMixtralExperts[] = {
     {Role::router, "block_sparse_moe.gate.weight"},
     {Role::choice_bias, "block_sparse_moe.e_score_correction_bias"},
@@ -111,11 +187,37 @@ constexpr TensorRow kGptOssRows[] = {
     {Role::experts_down_bias, "mlp.experts.down_proj_bias"},
 };
 
+constexpr TensorRow kExaoneBias[] = {
+    {Role::choice_bias, "mlp.e_score_correction_bias"},
+};
+constexpr TensorRow kErnieRows[] = {
+    {Role::choice_bias, "mlp.moe_statics.e_score_correction_bias", flat},
+};
+constexpr TensorRow kHunyuanRows[] = {
+    {Role::attn_q_norm, "self_attn.query_layernorm.weight"}, {Role::attn_k_norm, "self_attn.key_layernorm.weight"},
+    {Role::router, "mlp.gate.wg.weight"},
+    {Role::shared_gate, "mlp.shared_mlp.gate_proj.weight"}, {Role::shared_up, "mlp.shared_mlp.up_proj.weight"},
+    {Role::shared_down, "mlp.shared_mlp.down_proj.weight"},
+};
+constexpr TensorRow kQwen3VlExperts[] = {
+    {Role::router, "mlp.gate.weight"},
+    {Role::experts_gate, "mlp.experts.gate_up_proj", gates_of_experts},
+    {Role::experts_up, "mlp.experts.gate_up_proj", ups_of_experts},
+    {Role::experts_down, "mlp.experts.down_proj", downs_of_experts},
+};
+
 constexpr Table kExpertsTables[] = {
     {"mixtral", "llama", map_mixtral, {kModelRows, kNormRows, kPairedAttentionRows, kMixtralExperts, kExpertRows}},
     {"qwen2_moe", "qwen2moe", map_qwen2_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenSharedRows}},
     {"qwen3_moe", "qwen3moe", map_qwen3_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
     {"granitemoe", "granitemoe", map_granitemoe, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteExperts}},
+    {"qwen3_vl_moe_text", "qwen3vlmoe", map_qwen3_moe, {kModelRows, kNormRows, kAttentionRows, kQwen3VlExperts}},
+    {"olmoe", "olmoe", map_olmoe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
+    {"deepseek", "deepseek", map_deepseek, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows, kExpertRows}},
+    {"dots1", "dots1", map_dots1, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kExpertRows}},
+    {"ernie4_5_moe", "ernie4_5-moe", map_ernie_moe, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kExpertRows, kErnieRows}},
+    {"exaone_moe", "exaone-moe", map_exaone_moe, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kExpertRows, kExaoneBias}},
+    {"hunyuan_v1_moe", "hunyuan-moe", map_hunyuan_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kHunyuanRows}},
     {"gpt_oss", "gpt-oss", map_gpt_oss, {kModelRows, kLateNormRows, kAttentionRows, kGptOssRows}},
     {"glm4_moe", "glm4moe", map_glm4moe, {kModelRows, kLateNormRows, kAttentionRows, kFeedRows, kExpertRows, kFurtherRows}},
     {"minimax_m2", "minimax-m2", map_minimax_m2, {kModelRows, kNormRows, kAttentionRows, kMixtralExperts, kExpertRows}},

@@ -1,4 +1,4 @@
-// Models whose folders have names of their own throughout: GPT-2 and Falcon.
+// Models whose folders have names of their own throughout, from GPT-2 on.
 #include "hub/tables/tables.hpp"
 
 namespace tessera::detail::hub {
@@ -37,6 +37,53 @@ void map_falcon(Mapping& m) {
   m.expect_text("activation", {"gelu"});
 }
 
+// Maps what GPT-BigCode (StarCoder) and GPT-2 have in common, and its one KV head.
+void map_bigcode(Mapping& m) {
+  map_gpt2(m);
+  m.expect_boolean("multi_query", true);
+  m.set(Setting::n_kv_heads, std::int64_t{1}, "multi_query");
+}
+
+void map_gptneox(Mapping& m) {
+  map_common(m);
+  map_layer_norm(m, "layer_norm_eps");
+  map_rope(m);
+  const Json* rope = rope_object(m, "full_attention");
+  if (find_in(rope, "rope_theta") == nullptr) m.copy_number(Setting::rope_theta, "rotary_emb_base");
+  map_partial_rope(m);
+  if (!m.settings.has(Setting::rope_dim)) {
+    const double share = m.number("rotary_pct").value_or(0.25), dim = static_cast<double>(head_dim(m)) * share;
+    if (dim >= 0.0 && dim < 1e9) m.set(Setting::rope_dim, static_cast<std::int64_t>(dim), "rotary_pct");
+  }
+  m.set(Setting::n_kv_heads, m.given(Setting::n_heads), "num_attention_heads");
+  m.copy_boolean(Setting::parallel_residual, "use_parallel_residual");
+  m.expect_text("hidden_act", {"gelu"});
+}
+
+void map_phi(Mapping& m) {
+  map_common(m);
+  map_layer_norm(m, "layer_norm_eps");
+  map_rope(m);
+  map_partial_rope(m);
+  if (!m.settings.has(Setting::rope_dim)) m.set(Setting::rope_dim, head_dim(m) / 2, "partial_rotary_factor");
+  m.expect_boolean("qk_layernorm", false);
+  m.expect_text("hidden_act", {"gelu_new", "gelu_pytorch_tanh"});
+}
+
+void map_exaone(Mapping& m) {
+  map_common(m);
+  m.copy_integer(Setting::n_layers, "num_layers");
+  m.copy_number(Setting::rms_norm_eps, "layer_norm_epsilon");
+  map_rope(m);
+  m.expect_text("activation_function", {"silu"});
+}
+
+void map_internlm2(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  expect_silu(m);
+}
+
 constexpr TensorRow kGpt2Rows[] = {
     {Role::token_embd, "wte.weight"}, {Role::position_embd, "wpe.weight"},
     {Role::output_norm, "ln_f.weight"}, {Role::output_norm_bias, "ln_f.bias"}, {Role::output, "lm_head.weight"},
@@ -46,6 +93,47 @@ constexpr TensorRow kGpt2Rows[] = {
     {Role::ffn_norm, "ln_2.weight"}, {Role::ffn_norm_bias, "ln_2.bias"},
     {Role::ffn_up, "mlp.c_fc.weight", transposed}, {Role::ffn_up_bias, "mlp.c_fc.bias"},
     {Role::ffn_down, "mlp.c_proj.weight", transposed}, {Role::ffn_down_bias, "mlp.c_proj.bias"},
+};
+constexpr TensorRow kBigCodeRows[] = {
+    {Role::token_embd, "wte.weight"}, {Role::position_embd, "wpe.weight"},
+    {Role::output_norm, "ln_f.weight"}, {Role::output_norm_bias, "ln_f.bias"}, {Role::output, "lm_head.weight"},
+    {Role::attn_norm, "ln_1.weight"}, {Role::attn_norm_bias, "ln_1.bias"},
+    {Role::attn_qkv, "attn.c_attn.weight"}, {Role::attn_qkv_bias, "attn.c_attn.bias"},
+    {Role::attn_output, "attn.c_proj.weight"}, {Role::attn_output_bias, "attn.c_proj.bias"},
+    {Role::ffn_norm, "ln_2.weight"}, {Role::ffn_norm_bias, "ln_2.bias"},
+    {Role::ffn_up, "mlp.c_fc.weight"}, {Role::ffn_up_bias, "mlp.c_fc.bias"},
+    {Role::ffn_down, "mlp.c_proj.weight"}, {Role::ffn_down_bias, "mlp.c_proj.bias"},
+};
+constexpr TensorRow kGptNeoXRows[] = {
+    {Role::token_embd, "embed_in.weight"}, {Role::output, "embed_out.weight"}, {Role::output, "lm_head.weight"},
+    {Role::output_norm, "final_layer_norm.weight"}, {Role::output_norm_bias, "final_layer_norm.bias"},
+    {Role::attn_norm, "input_layernorm.weight"}, {Role::attn_norm_bias, "input_layernorm.bias"},
+    {Role::ffn_norm, "post_attention_layernorm.weight"}, {Role::ffn_norm_bias, "post_attention_layernorm.bias"},
+    {Role::attn_qkv, "attention.query_key_value.weight", falcon_qkv}, {Role::attn_qkv_bias, "attention.query_key_value.bias", falcon_qkv},
+    {Role::attn_output, "attention.dense.weight"}, {Role::attn_output_bias, "attention.dense.bias"},
+    {Role::ffn_up, "mlp.dense_h_to_4h.weight"}, {Role::ffn_up_bias, "mlp.dense_h_to_4h.bias"},
+    {Role::ffn_down, "mlp.dense_4h_to_h.weight"}, {Role::ffn_down_bias, "mlp.dense_4h_to_h.bias"},
+};
+constexpr TensorRow kPhiRows[] = {
+    {Role::token_embd, "embed_tokens.weight"}, {Role::output, "lm_head.weight"}, {Role::output_bias, "lm_head.bias"},
+    {Role::output_norm, "final_layernorm.weight"}, {Role::output_norm_bias, "final_layernorm.bias"},
+    {Role::attn_norm, "input_layernorm.weight"}, {Role::attn_norm_bias, "input_layernorm.bias"},
+    {Role::attn_output, "self_attn.dense.weight"}, {Role::attn_output_bias, "self_attn.dense.bias"},
+    {Role::ffn_up, "mlp.fc1.weight"}, {Role::ffn_up_bias, "mlp.fc1.bias"},
+    {Role::ffn_down, "mlp.fc2.weight"}, {Role::ffn_down_bias, "mlp.fc2.bias"},
+};
+constexpr TensorRow kExaoneRows[] = {
+    {Role::token_embd, "wte.weight"}, {Role::output, "lm_head.weight"}, {Role::output_norm, "ln_f.weight"},
+    {Role::attn_norm, "ln_1.weight"}, {Role::attn_q, "attn.attention.q_proj.weight"}, {Role::attn_k, "attn.attention.k_proj.weight"},
+    {Role::attn_v, "attn.attention.v_proj.weight"}, {Role::attn_output, "attn.attention.out_proj.weight"},
+    {Role::ffn_norm, "ln_2.weight"}, {Role::ffn_gate, "mlp.c_fc_0.weight"}, {Role::ffn_up, "mlp.c_fc_1.weight"}, {Role::ffn_down, "mlp.c_proj.weight"},
+};
+constexpr TensorRow kInternLm2Rows[] = {
+    {Role::token_embd, "tok_embeddings.weight"}, {Role::output, "output.weight"}, {Role::output_norm, "norm.weight"},
+    {Role::attn_norm, "attention_norm.weight"}, {Role::attn_qkv, "attention.wqkv.weight", internlm_qkv},
+    {Role::attn_qkv_bias, "attention.wqkv.bias", internlm_qkv},
+    {Role::attn_output, "attention.wo.weight"}, {Role::attn_output_bias, "attention.wo.bias"}, {Role::ffn_norm, "ffn_norm.weight"},
+    {Role::ffn_gate, "feed_forward.w1.weight"}, {Role::ffn_up, "feed_forward.w3.weight"}, {Role::ffn_down, "feed_forward.w2.weight"},
 };
 constexpr TensorRow kFalconRows[] = {
     {Role::token_embd, "word_embeddings.weight"}, {Role::output, "lm_head.weight"},
@@ -61,6 +149,11 @@ constexpr TensorRow kFalconRows[] = {
 constexpr Table kOlderTables[] = {
     {"gpt2", "gpt2", map_gpt2, {kGpt2Rows}, "h."},
     {"falcon", "falcon", map_falcon, {kFalconRows}, "h."},
+    {"gpt_bigcode", "starcoder", map_bigcode, {kBigCodeRows}, "h."},
+    {"gpt_neox", "gptneox", map_gptneox, {kGptNeoXRows}},
+    {"phi", "phi2", map_phi, {kPhiRows, kAttentionRows}},
+    {"exaone", "exaone", map_exaone, {kExaoneRows}, "h."},
+    {"internlm2", "internlm2", map_internlm2, {kInternLm2Rows}},
 };
 
 }  // namespace

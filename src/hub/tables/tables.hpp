@@ -14,5 +14,6 @@ namespace tessera::detail::hub {
 [[nodiscard]] std::span<const Table> recurrent_tables() noexcept;  // models with recurrent layers
 
 void map_granite_scales(Mapping& m);
+void map_hunyuan(Mapping& m);
 
 }  // namespace tessera::detail::hub

@@ -15,7 +15,7 @@
 namespace tessera {
 
 enum class Role : std::uint8_t {
-  token_embd, position_embd, segment_embd, embd_norm, embd_norm_bias, output_norm, output_norm_bias, output_norm_early, output, rope_freqs, rope_factors_short, rope_factors_long,
+  token_embd, position_embd, segment_embd, embd_norm, embd_norm_bias, output_norm, output_norm_bias, output_norm_early, output, output_bias, rope_freqs, rope_factors_short, rope_factors_long,
   per_layer_token_embd, per_layer_model_proj, per_layer_proj_norm,
   embd_inner, embd_outer, head_in, head_in_bias, head_norm, head_norm_bias, head_out, head_out_bias,
   attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
@@ -195,6 +195,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {.role = Role::output_norm_early, .owner = Owner::model, .name = "token_embd_norm.weight", .inputs = extent::width,
      .parts = {Role::output_norm, Role::count, Role::count}, .is_norm = true},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
+    {Role::output_bias, Owner::model, "output.bias", extent::vocabulary},
     {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // divisors of the frequencies of the first rope
     // LongRoPE: the frequencies are divided by these factors.
     {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},

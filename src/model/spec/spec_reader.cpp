@@ -96,7 +96,8 @@ Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table
   ModelSpec spec;
   spec.architecture = table.name;
   TESSERA_TRY(spec.name, from.settings.string_or(Setting::name, ""));
-  spec.wiring = table.wiring;
+  TESSERA_TRY(const bool is_parallel, from.settings.boolean_or(Setting::parallel_residual, table.wiring == Wiring::parallel));
+  spec.wiring = is_parallel ? Wiring::parallel : Wiring::sequential;
   spec.positions = table.positions;
   TESSERA_TRY_STATUS(read_norm(from, spec));
   TESSERA_TRY(spec.d_model, from.count(Setting::d_model));

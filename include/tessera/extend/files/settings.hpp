@@ -39,6 +39,7 @@ enum class Setting : std::uint16_t {
   logit_scale,                 // factor or divisor of logits: the architecture decides which
   logit_softcap,               // c: logits x become c * tanh(x / c)
   per_layer_dim,               // width of the additional embedding that each layer has of each token
+  parallel_residual,           // true: attention and FFN of a layer read the same sum; false: the FFN reads the sum with attention's output
   causal,                      // true: a row sees no later row; encoders alone have false
   n_heads,                     // number of query heads; may be a list
   n_kv_heads,                  // number of KV heads; may be a list

@@ -1,0 +1,16 @@
+// InternLM 2 and 2.5 (Shanghai AI Laboratory 2024): Llama, whose folders fuse queries, keys and values by groups of heads.
+#pragma once
+
+#include "model/arch/dense/llama.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kInternLm2 = [] {
+  Architecture table = kLlama;
+  table.name = "internlm2";
+  table.experts = {};
+  table.tensors = with_attention_biases(kLlamaTensors).optional(Role::attn_qkv, Role::attn_qkv_bias);
+  return table;
+}();
+
+}  // namespace tessera::arch

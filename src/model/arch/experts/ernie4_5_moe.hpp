@@ -1,0 +1,17 @@
+// ERNIE 4.5 with experts (Baidu 2025): ERNIE 4.5 whose layers have experts and a shared expert, but for the first ones. The experts are weighted
+// by the softmax over all experts, renormalised; a bias is added to the scores for the choice.
+#pragma once
+
+#include "model/arch/dense/ernie4_5.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kErnie45Moe = [] {
+  Architecture table = kErnie45;
+  table.name = "ernie4_5-moe";
+  table.tensors = with_experts(kErnie45.tensors).optional(Role::choice_bias);
+  table.experts = {.some = true};
+  return table;
+}();
+
+}  // namespace tessera::arch
