@@ -290,8 +290,7 @@ TESSERA_API int32_t tessera_forward(const tessera_engine* engine, tessera_sessio
 TESSERA_API int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t row, const float** values, size_t* count,
                                         tessera_error** error);
 TESSERA_API void tessera_outputs_free(tessera_outputs* outputs);
-/* Writes the embedding of a text's tokens to values; their number is the embedding_size, except in models with products behind the last
- * layer (EmbeddingGemma): the error says it. json: docs/reference/c-options.md#embedding. */
+/* Writes the embedding of a text's tokens to values, of which there must be as many as it has (the error says how many). json: see below. */
 TESSERA_API int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_t count, const char* json, size_t json_size,
                                   float* values, size_t value_count, tessera_error** error);
 /* Computes the embeddings of texts; text i has sizes[i] bytes. Row i of the vectors (tessera_outputs_row) is that of text i, and does not depend
@@ -301,8 +300,7 @@ TESSERA_API int32_t tessera_embed_texts(const tessera_engine* engine, const char
 /* Writes a score for each of `count` documents to scores: the higher, the better the document answers the query. json:
  * docs/reference/c-options.md#rerank. Error: unsupported, the model does not rank. */
 TESSERA_API int32_t tessera_rerank(const tessera_engine* engine, const char* query, size_t query_size, const char* const* documents,
-                                   const size_t* sizes, size_t count, const char* json, size_t json_size, float* scores,
-                                   tessera_error** error);
+                                   const size_t* sizes, size_t count, const char* json, size_t json_size, float* scores, tessera_error** error);
 
 /* ---- Grammar ---- */
 enum { TESSERA_GRAMMAR_JSON_SCHEMA = 0, TESSERA_GRAMMAR_REGEX = 1, TESSERA_GRAMMAR_EBNF = 2, TESSERA_GRAMMAR_JSON = 3 };

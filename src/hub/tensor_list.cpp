@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kMostLayers = 1 << 16;
 
 // Texts that may stand in front of the names of the language model's tensors; each is followed by "embed_tokens.weight" or what the type calls it.
-constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "bert.", "roberta.", ""};
+constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "bert.", "roberta.", "new.", ""};
 
 // Tensors that no computation needs: tables that are computed anew, and masks of early checkpoints.
 constexpr std::string_view kUnused[] = {"rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "rotary_emb.cos_cached", "rotary_emb.sin_cached"};

@@ -36,7 +36,11 @@
 #include "model/arch/dense/starcoder.hpp"
 #include "model/arch/dense/starcoder2.hpp"
 #include "model/arch/encoders/bert.hpp"
+#include "model/arch/encoders/eurobert.hpp"
 #include "model/arch/encoders/gemma_embedding.hpp"
+#include "model/arch/encoders/gte.hpp"
+#include "model/arch/encoders/jina_bert_v3.hpp"
+#include "model/arch/encoders/llama_embed.hpp"
 #include "model/arch/encoders/modern_bert.hpp"
 #include "model/arch/encoders/nomic_bert.hpp"
 #include "model/arch/experts/deepseek.hpp"
@@ -76,7 +80,7 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
                                     &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe, &kMistral4, &kBert, &kNomicBert,
-                                    &kModernBert, &kGemmaEmbedding,
+                                    &kModernBert, &kGemmaEmbedding, &kJinaBert3, &kGte, &kEuroBert, &kLlamaEmbed,
                                     &kArcee, &kExaone, &kGptNeoX, &kInternLm2, &kMiniCpm, &kNemotron, &kOrion, &kPhi2,
                                     &kQwen2Vl, &kQwen3Vl, &kStarCoder, &kDeepSeek, &kDots1, &kErnie45Moe, &kExaoneMoe, &kHunyuanMoe,
                                     &kOlmoe, &kQwen3VlMoe};

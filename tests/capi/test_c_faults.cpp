@@ -195,11 +195,11 @@ TEST_CASE("functions of a session") {
   fail_making<COutputs>("embed_texts", [&](auto out, auto error) {
     return tessera_embed_texts(rig().engine.get(), texts, sizes, 2, nullptr, 0, out, error);
   });
-  std::vector<float> scores(2);
+  std::vector<float> of_documents(2);
   fail_allocations(
       "rerank",
       [&](auto error) {
-        return tessera_rerank(ranker().get(), "cat", 3, texts, sizes, 2, nullptr, 0, scores.data(), error);
+        return tessera_rerank(ranker().get(), "cat", 3, texts, sizes, 2, nullptr, 0, of_documents.data(), error);
       },
       [] {});
 }

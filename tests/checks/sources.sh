@@ -24,8 +24,9 @@ complain "headers without #pragma once" < <(
   for file in "${code[@]}"; do
     if [[ $file == *.h || $file == *.hpp ]] && ! grep -q '^#pragma once' "$file"; then echo "$file"; fi
   done)
+# Exception: the C ABI is one header, which bindings of other languages read.
 complain "more than 500 lines: split by operation" < <(
-  wc -l "${code[@]}" | awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }')
+  wc -l "${code[@]}" | awk '$2 != "total" && $2 != "include/tessera.h" && $1 > 500 { print $2 ": " $1 " lines" }')
 complain "public headers that docs/headers.md does not name" < <(
   for file in "${code[@]}"; do
     if [[ $file == include/tessera/* ]] && ! grep -qF "\`${file#include/tessera/}\`" docs/headers.md; then echo "$file"; fi

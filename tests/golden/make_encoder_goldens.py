@@ -3,11 +3,14 @@
 
 Needs: pip install torch transformers tokenizers numpy
 
+    make_encoder_goldens.py [NAME...]    only these
+
 A folder of an embedder has texts as token ids (tokens.txt, a text a line) and the mean of each text's rows (vectors.f32). A folder of a
 model that ranks also has a tokenizer, pairs of texts (pairs.txt: query, tab, document) and their scores (scores.f32).
 """
 import pathlib
 import shutil
+import sys
 
 import torch
 import transformers
@@ -36,6 +39,13 @@ CASES = {
         vocab_size=96, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=48,
         max_position_embeddings=1024, sliding_window=540, use_bidirectional_attention=True, query_pre_attn_scalar=8,
         layer_types=["sliding_attention", "sliding_attention", "full_attention"])),
+    "jina3": (transformers.JinaEmbeddingsV3Model, transformers.JinaEmbeddingsV3Config(
+        **dict(ROBERTA, max_position_embeddings=1024, intermediate_size=48), rope_parameters={"rope_type": "default", "rope_theta": 20000.0})),
+    "gte": (transformers.GteModel, transformers.GteConfig(
+        **dict({k: v for k, v in BERT.items() if "dropout" not in k}, max_position_embeddings=1024), rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    "eurobert": (transformers.EuroBertModel, transformers.EuroBertConfig(
+        vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48, max_position_embeddings=1024,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2)),
     "bert-rank": (transformers.BertForSequenceClassification, transformers.BertConfig(**BERT, num_labels=1)),
     "xlm-roberta-rank": (transformers.XLMRobertaForSequenceClassification, transformers.XLMRobertaConfig(**ROBERTA, num_labels=1)),
 }
@@ -76,8 +86,10 @@ def tokenizer_of(config):
 
 def main():
     folder = pathlib.Path(__file__).parent / "data" / "encoders"
-    shutil.rmtree(folder, ignore_errors=True)
     for seed, (name, (cls, config)) in enumerate(CASES.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
+        shutil.rmtree(folder / name, ignore_errors=True)
         model = build(cls, config, seed)
         out = folder / name
         model.save_pretrained(out)

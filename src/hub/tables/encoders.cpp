@@ -88,6 +88,27 @@ void map_nomic(Mapping& m) {
   }
 }
 
+void map_jina3(Mapping& m) {
+  map_encoder(m);
+  map_rope(m);
+  set_usual_theta(m, m.number("rotary_emb_base").value_or(20000.0), "rotary_emb_base");
+}
+
+void map_gte(Mapping& m) {
+  map_encoder(m);
+  map_rope(m);
+  set_usual_theta(m, 160000.0, "rope_theta");
+  m.expect_boolean("unpad_inputs", false);
+  m.expect_text("layer_norm_type", {"layer_norm"});
+  m.expect_boolean("logn_attention_scale", false);
+}
+
+void map_llama_encoder(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  expect_silu(m);
+}
+
 bool behind_padding(const Shape&, Recipe& recipe) {
   if (recipe.n_dims != 2 || recipe.dims[1] <= 2) return false;
   recipe.order = {RowRange::consecutive(0, 2, recipe.dims[1] - 2)};
@@ -132,6 +153,24 @@ constexpr TensorRow kNomicRows[] = {
     {Role::ffn_up, "mlp.fc11.weight"}, {Role::ffn_gate, "mlp.fc12.weight"}, {Role::ffn_down, "mlp.fc2.weight"},
     {Role::ffn_sum_norm, "norm2.weight"}, {Role::ffn_sum_norm_bias, "norm2.bias"},
 };
+constexpr TensorRow kJina3Rows[] = {
+    {Role::token_embd, "embeddings.word_embeddings.weight"}, {Role::segment_embd, "embeddings.token_type_embeddings.weight"},
+    {Role::embd_norm, "emb_ln.weight"}, {Role::embd_norm_bias, "emb_ln.bias"},
+    {Role::attn_qkv, "mixer.Wqkv.weight"}, {Role::attn_qkv_bias, "mixer.Wqkv.bias"},
+    {Role::attn_output, "mixer.out_proj.weight"}, {Role::attn_output_bias, "mixer.out_proj.bias"},
+    {Role::attn_sum_norm, "norm1.weight"}, {Role::attn_sum_norm_bias, "norm1.bias"},
+    {Role::ffn_up, "mlp.fc1.weight"}, {Role::ffn_up_bias, "mlp.fc1.bias"},
+    {Role::ffn_down, "mlp.fc2.weight"}, {Role::ffn_down_bias, "mlp.fc2.bias"},
+    {Role::ffn_sum_norm, "norm2.weight"}, {Role::ffn_sum_norm_bias, "norm2.bias"},
+};
+constexpr TensorRow kGteRows[] = {
+    {Role::attn_qkv, "attention.qkv_proj.weight"}, {Role::attn_qkv_bias, "attention.qkv_proj.bias"},
+    {Role::attn_output, "attention.o_proj.weight"}, {Role::attn_output_bias, "attention.o_proj.bias"},
+    {Role::attn_sum_norm, "attn_ln.weight"}, {Role::attn_sum_norm_bias, "attn_ln.bias"},
+    {Role::ffn_up, "mlp.up_gate_proj.weight", first_half}, {Role::ffn_gate, "mlp.up_gate_proj.weight", second_half},
+    {Role::ffn_down, "mlp.down_proj.weight"}, {Role::ffn_down_bias, "mlp.down_proj.bias"},
+    {Role::ffn_sum_norm, "mlp_ln.weight"}, {Role::ffn_sum_norm_bias, "mlp_ln.bias"},
+};
 constexpr TensorRow kModernRows[] = {
     {Role::token_embd, "embeddings.tok_embeddings.weight"}, {Role::embd_norm, "embeddings.norm.weight"}, {Role::output_norm, "final_norm.weight"},
     {Role::attn_norm, "attn_norm.weight"}, {Role::attn_qkv, "attn.Wqkv.weight"}, {Role::attn_output, "attn.Wo.weight"},
@@ -144,6 +183,11 @@ constexpr TensorRow kModernRows[] = {
 constexpr Table kEncoderTables[] = {
     {"nomic_bert", "nomic-bert", map_nomic, {kNomicRows}, "encoder.layers."},
     {"modernbert", "modern-bert", map_modernbert, {kModernRows}},
+    {"jina_embeddings_v3", "jina-bert-v3", map_jina3, {kJina3Rows}, "encoder.layers."},
+    {"gte", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer."},
+    {"new", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer."},  // the name that hubs have
+    {"eurobert", "eurobert", map_llama_encoder, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"llama_bidirec", "llama-embed", map_llama_encoder, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"bert", "bert", map_bert, {kEmbeddingRows, kPositionRows, kEncoderRows, kBertHeadRows}, "encoder.layer."},
     {"roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer."},
     {"xlm-roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer."},

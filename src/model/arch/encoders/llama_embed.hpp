@@ -1,0 +1,14 @@
+// Llama-Embed-Nemotron (NVIDIA 2025): Llama whose rows see all rows of their text.
+#pragma once
+
+#include "model/arch/encoders/eurobert.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kLlamaEmbed = [] {
+  Architecture table = kEuroBert;
+  table.name = "llama-embed";
+  return table;
+}();
+
+}  // namespace tessera::arch
