@@ -134,4 +134,16 @@ TEST_CASE("the tokenizer of a folder becomes lists, or is refused", "[convert]")
   CHECK(run(folder.string() + " " + (folder / "config.json").string(), place / "messages") == 2);
 }
 
+TEST_CASE("a folder of an encoder becomes a file with the same vectors and scores", "[convert]") {
+  if (!fs::exists(kTool)) return tests::skip("tessera-convert (not built)");
+  const Place place;
+  const std::vector<std::string_view> texts = {"the small cat sleeps near the house", "unknown: zebra!", ""};
+  const fs::path folders = golden_dir() / "encoders", ranker = place / "ranker.gguf";
+  REQUIRE(run((folders / "bert-rank").string() + " " + ranker.string(), place / "messages") == 0);
+  const Engine of_folder = must(Engine::load(folders / "bert-rank")), of_file = must(Engine::load(ranker));
+  const Embeddings expected = must(of_folder.embed(texts, {.pooling = Pooling::mean})), vectors = must(of_file.embed(texts, {.pooling = Pooling::mean}));
+  CHECK(std::ranges::equal(vectors.values(), expected.values()));
+  CHECK(must(of_file.rerank("a red bird", texts)) == must(of_folder.rerank("a red bird", texts)));
+}
+
 }  // namespace test_convert_tool

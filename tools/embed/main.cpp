@@ -117,6 +117,17 @@ std::vector<float> similarities(const Engine& engine, const Arguments& arguments
   return scores;
 }
 
+// Says how many texts the model did not read to their ends.
+void tell_cuts(const Embeddings& vectors) {
+  std::size_t cut = 0, first = 0;
+  for (std::size_t i = vectors.size(); i-- > 0;) {
+    if (vectors.was_cut(i)) ++cut, first = i;
+  }
+  if (cut == 0) return;
+  tool::complain(kProgram, fmt::format("{} of {} texts {} cut to {} tokens, the first of them text {} (--long windows reads texts whole)", cut, vectors.size(),
+                                       cut == 1 ? "was" : "were", vectors.tokens(first), first + 1));
+}
+
 int run(Arguments arguments) {
   const auto engine = value(Engine::load(value(tool::model_place(arguments.model)), arguments.options));
   if (arguments.texts.empty()) arguments.texts = read_lines();
@@ -131,9 +142,7 @@ int run(Arguments arguments) {
       arguments.numbers ? value(engine.embed(read_numbers(arguments.texts), arguments.embed)) : value(engine.embed(texts, arguments.embed));
   if (!arguments.like.empty()) print_table(arguments, similarities(engine, arguments, vectors));
   else print_vectors(arguments, vectors);
-  for (std::size_t i = 0; i < vectors.size(); ++i) {
-    if (vectors.was_cut(i)) tool::complain(kProgram, fmt::format("text {} was cut to {} tokens (--long windows reads it whole)", i + 1, vectors.tokens(i)));
-  }
+  tell_cuts(vectors);
   return 0;
 }
 

@@ -138,6 +138,7 @@ class Lister {
     if (json_.model.type == bpe && has_type(json_.pre_tokenizer, "ByteLevel")) found = find_byte_level();
     else if (json_.model.type == bpe) found = find_characters();
     else if (json_.model.type == unigram) found = find_unigram();
+    else if (json_.model.type == word_piece) found = find_word_pieces();
     if (stop_.stop_requested()) return detail::make_error(ErrorCode::cancelled, "listing the tokenizer was cancelled");
     if (found) return std::shared_ptr<const Settings>(listed_);
     return detail::error_at(ErrorCode::unsupported, settings_.place(Setting::tokenizer_json),
@@ -242,6 +243,17 @@ class Lister {
       }
     }
     return false;
+  }
+
+  // BERT's word pieces: GGUF marks pieces that begin a word, hubs those that do not.
+  bool find_word_pieces() {
+    listed_->model = "bert";
+    for (std::string& piece : listed_->tokens) {
+      if (piece.starts_with('[') && piece.ends_with(']')) continue;
+      if (piece.starts_with("##")) piece.erase(0, 2);
+      else piece.insert(0, "\xE2\x96\x81");
+    }
+    return is_same();
   }
 
   const Settings& settings_;
