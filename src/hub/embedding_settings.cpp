@@ -1,8 +1,9 @@
 #include "hub/embedding_settings.hpp"
 
-#include <array>
+#include <string>
 
 #include "core/printable.hpp"
+#include "os/file.hpp"
 
 namespace tessera::detail::hub {
 
@@ -66,6 +67,41 @@ void read_prompts(const Json& config, Mapping& to) {
   set(Setting::document_prompt, {"document", "passage"});
 }
 
+// A module of modules.json.
+struct Module {
+  std::string type, path;  // "Pooling", "1_Pooling"
+};
+
+Result<std::vector<Module>> read_modules(const std::filesystem::path& folder) {
+  TESSERA_TRY(const Json modules, read_list(folder, "modules.json"));
+  std::vector<Module> found;
+  if (modules.elements() == nullptr) return found;
+  for (const Json& module : *modules.elements()) {
+    const Json *type = find_in(&module, "type"), *path = find_in(&module, "path");
+    if (type == nullptr || type->string() == nullptr || path == nullptr || path->string() == nullptr) {
+      return error_at(ErrorCode::corrupt_file, "modules.json", "a module has no type or no path");
+    }
+    const std::string_view whole = *type->string();
+    if (!whole.starts_with("sentence_transformers.")) return error_at(ErrorCode::unsupported, "modules.json", "a module of another package, \"{}\"", printable(whole));
+    if (path->string()->find('/') != std::string::npos || path->string()->find('\\') != std::string::npos || *path->string() == "..") {
+      return error_at(ErrorCode::corrupt_file, "modules.json", "the path \"{}\" of a module is no name of a folder", printable(*path->string()));
+    }
+    found.push_back({std::string(whole.substr(whole.rfind('.') + 1)), *path->string()});
+  }
+  return found;
+}
+
+// Refuses a product with a bias or an activation.
+Status check_dense(const std::filesystem::path& folder, const std::string& module) {
+  const std::string file = module + "/config.json";
+  TESSERA_TRY(const Json config, read_object(folder, file));
+  if (is_true(config, "bias")) return error_at(ErrorCode::unsupported, file, "bias: tessera has products without a bias behind the model");
+  const Json* activation = find_in(&config, "activation_function");
+  const std::string name = activation != nullptr && activation->string() != nullptr ? *activation->string() : "torch.nn.modules.activation.Tanh";
+  if (name.ends_with(".Identity")) return {};
+  return error_at(ErrorCode::unsupported, file, "activation_function: \"{}\"; tessera has products without an activation behind the model", printable(name));
+}
+
 // Returns whether the model's class has a head that ranks or classifies.
 bool has_scores(const Config& config) {
   const Json* classes = find_in(&config.whole(), "architectures");
@@ -85,21 +121,12 @@ Status read_embedding_settings(const std::filesystem::path& folder, const Config
     return error_at(ErrorCode::unsupported, "config.json: classifier_pooling", "the head reads the {} of a text's rows; tessera has heads that read the first row", printable(*classified));
   }
   if (to.has_scores) to.set(Setting::pooling, static_cast<std::int64_t>(PoolingNumber::rank), "architectures");
-  TESSERA_TRY(const Json modules, read_list(folder, "modules.json"));
-  if (modules.elements() == nullptr) return {};
-  for (const Json& module : *modules.elements()) {
-    const Json *type = find_in(&module, "type"), *path = find_in(&module, "path");
-    if (type == nullptr || type->string() == nullptr || path == nullptr || path->string() == nullptr) {
-      return error_at(ErrorCode::corrupt_file, "modules.json", "a module has no type or no path");
-    }
-    const std::string_view whole = *type->string(), name = whole.substr(whole.rfind('.') + 1);
-    if (!whole.starts_with("sentence_transformers.")) return error_at(ErrorCode::unsupported, "modules.json", "a module of another package, \"{}\"", printable(whole));
-    if (path->string()->find('/') != std::string::npos || path->string()->find('\\') != std::string::npos || *path->string() == "..") {
-      return error_at(ErrorCode::corrupt_file, "modules.json", "the path \"{}\" of a module is no name of a folder", printable(*path->string()));
-    }
-    if (name == "Pooling") TESSERA_TRY_STATUS(read_pooling(folder, *path->string(), to));
-    else if (name != "Transformer" && name != "Normalize") {
-      return error_at(ErrorCode::unsupported, "modules.json", "a module of type \"{}\"; tessera has Transformer, Pooling and Normalize", printable(*type->string()));
+  TESSERA_TRY(const std::vector<Module> modules, read_modules(folder));
+  if (modules.empty()) return {};
+  for (const Module& module : modules) {
+    if (module.type == "Pooling") TESSERA_TRY_STATUS(read_pooling(folder, module.path, to));
+    else if (module.type != "Transformer" && module.type != "Normalize" && module.type != "Dense") {
+      return error_at(ErrorCode::unsupported, "modules.json", "a module of type \"{}\"; tessera has Transformer, Pooling, Dense and Normalize", printable(module.type));
     }
   }
   TESSERA_TRY(const Json sentence, read_object(folder, "sentence_bert_config.json"));
@@ -118,6 +145,18 @@ Status read_embedding_settings(const std::filesystem::path& folder, const Config
   }
   read_prompts(prompts, to);
   return {};
+}
+
+Result<std::vector<SafetensorsFolder::Module>> read_dense_modules(const std::filesystem::path& folder) {
+  TESSERA_TRY(const std::vector<Module> modules, read_modules(folder));
+  std::vector<SafetensorsFolder::Module> dense;
+  for (const Module& module : modules) {
+    if (module.type != "Dense") continue;
+    TESSERA_TRY_STATUS(check_dense(folder, module.path));
+    dense.push_back({folder / os::path_of(module.path), fmt::format("dense.{}.", dense.size())});
+  }
+  if (dense.empty() || dense.size() == 2) return dense;
+  return error_at(ErrorCode::unsupported, "modules.json", "{} modules of type Dense; tessera has models with two or none", dense.size());
 }
 
 }  // namespace tessera::detail::hub

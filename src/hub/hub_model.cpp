@@ -47,7 +47,11 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   TESSERA_TRY(const Quantisation quantisation, Quantisation::read(config));
   auto model = std::make_shared<HubModel>();
   model->table_ = table;
-  TESSERA_TRY(model->folder_, SafetensorsFolder::open(folder, stop));
+  TESSERA_TRY(const auto dense, read_dense_modules(folder));
+  if (!dense.empty() && !has_role(*table, Role::embd_inner)) {
+    return error_at(ErrorCode::unsupported, os::text_of(folder / "modules.json"), "modules of type Dense behind a model of type \"{}\"", printable(type));
+  }
+  TESSERA_TRY(model->folder_, SafetensorsFolder::open(folder, stop, dense));
   model->settings_.set_origin(os::text_of(folder));
   model->settings_.set(Setting::architecture, std::string(table->architecture), "model_type");
   Mapping mapping(config, model->settings_);

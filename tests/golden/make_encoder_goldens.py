@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """Writes tiny random encoders as transformers saves them (folders) to data/encoders/, with vectors and scores by transformers.
 
-Needs: pip install torch transformers tokenizers numpy
+Needs: pip install torch transformers tokenizers safetensors numpy
 
     make_encoder_goldens.py [NAME...]    only these
 
 A folder of an embedder has texts as token ids (tokens.txt, a text a line) and the mean of each text's rows (vectors.f32). A folder of a
 model that ranks also has a tokenizer, pairs of texts (pairs.txt: query, tab, document) and their scores (scores.f32).
 """
+import json
 import pathlib
 import shutil
 import sys
 
 import torch
 import transformers
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 LENGTHS = [1, 2, 7, 16, 33, 40, 5]
@@ -46,6 +48,9 @@ CASES = {
     "eurobert": (transformers.EuroBertModel, transformers.EuroBertConfig(
         vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48, max_position_embeddings=1024,
         pad_token_id=0, bos_token_id=1, eos_token_id=2)),
+    "embedding-gemma-dense": (transformers.Gemma3TextModel, transformers.Gemma3TextConfig(
+        vocab_size=96, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=48,
+        max_position_embeddings=64, sliding_window=540, use_bidirectional_attention=True, query_pre_attn_scalar=8, layer_types=["full_attention"])),
     "bert-rank": (transformers.BertForSequenceClassification, transformers.BertConfig(**BERT, num_labels=1)),
     "xlm-roberta-rank": (transformers.XLMRobertaForSequenceClassification, transformers.XLMRobertaConfig(**ROBERTA, num_labels=1)),
 }
@@ -59,6 +64,24 @@ def build(cls, config, seed):
             noise = torch.randn_like(weight)
             weight.copy_(1.0 + 0.1 * noise if "LayerNorm.weight" in name or "norm.weight" in name else 0.3 * noise)
     return model
+
+
+def add_dense(folder):
+    """Writes sentence-transformers' files with two products behind the model, as EmbeddingGemma has them. Returns the products' matrix."""
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense"), ("Dense", "3_Dense"), ("Normalize", "4_Normalize")]
+    (folder / "modules.json").write_text(json.dumps(
+        [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"} for i, (kind, path) in enumerate(modules)]))
+    for _, path in modules[1:4]:
+        (folder / path).mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}))
+    whole = torch.eye(32)
+    for path, inputs, outputs in (("2_Dense", 32, 64), ("3_Dense", 64, 24)):
+        weight = torch.randn(outputs, inputs) * inputs ** -0.5
+        save_file({"linear.weight": weight}, folder / path / "model.safetensors", {"format": "pt"})
+        (folder / path / "config.json").write_text(json.dumps(
+            {"in_features": inputs, "out_features": outputs, "bias": False, "activation_function": "torch.nn.modules.linear.Identity"}))
+        whole = weight @ whole
+    return whole
 
 
 def base_of(model):
@@ -99,6 +122,9 @@ def main():
         with torch.no_grad():
             rows = [base_of(model)(tokens[None]).last_hidden_state[0].mean(0) for tokens in texts]
         (out / "tokens.txt").write_text("".join(" ".join(map(str, tokens.tolist())) + "\n" for tokens in texts))
+        if name.endswith("-dense"):
+            whole = add_dense(out)
+            rows = [whole @ row for row in rows]
         torch.stack(rows).numpy().astype("<f4").tofile(out / "vectors.f32")
         if not name.endswith("-rank"):
             continue

@@ -200,7 +200,16 @@ TEST_CASE("a folder's files for sentence-transformers say how texts are read", "
   folder.write("modules.json", R"([{"path": "../..", "type": "sentence_transformers.models.Pooling"}])");
   CHECK_THAT(problem(), Catch::Contains("is no name of a folder"));
   folder.write("modules.json", R"([{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])");
-  CHECK_THAT(problem(), Catch::Contains("a module of type"));
+  CHECK_THAT(problem(), Catch::Contains("2_Dense/config.json: activation_function"));
+  fs::create_directory(folder.path() / "2_Dense");
+  folder.write("2_Dense/config.json", R"({"bias": true})");
+  CHECK_THAT(problem(), Catch::Contains("2_Dense/config.json: bias"));
+  folder.write("2_Dense/config.json", R"({"activation_function": "torch.nn.modules.linear.Identity"})");
+  CHECK_THAT(problem(), Catch::Contains("1 modules of type Dense; tessera has models with two or none"));
+  folder.write("modules.json", R"([{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}, {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])");
+  CHECK_THAT(problem(), Catch::Contains("modules of type Dense behind a model of type \"bert\""));
+  folder.write("modules.json", R"([{"path": "2_CNN", "type": "sentence_transformers.models.CNN"}])");
+  CHECK_THAT(problem(), Catch::Contains("a module of type \"CNN\""));
 }
 
 TEST_CASE("encoders' folders with numbers that make no sense are errors", "[hub]") {

@@ -1,6 +1,7 @@
 #include "files/safetensors/safetensors_folder.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct SafetensorsFolder::State {
   std::vector<Part> parts;
   std::vector<SafetensorsTensor> tensors;
   std::vector<std::uint32_t> by_name;  // indices into `tensors`, sorted by name
+  std::deque<std::string> names;       // of tensors of modules; the others' names are in the headers
 
   [[nodiscard]] const SafetensorsTensor* find(std::string_view name) const noexcept;
 };
@@ -88,7 +90,7 @@ const SafetensorsTensor* SafetensorsFolder::State::find(std::string_view name) c
 
 SafetensorsFolder::SafetensorsFolder(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
 
-Result<SafetensorsFolder> SafetensorsFolder::open(const fs::path& path, const std::stop_token& stop) noexcept {
+Result<SafetensorsFolder> SafetensorsFolder::open(const fs::path& path, const std::stop_token& stop, std::span<const Module> modules) noexcept {
   return guard([&]() -> Result<SafetensorsFolder> {
     if (!os::is_usable(path)) {
       return Error(ErrorCode::invalid_argument, "a path must not be empty and must not hold a zero byte", "path");
@@ -105,10 +107,9 @@ Result<SafetensorsFolder> SafetensorsFolder::open(const fs::path& path, const st
     if (parts.index != nullptr) TESSERA_TRY_STATUS(check_present(folder, parts));
 
     auto state = std::make_shared<State>();
-    state->parts.reserve(parts.names.size());
     std::size_t count = 0;
-    for (const std::string& name : parts.names) {
-      TESSERA_TRY(auto source, open_part(folder / os::path_of(name)));
+    const auto open_file = [&](const fs::path& file) -> Status {
+      TESSERA_TRY(auto source, open_part(file));
       TESSERA_TRY(auto header, parse_safetensors(*source, stop));
       count += header.tensors.size();
       if (count > kMaxFolderTensors) {
@@ -116,6 +117,18 @@ Result<SafetensorsFolder> SafetensorsFolder::open(const fs::path& path, const st
                         kMaxFolderTensors);
       }
       state->parts.push_back({std::move(source), std::move(header)});
+      return {};
+    };
+    for (const std::string& name : parts.names) TESSERA_TRY_STATUS(open_file(folder / os::path_of(name)));
+    for (const Module& module : modules) {
+      TESSERA_TRY(const SafetensorsParts own, find_parts(module.folder, stop));
+      for (const std::string& name : own.names) {
+        TESSERA_TRY_STATUS(open_file(module.folder / os::path_of(name)));
+        for (SafetensorsTensor& tensor : state->parts.back().header.tensors) {
+          tensor.name = state->names.emplace_back(module.prefix + std::string(tensor.name));
+        }
+        parts.names.push_back(name);  // for messages
+      }
     }
     state->tensors.reserve(count);
     for (std::uint32_t i = 0; i < state->parts.size(); ++i) {
@@ -182,6 +195,7 @@ std::uint64_t SafetensorsFolder::memory_bytes() const noexcept {
                         state_->tensors.capacity() * sizeof(SafetensorsTensor) +
                         state_->by_name.capacity() * sizeof(std::uint32_t);
   for (const State::Part& part : state_->parts) bytes += part.header.memory_bytes();
+  for (const std::string& name : state_->names) bytes += sizeof name + name.capacity();
   return bytes;
 }
 

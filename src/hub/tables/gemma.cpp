@@ -166,10 +166,16 @@ constexpr TensorRow kGemma4Experts[] = {
     {Role::expert_norm, "pre_feedforward_layernorm_2.weight"},
 };
 
+// The products behind EmbeddingGemma's final norm (read_dense_modules()).
+constexpr TensorRow kDenseRows[] = {
+    {Role::embd_inner, "dense.0.linear.weight"},
+    {Role::embd_outer, "dense.1.linear.weight"},
+};
+
 constexpr Table kGemmaTables[] = {
     {"gemma", "gemma", map_gemma1, {kPlusOneModelRows, kGemmaNorms, kGemmaAttention, kFeedRows}},
     {"gemma2", "gemma2", map_gemma2, {kPlusOneModelRows, kGemma2Norms, kGemmaAttention, kFeedRows}},
-    {"gemma3_text", "gemma3", map_gemma3, {kPlusOneModelRows, kGemma2Norms, kGemmaAttention, kFeedRows}},
+    {"gemma3_text", "gemma3", map_gemma3, {kPlusOneModelRows, kGemma2Norms, kGemmaAttention, kFeedRows, kDenseRows}},
     {"gemma4_text", "gemma4", map_gemma4, {kModelRows, kAttentionRows, kFeedRows, kGemma4Rows, kGemma4Experts}},
 };
 
