@@ -159,21 +159,30 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--best", arguments.best, "Print only the best of the table")->type_name("N");
   app.add_option("--role", embed.role, "What the texts are for: puts the model's prompt in front\nDefault: plain")
       ->type_name("plain|query|document")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, TextRole>{{"plain", TextRole::plain}, {"query", TextRole::query}, {"document", TextRole::document}}));
+      ->transform(CLI::CheckedTransformer(std::map<std::string, TextRole>{{"plain", TextRole::plain}, {"query", TextRole::query}, {"document", TextRole::document}}).description(""));
   app.add_option("--prompt", embed.prompt, "Put this in front of each text instead")->type_name("TEXT");
   app.add_option("--pooling", embed.pooling, "How a text's vector is made of its tokens' vectors\nDefault: as the model says")
       ->type_name("none|mean|cls|last")
       ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Pooling>{{"none", Pooling::none}, {"mean", Pooling::mean}, {"cls", Pooling::cls}, {"last", Pooling::last}}));
+          std::map<std::string, Pooling>{{"none", Pooling::none}, {"mean", Pooling::mean}, {"cls", Pooling::cls}, {"last", Pooling::last}}).description(""));
   app.add_option("--dimensions", embed.dimensions, "Keep the first N numbers of a vector (Matryoshka models)")->type_name("N");
   app.add_flag("!--raw", embed.normalises, "Leave the vectors' lengths as they are");
   app.add_option("--long", embed.long_text, "A text that is too long: cut it, read it in windows, or refuse it\nDefault: cut")
       ->type_name("cut|windows|refuse")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, LongText>{{"cut", LongText::cut}, {"windows", LongText::windows}, {"refuse", LongText::refuse}}));
+      ->transform(CLI::CheckedTransformer(std::map<std::string, LongText>{{"cut", LongText::cut}, {"windows", LongText::windows}, {"refuse", LongText::refuse}}).description(""));
   app.add_option("--overlap", embed.overlap, "Tokens that windows share")->type_name("N");
   app.add_option("--tokens", embed.most_tokens, "Tokens that are read of a text at most\nDefault: as the model says")->type_name("N");
   app.add_flag_callback("--special", [&embed] { embed.special = Special::parse; }, "Read the names of control tokens in texts as these tokens");
   app.add_flag("--ids", arguments.numbers, "The texts are lists of token ids");
+  app.add_option_function<std::string>(
+         "--numerics",
+         [&arguments](const std::string& name) {
+           const auto numerics = parse_numerics(name);
+           if (!numerics) throw CLI::ValidationError("--numerics", fmt::format("\"{}\" is none of auto, bf16, fastest, reference, invariant", name));
+           arguments.options.numerics = *numerics;
+         },
+         "How products are computed (docs/numerics.md). reference: plainly in\nfloat, of quantised weights too: slower and nearer to the model's own\nvectors. Default: auto")
+      ->type_name("auto|bf16|fastest|reference|invariant");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);
   tool::add_version(app, kProgram);
