@@ -5,18 +5,37 @@
 #include <fstream>
 #include <system_error>
 
+// hnswlib's own vector code prefetches by a number that it reads one place behind the end of a list; LikenessSpace has the distance instead.
+#define NO_MANUAL_VECTORIZATION
 #include <hnswlib/hnswlib.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <fmt/format.h>
 
+#include "embedder.hpp"
 #include "failure.hpp"
 #include "system/program.hpp"
 
 namespace rag {
 
 namespace fs = std::filesystem;
+
+// The distance of two vectors for hnswlib: 1 - their dot product.
+class LikenessSpace final : public hnswlib::SpaceInterface<float> {
+ public:
+  explicit LikenessSpace(std::size_t dimensions) : dimensions_(dimensions) {}
+  std::size_t get_data_size() override { return dimensions_ * sizeof(float); }
+  hnswlib::DISTFUNC<float> get_dist_func() override { return &distance; }
+  void* get_dist_func_param() override { return &dimensions_; }
+
+ private:
+  static float distance(const void* a, const void* b, const void* dimensions) {
+    const std::size_t size = *static_cast<const std::size_t*>(dimensions);
+    return 1.0f - dot({static_cast<const float*>(a), size}, {static_cast<const float*>(b), size});
+  }
+  std::size_t dimensions_;
+};
 
 namespace {
 
@@ -68,7 +87,7 @@ void rename_file(const fs::path& from, const fs::path& to) {
 
 struct Graph::State {
   explicit State(std::uint32_t dimensions) : space(dimensions) {}
-  hnswlib::InnerProductSpace space;
+  LikenessSpace space;
   std::unique_ptr<hnswlib::HierarchicalNSW<float>> links;
 };
 
