@@ -1,4 +1,5 @@
-// tessera-quality: measures how much a way of computing changes a model's predictions, compared with float32.
+// tessera-quality: measures how much a way of computing changes a model's predictions, compared with float32;
+// and how well an embedder finds documents.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@
 #include "machine_options.hpp"
 #include "model_files.hpp"
 #include "model_place.hpp"
+#include "retrieval_table.hpp"
 #include "system/program.hpp"
 #include "terminal_text.hpp"
 #include "token_file.hpp"
@@ -46,6 +48,7 @@ Examples:
   tessera-quality model-q4_0.gguf stories.tokens --reference q4_0.logits
   tessera-quality model-f16.gguf text.tokens --imatrix model.imatrix       for tessera-quantize --imatrix
   tessera-quality model-f32.gguf long.tokens --caches int8,int4,f16:25%:snapkv --last 1024
+  tessera-quality all-MiniLM-L6-v2 tests/data/quality/retrieval --retrieval --formats f32,q8_0,q4_0 --dimensions 384,128
 With --caches a row for each: the run's predictions with that type of keys and values, and with that many tokens kept of a
 sequence, against the same run with all of them in float32. Products of quantised weights round what they multiply to 8 bits, and
 another cache rounds it otherwise: a part of each KL is that. --numerics reference, which is slow, measures the cache alone.
@@ -56,6 +59,7 @@ struct Arguments {
   EngineOptions options;
   std::uint32_t chunk = 0;  // tokens appended at once; 0: a whole document, or the default of --caches
   CacheTableOptions caches;
+  RetrievalOptions retrieval;
   bool json = false;
 };
 
@@ -268,6 +272,12 @@ int run(Arguments& arguments) {
     return written ? 0 : fail(written.error());
   }
   if (!arguments.caches.caches.empty()) return run_caches(arguments, **model);
+  if (arguments.retrieval.is_wanted) {
+    EngineOptions options = arguments.options;
+    options.tokenizer = TokenizerUse::from_model;
+    const auto printed = print_retrieval(*model, arguments.tokens, arguments.retrieval, options, arguments.json);
+    return printed ? 0 : fail(printed.error());
+  }
   const auto engine = Engine::load(**model, arguments.options);
   if (!engine) return fail(engine.error());
   const std::uint32_t vocab = engine->spec().vocab_size;
@@ -326,6 +336,7 @@ int parse_and_run(int argc, char** argv) {
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->needs(caches);
+  add_retrieval(app, arguments.retrieval)->excludes(reference)->excludes(save)->excludes(imatrix)->excludes(caches);
   app.add_flag("--json", arguments.json, "the result as one JSON object, or one a line");
   try {
     tool::parse(app, argc, argv);

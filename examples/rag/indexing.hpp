@@ -1,0 +1,36 @@
+// Brings an index in step with its folder.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "embedder.hpp"
+#include "store.hpp"
+#include "text_files.hpp"
+
+namespace rag {
+
+struct IndexReport {
+  std::size_t unchanged = 0, added = 0, changed = 0, removed = 0;  // files
+  std::size_t passages = 0;  // that were embedded
+  std::vector<SkippedFile> skipped;
+};
+
+struct IndexingOptions {
+  FileLimits limits;
+  std::stop_token stop = {};  // checked before every file, and by the embedder
+  std::function<void(std::size_t done, std::size_t total)> progress = {};  // files
+};
+
+// Returns the first difference between an index and the options with which it is to go on, as a sentence; empty: none.
+[[nodiscard]] std::string difference(const IndexSettings& index, const std::string& folder, const Embedder& embedder);
+
+// Reads the folder of the settings, embeds new and changed files, and removes the passages of files that are gone. A file whose size and time
+// are those of the index is not read. After an error, or a stop (Failure `cancelled`), the index has every file that was done.
+[[nodiscard]] IndexReport bring_up_to_date(Store& store, const IndexSettings& settings, const Embedder& embedder, const IndexingOptions& options);
+
+}  // namespace rag

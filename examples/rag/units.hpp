@@ -1,0 +1,28 @@
+// The smallest pieces of a text that stay whole if they can: paragraphs, rows of tables, blocks of code.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rag {
+
+inline constexpr std::string_view kHeadingSeparator = " > ";
+
+struct Unit {
+  std::string heading;  // Passage::heading
+  std::string text;     // without the line end behind it
+  std::size_t first_line = 0, last_line = 0;  // from 1
+  bool joined = false;  // no empty line is between this unit and the one before it
+};
+
+[[nodiscard]] bool is_markdown(std::string_view name) noexcept;
+
+// Headings are lines that begin with one to six "#". Lines of "---" front matter and of comments (<!-- -->) are left out.
+[[nodiscard]] std::vector<Unit> markdown_units(std::string_view name, std::string_view text);
+
+// Units are divided by empty lines.
+[[nodiscard]] std::vector<Unit> plain_units(std::string_view name, std::string_view text);
+
+}  // namespace rag

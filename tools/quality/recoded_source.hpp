@@ -1,0 +1,31 @@
+// A model with its matrices in another format, as if it had been quantised to a file: to compare formats without writing files.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/extend/files/model_source.hpp>
+
+namespace tessera::quality {
+
+// Encodes the matrices of the layers and the token embeddings of another source when they are read. A matrix whose rows are not whole blocks
+// of the format gets the format that tessera-quantize would give it. Other tensors stay as they are.
+class RecodedSource final : public ModelSource {
+ public:
+  RecodedSource(std::shared_ptr<const ModelSource> model, DType format);
+
+  [[nodiscard]] const Settings& settings() const noexcept override { return model_->settings(); }
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept override { return tensors_; }
+  [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
+  [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
+  [[nodiscard]] std::string called(std::string_view name) const override { return model_->called(name); }
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept override { return model_->memory_bytes() + tensors_.size() * sizeof(TensorInfo); }
+
+ private:
+  Status read_recoded(const TensorInfo& from, const TensorInfo& to, std::uint64_t offset, std::span<std::byte> out) const;
+  std::shared_ptr<const ModelSource> model_;
+  std::vector<TensorInfo> tensors_;  // in the order of model_->tensors()
+};
+
+}  // namespace tessera::quality
