@@ -66,9 +66,12 @@ unsigned Answering::run(const Question& question, bool cacheable, bool storable)
     return send_answer(question, *joined.answer);
   }
   parts_.figures.count_lookup(cacheable ? "miss" : "refresh");
+  store_ = [&](const Answer& answer) {
+    if (answer.is_plain) parts_.cache->put(key, question.text, vector(question), answer);
+    if (joined.lead) joined.lead->land(answer.is_plain ? std::optional(answer) : std::nullopt);
+  };
   const unsigned status = answer_by_models(question);
-  if (computed_ && computed_->is_plain) parts_.cache->put(key, question.text, vector(question), *computed_);
-  if (joined.lead) joined.lead->land(computed_ && computed_->is_plain ? computed_ : std::nullopt);
+  store_ = {};  // it refers to this function's objects
   return status;
 }
 
@@ -121,8 +124,8 @@ std::optional<unsigned> Answering::ask_streaming(const Question& question, const
     reply_->end_stream();
     return is_gone ? 499 : 502;
   }
-  reply_->end_stream();
   took(question, tier, events.answer());
+  reply_->end_stream();
   return 200;
 }
 
@@ -138,8 +141,8 @@ std::optional<unsigned> Answering::ask_whole(const Question& question, const Tie
       return send_failure(answer);
     }
     tier_note_ += (tier_note_.empty() ? "" : ",") + tier.name();
-    reply_->send(HttpResponse{.status = 200, .body = std::move(answer.body), .headers = headers()});
     took(question, tier, *read);
+    reply_->send(HttpResponse{.status = 200, .body = std::move(answer.body), .headers = headers()});
     return 200;
   } catch (const UpstreamError& error) {
     parts_.figures.count_failure(tier.name(), name_of(error.kind));
@@ -180,19 +183,19 @@ std::optional<unsigned> Answering::ask_adaptively(const Question& question) {
     parts_.figures.count_escalation("not a text");
     return std::nullopt;
   }
+  took(question, small, *answer);
   if (question.streams) {
     (void)send_answer(question, *answer);
   } else {
     if (!question.wants_logprobs) remove_logprobs(*object);
     reply_->send(HttpResponse{.status = 200, .body = object->dump(), .headers = headers()});
   }
-  took(question, small, *answer);
   return 200;
 }
 
 void Answering::took(const Question& question, const Tier& tier, const Answer& answer) {
   parts_.figures.count_answer(tier.name(), answer);
-  computed_ = answer;
+  if (store_) store_(answer);
   if (&tier == parts_.small && parts_.quality != nullptr && answer.is_plain) {
     parts_.quality->consider(question, {.source = "small", .text = answer.text, .authorization = authorization_});
   }

@@ -60,6 +60,7 @@ class Answering {
   unsigned send_answer(const Question& question, const Answer& answer);
   unsigned send_failure(const UpstreamAnswer& answer);
   [[noreturn]] void fail(const Tier& tier, const UpstreamError& error);
+  // Counts and keeps an answer that a tier gave. Call it before the answer's end is sent.
   void took(const Question& question, const Tier& tier, const Answer& answer);
   [[nodiscard]] const std::vector<float>& vector(const Question& question);
   [[nodiscard]] server::Headers headers() const;
@@ -71,7 +72,9 @@ class Answering {
   std::optional<std::vector<float>> vector_;
   std::string cache_note_ = "none";  // for the header x-cache
   std::string tier_note_, compressed_note_;
-  std::optional<Answer> computed_;   // a plain answer by a model, for the cache and for waiting requests
+  // Keeps a model's answer for the cache and for waiting requests; empty: it is not kept. Called before the client has all of the answer, so
+  // that the client's next question finds it.
+  std::function<void(const Answer&)> store_;
 };
 
 }  // namespace gateway

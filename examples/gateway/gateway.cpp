@@ -18,7 +18,7 @@ using server::HttpResponse;
 
 namespace {
 
-// The client's Authorization, for servers without a key of their own.
+// Returns what the client sent as its key.
 std::string authorization_of(const HttpRequest& request) {
   const std::string_view given = request.header("authorization");
   if (!given.empty()) return std::string(given);
@@ -105,10 +105,11 @@ void Gateway::ask(Api api, const HttpRequest& request, const HttpReplyPtr& reply
     const auto still = weak.lock();
     if (still == nullptr || still->gone()) stop.request_stop();
   });
+  if (reply->gone()) stop.request_stop();
   try {
     const std::string tenant = tenant_of(request);
     const Question question = read_question(api, request.body, parts_.limits);
-    Answering answering(parts_, tenant, authorization_of(request), reply, stop.get_token());
+    Answering answering(parts_, tenant, authorization_for_servers(request), reply, stop.get_token());
     const bool storable = !has_directive(request, "no-store");
     told(answering.run(question, !has_directive(request, "no-cache"), storable));
   } catch (const ApiError& error) {
@@ -120,11 +121,15 @@ void Gateway::ask(Api api, const HttpRequest& request, const HttpReplyPtr& reply
 void Gateway::list_models(const HttpRequest& request, const HttpReplyPtr& reply) {
   (void)tenant_of(request);
   try {
-    const UpstreamAnswer answer = parts_.large.ask("GET", "/v1/models", "", authorization_of(request), all_.get_token());
+    const UpstreamAnswer answer = parts_.large.ask("GET", "/v1/models", "", authorization_for_servers(request), all_.get_token());
     reply->send({.status = answer.status, .body = answer.body});
   } catch (const UpstreamError& error) {
     throw ApiError(502, error.what());
   }
+}
+
+std::string Gateway::authorization_for_servers(const HttpRequest& request) const {
+  return options_.keys.empty() ? authorization_of(request) : std::string();  // the gateway's own keys are nobody else's
 }
 
 std::string Gateway::tenant_of(const HttpRequest& request) const {

@@ -39,6 +39,8 @@ class Gateway {
   void list_models(const server::HttpRequest& request, const server::HttpReplyPtr& reply);
   // Returns the tenant of a request. Throws server::ApiError (401).
   [[nodiscard]] std::string tenant_of(const server::HttpRequest& request) const;
+  // Returns the client's key, for servers without a key of their own. Empty if the gateway has keys: those are not sent on.
+  [[nodiscard]] std::string authorization_for_servers(const server::HttpRequest& request) const;
   void post(server::HttpReplyPtr reply, std::function<void()> task);
 
   const GatewayOptions options_;

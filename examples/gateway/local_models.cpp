@@ -21,8 +21,10 @@ Engine load(const std::string& place, const tessera::EngineOptions& options) {
 }  // namespace
 
 Embedder::Embedder(const std::string& place, const tessera::EngineOptions& options) : engine_(load(place, options)) {
-  dimensions_ = vector_of("a question").size();
-  if (dimensions_ == 0) throw Failure(tessera::ErrorCode::unsupported, fmt::format("{} gives no vectors of texts: name an encoder, such as all-MiniLM-L6-v2", place));
+  const std::array<std::string_view, 1> text = {"a"};
+  const auto vectors = engine_.embed(text);
+  if (!vectors) throw Failure(vectors.error().code(), fmt::format("{} gives no vectors of texts ({}): name an encoder, such as all-MiniLM-L6-v2", place, vectors.error().text()));
+  dimensions_ = vectors->dimensions();
 }
 
 std::vector<float> Embedder::vector_of(std::string_view text) const {

@@ -125,7 +125,7 @@ void add_tier(CLI::App& app, const std::string& name, TierOptions& tier, const s
   app.add_option(fmt::format("--{}-model", name), tier.model, "The model's name for these servers. Default: the client's")->type_name("NAME");
   app.add_option_function<std::string>(
          fmt::format("--{}-key-file", name), [name, &tier](const std::string& path) { tier.key = first_line(fmt::format("--{}-key-file", name), path); },
-         "Their key, in the first line of a file. Default: the\nclient's key is sent on")
+         "Their key, in the first line of a file. Default: the\nclient's, unless there is --api-key-file")
       ->type_name("FILE");
 }
 

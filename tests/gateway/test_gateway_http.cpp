@@ -214,6 +214,7 @@ TEST_CASE("no answer crosses tenants: keys, clients without known keys, and a pr
   CHECK_FALSE(is_hit(closed, {{"Authorization", "Bearer k1"}}));
   CHECK_FALSE(is_hit(closed, {{"Authorization", "Bearer k2"}}));
   CHECK(is_hit(closed, {{"x-api-key", "k1"}}));
+  CHECK(closed.large_model.last_authorization.empty());  // the gateway's keys are not sent on
 }
 
 TEST_CASE("questions that must not be cached are not", "[gateway]") {
