@@ -283,10 +283,13 @@ TEST_CASE("a client that leaves ends the request to the server", "[gateway]") {
 TEST_CASE("identical questions at the same time are asked once", "[gateway]") {
   Running running;
   std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<Connection>> connections;  // made here, as they check with Catch, which is for one thread
   std::atomic<int> right{0};
   for (int i = 0; i < 5; ++i) {
-    threads.emplace_back([&] {
-      const Response response = running.ask("wait for it", {}, i % 2 == 0 ? "" : R"(,"stream":true)");
+    connections.push_back(std::make_unique<Connection>(running.port()));
+    const std::string body = fmt::format(R"({{"stream":{},"messages":[{{"role":"user","content":"wait for it"}}]}})", i % 2 == 1);
+    threads.emplace_back([&right, body, connection = connections.back().get()] {
+      const Response response = connection->request("POST", "/v1/chat/completions", {}, body);
       right += response.status == 200 && response.body.find("L: wait for it") != std::string::npos;
     });
   }
