@@ -50,7 +50,8 @@ unsigned Answering::run(const Question& question, bool cacheable, bool storable)
       cache_note_ = fmt::format("hit; similarity={:.4f}", found.similarity);
       const unsigned status = send_answer(question, found.hit->answer);
       if (parts_.quality != nullptr) {
-        parts_.quality->consider(question, {.source = "cache", .text = found.hit->answer.text, .authorization = authorization_, .similarity = found.similarity, .entry = found.hit->id});
+        parts_.quality->consider(question, {.source = "cache", .text = found.hit->answer.text, .authorization = authorization_,
+                                            .similarity = found.similarity, .entry = found.hit->id});
       }
       return status;
     }
@@ -216,12 +217,13 @@ unsigned Answering::send_failure(const UpstreamAnswer& answer) {
   if (answer.status == 200) throw ApiError(502, "The server behind the gateway sent an empty stream.");
   HttpResponse response{.status = answer.status, .body = answer.body, .headers = headers()};
   if (!Json::parse(answer.body)) {
-    response = server::to_response(ApiError(answer.status >= 400 ? answer.status : 502, fmt::format("The server behind the gateway answered {}.", answer.status)), server::ApiKind::openai);
+    const unsigned status = answer.status >= 400 ? answer.status : 502;
+    response = server::to_response(ApiError(status, fmt::format("The server behind the gateway answered {}.", answer.status)), server::ApiKind::openai);
   }
   if (!answer.retry_after.empty()) response.headers.emplace_back("Retry-After", answer.retry_after);
-  const unsigned status = response.status;
+  const unsigned sent = response.status;
   reply_->send(std::move(response));
-  return status;
+  return sent;
 }
 
 void Answering::fail(const Tier& tier, const UpstreamError& error) {
