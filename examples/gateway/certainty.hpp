@@ -1,0 +1,33 @@
+// How certain a model was of its answer, by the log-probabilities that came with it.
+#pragma once
+
+#include <optional>
+
+#include <tessera/json/json.hpp>
+
+#include "question.hpp"
+
+namespace gateway {
+
+struct Certainty {
+  double mean_logprob = 0;            // of the answer's tokens, natural logarithm
+  std::optional<double> mean_entropy; // of the distributions, in nats, as far as the most likely tokens show them; none: they were not asked for
+  std::size_t tokens = 0;
+};
+
+struct CertaintyLimits {
+  double least_logprob = -0.7;         // a mean below: the large model answers
+  std::optional<double> most_entropy;  // a mean above: the large model answers
+  [[nodiscard]] bool is_met(const Certainty& certainty) const {
+    return certainty.mean_logprob >= least_logprob && (!most_entropy || !certainty.mean_entropy || *certainty.mean_entropy <= *most_entropy);
+  }
+};
+
+// Reads an answer's log-probabilities. nullopt: it has none.
+[[nodiscard]] std::optional<Certainty> certainty_of(Api api, const tessera::Json& answer);
+// Adds to a request's body the fields that ask for log-probabilities.
+void ask_for_logprobs(Api api, tessera::Json& body);
+// Removes log-probabilities from an answer whose client did not ask for them.
+void remove_logprobs(tessera::Json& answer);
+
+}  // namespace gateway

@@ -1,0 +1,80 @@
+// Computes identical questions that arrive together once: the first one is the leader, the others wait for its answer.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "answer.hpp"
+
+namespace gateway {
+
+class Flights {
+  struct Flight {
+    bool over = false;
+    std::optional<Answer> answer;  // nullopt: the leader failed
+  };
+
+ public:
+  // A leader's duty: land() tells the waiting ones. Destroyed without land(), it tells them that there is no answer, so that one of them leads.
+  class Lead {
+   public:
+    Lead(Flights* flights, std::string key) : flights_(flights), key_(std::move(key)) {}
+    Lead(Lead&& other) noexcept : flights_(std::exchange(other.flights_, nullptr)), key_(std::move(other.key_)) {}
+    Lead& operator=(Lead&&) = delete;
+    ~Lead() {
+      if (flights_ != nullptr) flights_->finish(key_, std::nullopt);
+    }
+    void land(std::optional<Answer> answer) {
+      if (flights_ != nullptr) std::exchange(flights_, nullptr)->finish(key_, std::move(answer));
+    }
+
+   private:
+    Flights* flights_;
+    std::string key_;
+  };
+
+  struct Joined {
+    std::optional<Lead> lead;      // this caller computes
+    std::optional<Answer> answer;  // another caller has computed
+  };
+  // Returns at once with a lead if nobody computes `key`; else waits for the answer. `is_over` is asked ten times a second: true ends the
+  // wait with neither a lead nor an answer.
+  template <class IsOver>
+  [[nodiscard]] Joined join(const std::string& key, IsOver is_over) {
+    std::unique_lock lock(mutex_);
+    const auto [place, is_new] = flights_.try_emplace(key, nullptr);
+    if (is_new) {
+      place->second = std::make_shared<Flight>();
+      return {.lead = Lead(this, key), .answer = {}};
+    }
+    const std::shared_ptr<Flight> flight = place->second;
+    while (!flight->over && !is_over()) changed_.wait_for(lock, std::chrono::milliseconds(100));
+    if (!flight->over || flight->answer) return {.lead = {}, .answer = flight->answer};
+    lock.unlock();
+    return join(key, is_over);
+  }
+
+ private:
+  void finish(const std::string& key, std::optional<Answer> answer) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto place = flights_.find(key);
+      place->second->over = true;
+      place->second->answer = std::move(answer);
+      flights_.erase(place);
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::shared_ptr<Flight>> flights_;
+};
+
+}  // namespace gateway

@@ -1,0 +1,151 @@
+#include "gateway.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
+#include "api_error.hpp"
+
+namespace gateway {
+
+using server::ApiError;
+using server::ApiKind;
+using server::HttpReplyPtr;
+using server::HttpRequest;
+using server::HttpResponse;
+
+namespace {
+
+// Returns what the client sent as its key.
+std::string authorization_of(const HttpRequest& request) {
+  const std::string_view given = request.header("authorization");
+  if (!given.empty()) return std::string(given);
+  const std::string_view key = request.header("x-api-key");
+  return key.empty() ? std::string() : "Bearer " + std::string(key);
+}
+
+std::string digest(std::string_view text) {
+  std::array<unsigned char, 32> bytes{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes.data());
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+bool has_directive(const HttpRequest& request, std::string_view directive) {
+  return request.header("cache-control").find(directive) != std::string_view::npos;
+}
+
+// Counts a question down when it is over, however it ends.
+struct Counted {
+  explicit Counted(std::atomic<std::size_t>& count) : of(count) {}
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { --of; }
+  std::atomic<std::size_t>& of;
+};
+
+}  // namespace
+
+void Gateway::handle(HttpRequest request, HttpReplyPtr reply) {
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  try {
+    if (request.path == "/health" || request.path == "/live") {
+      const bool ok = request.path == "/live" || !draining_;
+      return reply->send({.status = ok ? 200u : 503u, .body = ok ? R"({"status":"ok"})" : R"({"status":"draining"})"});
+    }
+    if (request.path == "/metrics" && is_get) {
+      (void)tenant_of(request);
+      return reply->send({.body = parts_.figures.metrics(parts_.cache), .type = "text/plain; version=0.0.4; charset=utf-8"});
+    }
+    if (request.path == "/v1/models" && is_get) return post(reply, [this, request, reply] { list_models(request, reply); });
+    for (const Api api : {Api::chat, Api::completions}) {
+      if (request.path != path_of(api)) continue;
+      if (request.method != "POST") throw ApiError(405, "Send a POST.");
+      return post(reply, [this, api, request = std::move(request), reply] { ask(api, request, reply); });
+    }
+    throw ApiError(404, fmt::format("There is no {} here; there are /v1/chat/completions, /v1/completions, /v1/models, /health and /metrics.", request.path));
+  } catch (const ApiError& error) {
+    reply->send(server::to_response(error, ApiKind::openai));
+  }
+}
+
+void Gateway::post(HttpReplyPtr reply, std::function<void()> task) {
+  if (draining_) throw ApiError(503, "The gateway is ending.", {}, "shutting_down");
+  if (open_ >= options_.at_once + options_.most_waiting) {
+    ApiError busy(429, "Too many requests are waiting; try again soon.", {}, "queue_full");
+    busy.retry_after = 1;
+    throw busy;
+  }
+  ++open_;
+  workers_.post([this, reply = std::move(reply), task = std::move(task)] {
+    const Counted counted(open_);
+    try {
+      if (!reply->gone()) task();
+    } catch (const ApiError& error) {
+      reply->send(server::to_response(error, ApiKind::openai));
+    } catch (const std::exception& error) {
+      reply->send(server::to_response(ApiError(500, error.what()), ApiKind::openai));
+    }
+  });
+}
+
+void Gateway::ask(Api api, const HttpRequest& request, const HttpReplyPtr& reply) {
+  const auto begin = std::chrono::steady_clock::now();
+  const char* name = api == Api::chat ? "chat" : "completions";
+  const auto told = [&](unsigned status) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    parts_.figures.count_request(name, status);
+    parts_.figures.count_seconds(seconds);
+    if (options_.logs_requests) fmt::print(stderr, "{} {} {} {:.3f} s\n", request.peer, request.path, status, seconds);
+  };
+  std::stop_source stop;
+  const std::stop_callback ends(all_.get_token(), [&stop] { stop.request_stop(); });
+  reply->on_change([stop, weak = std::weak_ptr(reply)]() mutable {
+    const auto still = weak.lock();
+    if (still == nullptr || still->gone()) stop.request_stop();
+  });
+  if (reply->gone()) stop.request_stop();
+  try {
+    const std::string tenant = tenant_of(request);
+    const Question question = read_question(api, request.body, parts_.limits);
+    Answering answering(parts_, tenant, authorization_for_servers(request), reply, stop.get_token());
+    const bool storable = !has_directive(request, "no-store");
+    told(answering.run(question, !has_directive(request, "no-cache"), storable));
+  } catch (const ApiError& error) {
+    told(reply->gone() ? 499 : error.status);
+    throw;
+  }
+}
+
+void Gateway::list_models(const HttpRequest& request, const HttpReplyPtr& reply) {
+  (void)tenant_of(request);
+  try {
+    const UpstreamAnswer answer = parts_.large.ask("GET", "/v1/models", "", authorization_for_servers(request), all_.get_token());
+    reply->send({.status = answer.status, .body = answer.body});
+  } catch (const UpstreamError& error) {
+    throw ApiError(502, error.what());
+  }
+}
+
+std::string Gateway::authorization_for_servers(const HttpRequest& request) const {
+  return options_.keys.empty() ? authorization_of(request) : std::string();  // the gateway's own keys are nobody else's
+}
+
+std::string Gateway::tenant_of(const HttpRequest& request) const {
+  std::string tenant;
+  if (options_.keys.empty()) {
+    // A page in a browser must not ask a gateway that trusts whoever reaches it.
+    if (!request.header("origin").empty()) throw ApiError(403, "Requests of web pages need a key: start the gateway with --api-key-file.");
+    const std::string given = authorization_of(request);
+    tenant = given.empty() ? "" : digest(given);
+  } else {
+    const auto known = options_.keys.tenant_of(request);
+    if (!known) throw ApiError(401, "The API key is missing or not known: send it as \"Authorization: Bearer KEY\".");
+    tenant = *known;
+  }
+  if (options_.tenant_header.empty()) return tenant;
+  return tenant + '\n' + std::string(request.header(options_.tenant_header));
+}
+
+}  // namespace gateway

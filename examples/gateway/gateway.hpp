@@ -1,0 +1,54 @@
+// The gateway behind HTTP: who may ask, which path does what, and how many requests are answered at once.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <stop_token>
+#include <string>
+
+#include "answering.hpp"
+#include "http.hpp"
+#include "keys.hpp"
+#include "workers.hpp"
+
+namespace gateway {
+
+struct GatewayOptions {
+  server::Keys keys{};             // empty: anybody may ask
+  std::string tenant_header{};     // a header, in lower case, that a proxy in front sets; empty: none
+  std::size_t at_once = 32;        // requests that are answered at once, a thread each
+  std::size_t most_waiting = 256;  // further requests are refused (429)
+  bool logs_requests = true;
+};
+
+class Gateway {
+ public:
+  // `parts` must outlive the gateway.
+  Gateway(const GatewayOptions& options, Parts& parts) : options_(options), parts_(parts), workers_(options.at_once) {}
+
+  void handle(server::HttpRequest request, server::HttpReplyPtr reply);
+
+  // From here on /health says 503, and new questions are refused.
+  void drain() noexcept { draining_ = true; }
+  [[nodiscard]] bool is_idle() const noexcept { return open_ == 0; }
+  // Ends the questions that are being answered.
+  void cut() noexcept { all_.request_stop(); }
+
+ private:
+  void ask(Api api, const server::HttpRequest& request, const server::HttpReplyPtr& reply);
+  void list_models(const server::HttpRequest& request, const server::HttpReplyPtr& reply);
+  // Returns the tenant of a request. Throws server::ApiError (401).
+  [[nodiscard]] std::string tenant_of(const server::HttpRequest& request) const;
+  // Returns the client's key, for servers without a key of their own. Empty if the gateway has keys: those are not sent on.
+  [[nodiscard]] std::string authorization_for_servers(const server::HttpRequest& request) const;
+  void post(server::HttpReplyPtr reply, std::function<void()> task);
+
+  const GatewayOptions options_;
+  Parts& parts_;
+  std::stop_source all_;
+  std::atomic<std::size_t> open_{0};  // questions that wait or are being answered
+  std::atomic<bool> draining_{false};
+  server::Workers workers_;           // destroyed first: its tasks use the members above
+};
+
+}  // namespace gateway

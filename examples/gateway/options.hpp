@@ -1,0 +1,52 @@
+// The command line of tessera-gateway.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/engine.hpp>
+
+#include "certainty.hpp"
+#include "compressor.hpp"
+#include "gateway.hpp"
+#include "http_server.hpp"
+#include "quality.hpp"
+#include "router.hpp"
+#include "semantic_cache.hpp"
+#include "upstream.hpp"
+
+namespace gateway {
+
+struct TierOptions {
+  std::vector<Url> urls{};
+  std::string model{};  // the name that servers know; empty: the client's
+  std::string key{};    // for the servers
+};
+
+struct Options {
+  TierOptions small{}, large{};
+  std::string embedder{}, scorer{};  // models in the gateway; empty: none
+  UpstreamLimits upstream{};
+  std::size_t retries = 1;
+  CacheOptions cache{};
+  CacheLimits cache_limits{};
+  bool caches = true;
+  std::vector<Pattern> never_cached{};
+  std::vector<Rule> rules{};
+  std::optional<Classifier> classifier{};
+  Route easy = Route::adaptive, otherwise = Route::adaptive;
+  CertaintyLimits certainty{};
+  CompressOptions compress{};
+  QualityOptions quality{};
+  GatewayOptions gateway{};
+  server::HttpOptions http{};
+  tessera::EngineOptions engine{};  // of the models in the gateway
+  std::chrono::seconds drain_time{30};
+};
+
+// Reads the command line. nullopt: help or the version was asked for and has been printed. Throws UsageError, and Failure for files.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace gateway

@@ -1,0 +1,23 @@
+// A regular expression (PCRE2) that is searched for in a text, in any case of letters. Work is limited: a search that takes too long finds
+// nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct pcre2_real_code_8;
+
+namespace gateway {
+
+class Pattern {
+ public:
+  // Throws Failure (invalid_argument) that says where the expression is wrong.
+  explicit Pattern(const std::string& expression);
+  [[nodiscard]] bool is_in(std::string_view text) const;
+
+ private:
+  std::shared_ptr<pcre2_real_code_8> code_;
+};
+
+}  // namespace gateway

@@ -1,0 +1,38 @@
+// A client's request, read as far as the gateway needs it: the text to compare, all that must be equal for an answer to be reused, and
+// reasons why the answer must not be cached.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <tessera/json/json.hpp>
+
+namespace gateway {
+
+enum class Api { chat, completions };
+[[nodiscard]] constexpr const char* path_of(Api api) { return api == Api::chat ? "/v1/chat/completions" : "/v1/completions"; }
+
+struct CacheLimits {
+  double temperature = 1.0;     // requests above are not cached
+  std::size_t turns = 4;        // user messages of a conversation that may be cached
+  std::size_t text_bytes = 4000;  // of the text that is compared
+};
+
+struct Question {
+  Api api = Api::chat;
+  tessera::Json body{};         // as the client sent it, numbers as written
+  bool streams = false;
+  bool wants_usage = false;     // stream_options.include_usage
+  bool wants_logprobs = false;
+  bool has_tools = false;
+  std::size_t turns = 1;        // user messages
+  std::string text{};           // the last user message, or the prompt: the text that is compared
+  std::string context{};        // everything else that an answer depends on: the model, earlier messages, sampling fields, in one order
+  std::string never_cached{};   // why the answer is neither looked up nor stored; empty: it may be
+};
+
+// Reads a request's body. Throws server::ApiError (400) for JSON that is broken or that has no messages or prompt.
+[[nodiscard]] Question read_question(Api api, std::string_view body, const CacheLimits& limits);
+
+}  // namespace gateway

@@ -1,0 +1,36 @@
+// One or several servers of the same model. Requests go to them in turn; a server that cannot be reached is passed over.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "upstream.hpp"
+
+namespace gateway {
+
+class Tier {
+ public:
+  // `model`: stands in requests in place of the client's model; empty: the client's stays. `retries`: further tries of a request of which
+  // nothing has come yet.
+  Tier(std::string name, std::string model, std::vector<Upstream> servers, std::size_t retries)
+      : name_(std::move(name)), model_(std::move(model)), servers_(std::move(servers)), retries_(retries) {}
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& model() const noexcept { return model_; }
+  [[nodiscard]] const std::vector<Upstream>& servers() const noexcept { return servers_; }
+
+  // As Upstream::ask(). Tries another server, or the same again, if a server cannot be reached or answers 502 or 503 without Retry-After.
+  [[nodiscard]] UpstreamAnswer ask(const std::string& method, const std::string& path, const std::string& body, const std::string& authorization,
+                                   const std::stop_token& stop, const Upstream::Pass& pass = {}) const;
+
+ private:
+  std::string name_, model_;
+  std::vector<Upstream> servers_;
+  std::size_t retries_;
+  mutable std::atomic<std::size_t> next_{0};
+};
+
+}  // namespace gateway

@@ -1,0 +1,15 @@
+// The output of tessera-cost: tables for people, an object for programs.
+#pragma once
+
+#include <string>
+
+#include "scenario.hpp"
+
+namespace tessera::cost {
+
+// Returns the tables. Error: the mix's (cost_of()).
+[[nodiscard]] Result<std::string> text_of(const Scenario& scenario);
+// Returns one line of JSON.
+[[nodiscard]] Result<std::string> json_of(const Scenario& scenario);
+
+}  // namespace tessera::cost

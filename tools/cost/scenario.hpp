@@ -1,0 +1,33 @@
+// The file that tessera-cost reads: machines, models and a mix, in JSON. docs/howto/cost.md describes it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cost_model.hpp"
+
+namespace tessera::cost {
+
+struct Scenario {
+  std::string currency;
+  std::vector<std::pair<Model, ModelCost>> models;
+  std::optional<Mix> mix;
+};
+
+// Reads a scenario. `folder`: where files that the text names lie. Errors (invalid_argument) name the member of the JSON.
+[[nodiscard]] Result<Scenario> parse_scenario(std::string_view text, const std::filesystem::path& folder = {}) noexcept;
+[[nodiscard]] Result<Scenario> read_scenario(const std::filesystem::path& path) noexcept;
+
+// The rates in lines of `tessera-bench --json`: the most tokens a second of its tests of prompts (prefill) and of answers
+// (decode, batch).
+struct MeasuredRates {
+  double prompt = 0, answer = 0;
+};
+[[nodiscard]] Result<MeasuredRates> measured_rates(std::string_view lines) noexcept;
+
+}  // namespace tessera::cost
