@@ -20,7 +20,7 @@ constexpr unsigned kMessagesLike = kMessages | kCountTokens;
 constexpr unsigned kOllamaAnswers = kOllamaChat | kOllamaGenerate;
 constexpr unsigned kOllama = kOllamaAnswers | kOllamaEmbed | kOllamaShow;
 constexpr unsigned kAnswers = kChat | kCompletions | kResponses | kMessages | kOllamaAnswers;
-constexpr unsigned kAll = 2 * kOllamaShow - 1;
+constexpr unsigned kAll = 2 * kRerank - 1;
 
 constexpr std::string_view kTracks = "it tracks or labels the request";
 constexpr std::string_view kCaches = "it hints at caching, which is done anyway";
