@@ -47,6 +47,7 @@ void completions(const Api& api, const Call& call);
 void responses(const Api& api, const Call& call);
 void embeddings(const Api& api, const Call& call);
 void rerank(const Api& api, const Call& call);  // Jina's and Cohere's
+void score(const Api& api, const Call& call);   // vLLM's
 void list_models(const Models& models, const Call& call);
 void one_model(const Models& models, const Call& call);
 // Anthropic

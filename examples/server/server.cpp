@@ -55,6 +55,8 @@ const std::vector<Server::Route>& Server::routes() {
       {"POST", "/v1/responses", Kind::answer, responses},
       {"POST", "/v1/embeddings", Kind::answer, embeddings},
       {"POST", "/v1/rerank", Kind::answer, rerank},
+      {"POST", "/v1/score", Kind::answer, score},
+      {"POST", "/score", Kind::answer, score},
       {"POST", "/v1/messages", Kind::answer, messages},
       {"POST", "/v1/messages/count_tokens", Kind::quick, count_tokens},
       {"POST", "/tokenize", Kind::quick, tokenize},

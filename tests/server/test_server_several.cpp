@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kEncoder = kGolden + "encoders/bert-rank";
+const std::string kEncoder = kGolden + "encoders/bert-rank", kRanker = kGolden + "encoders/xlm-roberta-rank";
 
 // A folder that goes with the object.
 struct Folder {
@@ -297,6 +297,40 @@ TEST_CASE("a model that can never fit is refused with the numbers", "[server]") 
   CHECK(text_at(response.json(), {"error", "code"}) == "model_does_not_fit");
   CHECK_THAT(text_at(response.json(), {"error", "message"}), Catch::Contains("8.0 MB") && Catch::Contains("--memory"));
   CHECK_THAT(server.log(), Catch::Contains("more than --memory"));
+}
+
+TEST_CASE("score gives a ranker's scores, and the cosine of an embedder's vectors", "[server]") {
+  if (lacks_server()) return;
+  const RunningServer server({"--no-log", "-m", "rank=" + kRanker, "-m", "vec=" + kEncoder, "-m", "chat=" + kStories});
+  const Json ranked = server.post("/v1/rerank", R"({"model": "rank", "query": "red bird", "documents": ["water", "the red bird eats"]})").json();
+  std::map<std::int64_t, double> by_index;
+  for (const Json& each : *ranked.find("results")->elements()) by_index[number_at(each, {"index"})] = *each.find("relevance_score")->number();
+  const Json scored = server.post("/v1/score", R"({"model": "rank", "text_1": "red bird", "text_2": ["water", "the red bird eats"]})").json();
+  CHECK(text_at(scored, {"object"}) == "list");
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string index = fmt::format("{}", i);
+    CHECK(number_at(scored, {"data", index, "index"}) == static_cast<std::int64_t>(i));
+    const Json score = at(scored, {"data", index, "score"});
+    CHECK(*score.number() == by_index.at(static_cast<std::int64_t>(i)));
+  }
+  const Json pairs = server.post("/score", R"({"model": "rank", "text_1": ["red bird", "red bird"], "text_2": ["water", "the red bird eats"]})").json();
+  CHECK(at(pairs, {"data"}) == at(scored, {"data"}));
+
+  const Json vectors = server.post("/v1/embeddings", R"({"model": "chat", "input": ["the cat", "a dog"]})").json();
+  double cosine = 0.0;
+  const Json a = at(vectors, {"data", "0", "embedding"}), b = at(vectors, {"data", "1", "embedding"});
+  for (std::size_t i = 0; i < a.elements()->size(); ++i) cosine += *(*a.elements())[i].number() * *(*b.elements())[i].number();
+  const Json alike = server.post("/v1/score", R"({"model": "chat", "text_1": "the cat", "text_2": "a dog"})").json();
+  const Json score = at(alike, {"data", "0", "score"});
+  CHECK(*score.number() == Approx(cosine).margin(1e-5));
+  const auto refusal = [&](const std::string& body) {
+    const Response response = server.post("/v1/score", body);
+    CHECK(response.status == 400);
+    return text_at(response.json(), {"error", "param"});
+  };
+  CHECK(refusal(R"({"model": "vec", "text_2": "a"})") == "text_1");
+  CHECK(refusal(R"({"model": "vec", "text_1": ["a", "b"], "text_2": ["a", "b", "c"]})") == "text_1");
+  CHECK(refusal(R"({"model": "vec", "text_1": "a", "text_2": []})") == "text_2");
 }
 
 TEST_CASE("options that make no sense together are refused in a line", "[server]") {
