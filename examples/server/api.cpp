@@ -76,7 +76,7 @@ void list_models(const Models& models, const Call& call) {
 void one_model(const Models& models, const Call& call) {
   constexpr std::string_view kPath = "/v1/models/";
   const std::string name = decoded(std::string_view(call.request.path).substr(kPath.size()));
-  const ModelView view = models.view(models.find_exactly(name));
+  const ModelView view = models.view(models.names().find_exactly(name));
   call.reply->send({.body = state_object(view).dump()});
 }
 

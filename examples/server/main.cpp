@@ -157,9 +157,7 @@ ModelsOptions models_options(const Options& options, std::uint64_t memory) {
   return {.memory = memory,
           .keep_alive = options.keep_alive.value_or(-1.0),
           .load_time = options.load_time,
-          .max_waiting = options.scheduler.max_waiting,
-          .any_name = !options.strict_model,
-          .needs_name = options.names.models.empty() && options.names.folder.has_value()};
+          .max_waiting = options.scheduler.max_waiting};
 }
 
 int serve(Options options) {
@@ -172,7 +170,8 @@ int serve(Options options) {
   check_pinned(configured, memory);
 
   options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
-  Models models(std::move(configured), models_options(options, memory));
+  Models models(std::move(configured), models_options(options, memory),
+                {.any_name = !options.strict_model, .needs_name = options.names.models.empty() && options.names.folder.has_value()});
   Workers workers;
   Server server(options.server, models, workers);
   ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text,

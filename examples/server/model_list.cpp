@@ -78,7 +78,7 @@ std::vector<ConfiguredModel> read_folder(const std::string& folder) {
 
 }  // namespace
 
-std::vector<ConfiguredModel> list_configured(const ModelNames& names) {
+std::vector<ConfiguredModel> list_configured(const NamedModels& names) {
   std::vector<ConfiguredModel> models;
   for (const std::string& text : names.models) models.push_back(read_argument(text));
   if (names.ids.size() > models.size() && (names.ids.size() > 1 || names.folder)) {

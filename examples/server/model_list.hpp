@@ -9,7 +9,7 @@
 
 namespace server {
 
-struct ModelNames {
+struct NamedModels {
   std::vector<std::string> models{};   // -m: [NAME=]PLACE
   std::vector<std::string> ids{};      // --model-id: the name of the first -m, the second, ...
   std::optional<std::string> folder{}; // --models
@@ -19,6 +19,6 @@ struct ModelNames {
 // Returns the models in order: those of -m, then those of the folder by name. Without any, the list is empty: the program's own model is
 // served. Nothing is opened. Throws UsageError, for example if two models have one name; Failure, a folder that cannot be read, or a name
 // that another program's store does not have.
-[[nodiscard]] std::vector<ConfiguredModel> list_configured(const ModelNames& names);
+[[nodiscard]] std::vector<ConfiguredModel> list_configured(const NamedModels& names);
 
 }  // namespace server

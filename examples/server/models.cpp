@@ -22,9 +22,10 @@ ApiError ends_error() {
   return error;
 }
 
-std::string_view without_latest(std::string_view name) {
-  constexpr std::string_view kLatest = ":latest";
-  return name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
+std::vector<std::string> ids_of(const std::vector<ConfiguredModel>& models) {
+  std::vector<std::string> ids;
+  for (const ConfiguredModel& model : models) ids.push_back(model.id);
+  return ids;
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ std::string_view to_string(ModelState state) noexcept {
   return {};
 }
 
-Models::Models(std::vector<ConfiguredModel> models, ModelsOptions options) : options_(options) {
+Models::Models(std::vector<ConfiguredModel> models, ModelsOptions options, ModelNames::Options names) : options_(options), names_(ids_of(models), names) {
   for (ConfiguredModel& model : models) {
     auto entry = std::make_unique<Entry>();
     entry->card = std::make_shared<const ModelCard>(model.card);
@@ -71,36 +72,6 @@ Models::~Models() = default;
 
 // --- Requests.
 
-std::size_t Models::find(std::string_view name) const {
-  if (name.empty() && !options_.needs_name) return 0;
-  if (name.empty()) throw ApiError(400, fmt::format("Name a model: this server has {}.", names()), "model");
-  const auto found = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->configured.id == name; });
-  if (found != entries_.end()) return static_cast<std::size_t>(found - entries_.begin());
-  const auto alike = std::ranges::find_if(entries_, [&](const auto& entry) { return without_latest(entry->configured.id) == without_latest(name); });
-  if (alike != entries_.end()) return static_cast<std::size_t>(alike - entries_.begin());
-  if (entries_.size() == 1 && options_.any_name) return 0;
-  throw no_such_model(name);
-}
-
-std::size_t Models::find_exactly(std::string_view name) const {
-  const auto found = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->configured.id == name; });
-  if (found == entries_.end()) throw no_such_model(name);
-  return static_cast<std::size_t>(found - entries_.begin());
-}
-
-ApiError Models::no_such_model(std::string_view name) const {
-  return {404, fmt::format("There is no model \"{}\" here; this server has {}.", name, names()), "model", "model_not_found"};
-}
-
-// Returns the models' names for an error: at most 20 of them.
-std::string Models::names() const {
-  constexpr std::size_t kMost = 20;
-  std::string names;
-  for (std::size_t i = 0; i < entries_.size() && i < kMost; ++i) names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", entries_[i]->configured.id);
-  if (entries_.size() > kMost) names += fmt::format(" and {} more, which GET /v1/models lists", entries_.size() - kMost);
-  return names;
-}
-
 ModelLease Models::acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait) {
   const std::lock_guard lock(mutex_);
   Entry& entry = *entries_[model];
@@ -113,13 +84,12 @@ ModelLease Models::acquire(std::size_t model, std::optional<double> keep_alive, 
     throw ApiError(400, fmt::format("The model \"{}\" takes {}, and this server has {} for it: start it with more --memory, or with a smaller --ctx or --kv-budget.",
                                     entry.configured.id, in_units(entry.bytes), in_units(most_for(entry))), "model", "model_does_not_fit");
   }
-  if (waiting_ >= options_.max_waiting) {
-    ApiError error(429, fmt::format("{} requests wait for models to be loaded: try again later.", waiting_), {}, "queue_full");
+  if (waiting() >= options_.max_waiting) {
+    ApiError error(429, fmt::format("{} requests wait for models to be loaded: try again later.", waiting()), {}, "queue_full");
     error.retry_after = 5.0;
     throw error;
   }
-  entry.waiting.push_back({std::move(wait), keep_alive, Clock::now() + options_.load_time});
-  ++waiting_;
+  entry.waiting.add(std::move(wait), keep_alive, Clock::now() + options_.load_time);
   if (!std::exchange(entry.is_queued, true)) queue_.push_back(model);
   change();
   return nullptr;
@@ -127,7 +97,7 @@ ModelLease Models::acquire(std::size_t model, std::optional<double> keep_alive, 
 
 void Models::look() noexcept {
   const std::lock_guard lock(mutex_);
-  if (waiting_ > 0) change();
+  if (waiting() > 0) change();
 }
 
 ModelLease Models::lease(Entry& entry, Use use) const {
@@ -204,19 +174,9 @@ std::optional<Models::Task> Models::plan(Calls& calls) {
 }
 
 void Models::drop_waiting(Calls& calls) {
-  const Time now = Clock::now();
   for (const auto& entry : entries_) {
-    for (auto each = entry->waiting.begin(); each != entry->waiting.end();) {
-      const bool has_left = each->wait.gone();
-      if (!has_left && each->deadline > now) {
-        wake_ = std::min(wake_, each->deadline);
-        ++each;
-        continue;
-      }
-      calls.push_back([failed = each->wait.failed, error = has_left ? ApiError(499, "the client went away") : too_late(*entry)] { failed(error); });
-      each = entry->waiting.erase(each);
-      --waiting_;
-    }
+    const auto next = entry->waiting.drop(Clock::now(), [&] { return too_late(*entry); }, calls);
+    if (next) wake_ = std::min(wake_, *next);
   }
 }
 
@@ -246,21 +206,8 @@ Models::Task Models::unload(std::size_t model) {
 }
 
 void Models::grant(Entry& entry, Calls& calls) {
-  while (!entry.waiting.empty()) {
-    Waiting& first = entry.waiting.front();
-    calls.push_back([ready = first.wait.ready, held = lease(entry, Use::request)] { ready(held); });
-    if (first.keep_alive) entry.keep_alive = *first.keep_alive;
-    entry.waiting.pop_front();
-    --waiting_;
-  }
-}
-
-void Models::refuse(Entry& entry, const ApiError& error, Calls& calls) {
-  while (!entry.waiting.empty()) {
-    calls.push_back([failed = entry.waiting.front().wait.failed, error] { failed(error); });
-    entry.waiting.pop_front();
-    --waiting_;
-  }
+  const auto keep_alive = entry.waiting.grant([&] { return lease(entry, Use::request); }, calls);
+  if (keep_alive) entry.keep_alive = *keep_alive;
 }
 
 Models::Time Models::expiry(const Entry& entry) const {
@@ -274,6 +221,12 @@ std::uint64_t Models::used() const {
   std::uint64_t bytes = 0;
   for (const auto& entry : entries_) bytes += entry->state == ModelState::unloaded || entry->state == ModelState::failed ? 0 : entry->bytes;
   return bytes;
+}
+
+std::size_t Models::waiting() const {
+  std::size_t count = 0;
+  for (const auto& entry : entries_) count += entry->waiting.size();
+  return count;
 }
 
 // Returns the most that a model may take: all but the pinned ones' memory.
@@ -362,7 +315,7 @@ void Models::failed(std::size_t model, const std::optional<ApiError>& error) {
     Entry& entry = *entries_[model];
     entry.state = error ? ModelState::failed : ModelState::unloaded;
     entry.fault = error ? error->what() : std::string();
-    if (error) refuse(entry, *error, calls);
+    if (error) entry.waiting.refuse(*error, calls);
     else if (!entry.waiting.empty() && !std::exchange(entry.is_queued, true)) queue_.push_back(model);  // somebody came when the load had been given up
     change();
   }
@@ -442,7 +395,7 @@ void Models::drain() {
   {
     const std::lock_guard lock(mutex_);
     is_draining_ = true;
-    for (const auto& entry : entries_) refuse(*entry, ends_error(), calls);
+    for (const auto& entry : entries_) entry->waiting.refuse(ends_error(), calls);
     change();
   }
   for (const auto& call : calls) call();

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +30,8 @@
 #include "model_card.hpp"
 #include "model_figures.hpp"
 #include "model_lease.hpp"
+#include "model_names.hpp"
+#include "wait_line.hpp"
 
 namespace server {
 
@@ -53,15 +54,6 @@ struct ModelsOptions {
   double keep_alive = -1.0;                    // seconds without a request after which a model is unloaded; below 0: never
   std::chrono::seconds load_time{300};         // a request waits at most this long for its model
   std::size_t max_waiting = 1024;              // requests that may wait for models
-  bool any_name = true;                        // one model answers whatever name a request has
-  bool needs_name = false;                     // a request has to name its model
-};
-
-// A request that waits for its model. Exactly one of ready() and failed() is called, once, on a thread that must not be kept.
-struct ModelWait {
-  std::function<bool()> gone;                    // its client has left
-  std::function<void(ModelLease)> ready;
-  std::function<void(const ApiError&)> failed;   // status 499: the client has left
 };
 
 // A model as lists show it.
@@ -78,18 +70,14 @@ struct ModelView {
 
 class Models {
  public:
-  Models(std::vector<ConfiguredModel> models, ModelsOptions options);
+  Models(std::vector<ConfiguredModel> models, ModelsOptions options, ModelNames::Options names = {});
   ~Models();
   Models(const Models&) = delete;
   Models& operator=(const Models&) = delete;
 
   // --- For requests, on any thread.
 
-  // Returns the index of the model that a request names. An empty name means the first model, unless Options::needs_name. Names may end
-  // with ":latest". Errors: ApiError of status 404, there is no such model; 400, a name is needed.
-  [[nodiscard]] std::size_t find(std::string_view name) const;
-  // Returns the index of the model of exactly this name. Errors: ApiError of status 404.
-  [[nodiscard]] std::size_t find_exactly(std::string_view name) const;
+  [[nodiscard]] const ModelNames& names() const noexcept { return names_; }
   // Returns a lease if the model is loaded. Otherwise returns nullptr, and `wait` gets the lease when the model is loaded. `keep_alive`:
   // replaces the model's own from now on, in seconds; below 0: for ever. Throws ApiError: the model can never fit; the server ends; too
   // many requests wait.
@@ -139,12 +127,7 @@ class Models {
  private:
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
-  using Calls = std::vector<std::function<void()>>;  // to call when the mutex is free
-  struct Waiting {
-    ModelWait wait;
-    std::optional<double> keep_alive;
-    Time deadline;
-  };
+  using Calls = WaitLine::Calls;  // to call when the mutex is free
   enum class Use { request, look };
   struct Hold;
   struct Entry {
@@ -159,14 +142,11 @@ class Models {
     bool is_queued = false;                  // in queue_
     double keep_alive = -1.0;
     Time last_use{}, stays_until{};
-    std::deque<Waiting> waiting{};
+    WaitLine waiting{};
     std::string fault{};
     std::uint64_t loads = 0;
     ModelFigures past{};                     // of earlier loads, and of answers
   };
-
-  [[nodiscard]] ApiError no_such_model(std::string_view name) const;
-  [[nodiscard]] std::string names() const;
 
   // These need the mutex.
   [[nodiscard]] ModelLease lease(Entry& entry, Use use) const;
@@ -175,9 +155,9 @@ class Models {
   [[nodiscard]] std::optional<Task> make_room(const Entry& wanted);
   [[nodiscard]] Task unload(std::size_t model);
   void grant(Entry& entry, Calls& calls);
-  void refuse(Entry& entry, const ApiError& error, Calls& calls);
   [[nodiscard]] Time expiry(const Entry& entry) const;
-  [[nodiscard]] std::uint64_t used() const;
+  [[nodiscard]] std::uint64_t used() const;     // bytes
+  [[nodiscard]] std::size_t waiting() const;    // requests that wait for models
   [[nodiscard]] std::uint64_t most_for(const Entry& entry) const;
   [[nodiscard]] ApiError too_late(const Entry& entry) const;
   [[nodiscard]] ModelView view_of(const Entry& entry) const;
@@ -188,13 +168,13 @@ class Models {
   [[nodiscard]] std::vector<std::pair<std::size_t, ModelLease>> look_at_loaded() const;
 
   ModelsOptions options_;
+  ModelNames names_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   mutable std::uint64_t changes_ = 0;      // counts what next() should look at
   Time wake_{};                            // when next() has something to do by time
   std::vector<std::unique_ptr<Entry>> entries_;
   std::deque<std::size_t> queue_;          // models that are asked for and not loaded, or have to leave
-  std::size_t waiting_ = 0;                // of all models
   bool is_draining_ = false, is_ending_ = false;
 };
 

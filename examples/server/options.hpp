@@ -16,7 +16,7 @@
 namespace server {
 
 struct Options {
-  ModelNames names{};                  // no model: the model inside the program
+  NamedModels names{};                  // no model: the model inside the program
   std::uint64_t memory = 0;            // bytes of all loaded models together; 0: what the server chooses
   std::optional<double> keep_alive{};  // seconds; nullopt: a model stays until its memory is needed
   std::chrono::seconds load_time{300};

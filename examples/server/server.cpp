@@ -12,6 +12,7 @@
 #include "ollama/ollama.hpp"
 #include "page.hpp"
 #include "system/program.hpp"
+#include "told_reply.hpp"
 
 namespace server {
 
@@ -114,42 +115,6 @@ bool asks_for_page(const HttpRequest& request) { return request.header("accept")
 // Returns whether the media type is the one that curl sends with -d unless told otherwise, as in Ollama's examples. Accepting it is safe: a
 // page's form cannot send JSON in a body of this type, and a script of another origin sends its Origin.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
-
-// A reply that adds the headers for pages of other origins to each answer, and calls `told` once for each answer.
-class ToldReply final : public HttpReply {
- public:
-  ToldReply(HttpReplyPtr to, Headers headers, std::shared_ptr<const Notes> notes, std::function<void(unsigned)> told)
-      : to_(std::move(to)), headers_(std::move(headers)), notes_(std::move(notes)), told_(std::move(told)) {}
-  void send(HttpResponse response) override {
-    const unsigned status = response.status;
-    add_headers(response);
-    to_->send(std::move(response));
-    told_(status);
-  }
-  void begin_stream(HttpResponse response, std::string idle) override {
-    const unsigned status = response.status;
-    add_headers(response);
-    to_->begin_stream(std::move(response), std::move(idle));
-    told_(status);
-  }
-  void write(std::string chunk) override { to_->write(std::move(chunk)); }
-  void end_stream() override { to_->end_stream(); }
-  [[nodiscard]] std::size_t unsent() const noexcept override { return to_->unsent(); }
-  [[nodiscard]] bool gone() const noexcept override { return to_->gone(); }
-  void on_change(std::function<void()> change) override { to_->on_change(std::move(change)); }
-
- private:
-  void add_headers(HttpResponse& response) const {
-    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
-    if (!notes_->empty()) response.headers.emplace_back(kIgnoredHeader, notes_->text());
-    if (std::string warnings = notes_->warnings(); !warnings.empty()) response.headers.emplace_back(kWarningHeader, std::move(warnings));
-  }
-
-  HttpReplyPtr to_;
-  Headers headers_;
-  std::shared_ptr<const Notes> notes_;
-  std::function<void(unsigned)> told_;
-};
 
 // Returns headers that let the page load scripts and all else from this server alone, and let no other page show it in a frame.
 Headers page_headers() {
@@ -369,7 +334,7 @@ void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
   } else {
     name = query_field(request.query, "model");
   }
-  exchange->model = models_.find(name);
+  exchange->model = models_.names().find(name);
   if (keep_alive && !models_.is_pinned(exchange->model) && models_.view(exchange->model).state == ModelState::unloaded &&
       ollama::asks_to_unload(request.path, exchange->body, keep_alive)) {
     return ollama::answer_unloaded(call_of(exchange, nullptr), models_.configured(exchange->model).id);

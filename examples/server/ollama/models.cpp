@@ -94,7 +94,7 @@ void version(const Models&, const Call& call) { send(call, Object().set("version
 void show(const Models& models, const Call& call) {
   const Json body = body_of(call, kOllamaShow);
   Fields fields(body);
-  const std::size_t model = models.find(asked_name(fields));
+  const std::size_t model = models.names().find(asked_name(fields));
   const std::optional<double> keep_alive = keep_alive_of(fields);
   if (keep_alive && *keep_alive >= 0.0) call.notes.ignore("keep_alive", "keep_alive", "a model that is shown is not used.");
   (void)fields.boolean("verbose");
