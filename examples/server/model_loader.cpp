@@ -100,12 +100,15 @@ std::shared_ptr<LoadedModel> ModelLoader::make(std::size_t model, tessera::LoadP
   auto source = configured.embedded != nullptr ? configured.embedded : value(tessera::open_model(configured.path));
   tessera::EngineOptions engine_options = options_.engine;
   if (engine_options.kv_budget == 0) engine_options.kv_budget = configured.need.kv;
-  models_.book(model, need_of(*source, engine_options, options_.scheduler.limits.max_running));
-  engine_options.log = [id = configured.id](tessera::LogLevel, std::string_view message) { fmt::print(stderr, "{}: {}\n", id, message); };
+  const MemoryNeed need = need_of(*source, engine_options, options_.scheduler.limits.max_running);
+  engine_options.kv_budget = need.kv;
+  auto chat_template = template_of(options_.chat_template, *source);
+  models_.book(model, need, make_card(configured.id, *source, value(tessera::Engine::plan(*source, engine_options)), chat_template));
+  const std::string whose = models_.size() == 1 ? "" : configured.id + ": ";
+  engine_options.log = [whose](tessera::LogLevel, std::string_view message) { fmt::print(stderr, "{}{}\n", whose, message); };
   engine_options.log_level = tessera::LogLevel::warning;
   engine_options.progress = std::move(progress);
   const tessera::Engine engine = value(tessera::Engine::load(*source, engine_options));
-  auto chat_template = template_of(options_.chat_template, *source);
   source.reset();  // an engine has copied what it needs
   return std::make_shared<LoadedModel>(engine, LoadedModel::Options{.id = configured.id, .chat_template = std::move(chat_template), .scheduler = options_.scheduler,
                                                                     .limits = options_.limits, .stays = configured.is_pinned}, workers_);

@@ -275,13 +275,14 @@ void Models::begin(std::size_t model) {
   entries_[model]->state = ModelState::loading;
 }
 
-void Models::book(std::size_t model, const MemoryNeed& need) {
+void Models::book(std::size_t model, const MemoryNeed& need, ModelCard card) {
   const std::lock_guard lock(mutex_);
   Entry& entry = *entries_[model];
   entry.bytes = need.bytes();
-  auto card = std::make_shared<ModelCard>(*entry.card);
-  card->bytes = entry.bytes;
-  entry.card = std::move(card);
+  card.bytes = entry.bytes;
+  if (entry.card->created != 0) card.created = entry.card->created;
+  card.fills_in = entry.card->fills_in;
+  entry.card = std::make_shared<const ModelCard>(std::move(card));
   if (used() <= options_.memory) return;
   throw Failure(tessera::ErrorCode::over_budget, fmt::format("the model takes {} now, more than there is room for: send the request again, or start the server with more --memory", in_units(entry.bytes)));
 }

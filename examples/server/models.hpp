@@ -115,8 +115,9 @@ class Models {
   [[nodiscard]] bool goes_on(std::size_t model);
   // Says that a load begins that next() did not ask for.
   void begin(std::size_t model);
-  // Books the memory that a file takes now, which may have changed since the start. Throws Failure if it does not fit any more.
-  void book(std::size_t model, const MemoryNeed& need);
+  // Books the memory that a file takes now, and takes its card: the file may have changed since the start. Throws Failure if the model does
+  // not fit any more.
+  void book(std::size_t model, const MemoryNeed& need, ModelCard card);
   void loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double seconds);
   // nullopt: nobody waits for the model any more.
   void failed(std::size_t model, const std::optional<ApiError>& error);
