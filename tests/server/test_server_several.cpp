@@ -217,6 +217,7 @@ TEST_CASE("a client that leaves while it waits for a model is dropped, and the m
   CHECK(server.post("/v1/completions", completion("chat", "Once")).status == 200);  // the model need not leave any more
   held.connection.drop();
   CHECK(number_at(figures_of(server, "vec"), {"loads"}) == 0);
+  for (int i = 0; i < 1000 && server.log().find(" 499 ") == std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK_THAT(server.log(), Catch::Contains("/v1/embeddings 499"));
 }
 
@@ -302,6 +303,7 @@ TEST_CASE("a model that can never fit is refused with the numbers", "[server]") 
   CHECK(response.status == 400);
   CHECK(text_at(response.json(), {"error", "code"}) == "model_does_not_fit");
   CHECK_THAT(text_at(response.json(), {"error", "message"}), Catch::Contains("8.0 MB") && Catch::Contains("--memory"));
+  for (int i = 0; i < 1000 && server.log().find("vec: ") == std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK_THAT(server.log(), Catch::Contains("more than --memory"));
 }
 
