@@ -32,8 +32,8 @@ std::string call_id() {
 
 class Job : public std::enable_shared_from_this<Job> {
  public:
-  Job(const JobContext& context, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply, OnAnswered on_answered)
-      : context_(context), writer_(std::move(writer)), reply_(std::move(reply)), on_answered_(std::move(on_answered)) {}
+  Job(const JobContext& context, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply, OnAnswered on_answered, ModelLease lease)
+      : lease_(std::move(lease)), context_(context), writer_(std::move(writer)), reply_(std::move(reply)), on_answered_(std::move(on_answered)) {}
 
   void start(std::vector<AnswerPlan> plans);
   // Makes a worker call run() soon. Any thread may call it.
@@ -70,6 +70,7 @@ class Job : public std::enable_shared_from_this<Job> {
   void finish();
   void report(unsigned status, std::string error);
 
+  ModelLease lease_;  // destroyed last, because the other members refer to the model
   JobContext context_;
   std::unique_ptr<AnswerWriter> writer_;
   HttpReplyPtr reply_;
@@ -281,8 +282,8 @@ void Job::report(unsigned status, std::string error) {
 }  // namespace
 
 void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
-               OnAnswered on_answered) {
-  const auto job = std::make_shared<Job>(context, std::move(writer), std::move(reply), std::move(on_answered));
+               OnAnswered on_answered, ModelLease lease) {
+  const auto job = std::make_shared<Job>(context, std::move(writer), std::move(reply), std::move(on_answered), std::move(lease));
   job->start(std::move(plans));
 }
 

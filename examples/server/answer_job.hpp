@@ -13,6 +13,7 @@
 
 #include "answer_writer.hpp"
 #include "http.hpp"
+#include "model_lease.hpp"
 #include "served_model.hpp"
 #include "slices.hpp"
 #include "workers.hpp"
@@ -48,8 +49,8 @@ struct JobContext {
   Workers& workers;
 };
 
-// Submits the plans, and has `writer` write the answer. Throws ApiError if the plans cannot be submitted; later errors go to the writer.
+// Submits the plans, and has `writer` write the answer. `lease` is kept until the client has taken the whole answer. Throws ApiError if the plans cannot be submitted; later errors go to the writer.
 void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
-               OnAnswered on_answered);
+               OnAnswered on_answered, ModelLease lease);
 
 }  // namespace server

@@ -1,5 +1,6 @@
 #include "api.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 #include <random>
@@ -14,25 +15,11 @@ using tessera::Json;
 
 namespace {
 
-Object model_object(const ServedModel& model) {
-  const tessera::ModelSpec& spec = model.engine().spec();
-  const auto architecture = model.engine().metadata().string(tessera::Setting::architecture);
-  Json::Array capabilities;
-  for (std::string& capability : model.capabilities()) capabilities.emplace_back(std::move(capability));
-  const Object meta = Object()
-                        .set("context_length", static_cast<std::int64_t>(model.context()))
-                        .set("vocabulary", static_cast<std::int64_t>(spec.vocab_size))
-                        .set("weights_bytes", static_cast<std::int64_t>(model.engine().plan().weights))
-                        .set("architecture", architecture ? Json(std::string_view(*architecture)) : Json())
-                        .set("has_chat_template", model.has_template())
-                        .set("capabilities", std::move(capabilities));
-  return Object()
-      .set("id", model.id())
-      .set("object", "model")
-      .set("created", model.created())
-      .set("owned_by", "tessera")
-      .set("max_model_len", static_cast<std::int64_t>(model.context()))
-      .set("meta", meta);
+// Returns the object of a model with its state, in the form of llama.cpp's router.
+Object state_object(const ModelView& view) {
+  Object status = Object().set("value", std::string(to_string(view.state)));
+  if (!view.fault.empty()) status.set("failed", true).set("error", view.fault);
+  return model_object(*view.card).set("status", std::move(status));
 }
 
 // Returns a part of a path with its escapes decoded: "a%2Fb" is a/b. Invalid escapes stay.
@@ -47,23 +34,30 @@ std::string decoded(std::string_view part) {
   return text;
 }
 
-ApiError no_such_model(std::string_view name, const ServedModel& model) {
-  return {404, fmt::format("There is no model \"{}\" here; this server has \"{}\".", name, model.id()), "model", "model_not_found"};
-}
-
 }  // namespace
 
-Json body_of(const Call& call, Endpoint endpoint) {
-  auto json = Json::parse(call.request.body);
+Json read_body(const HttpRequest& request) {
+  auto json = Json::parse(request.body);
   if (!json) throw ApiError(400, "The body is no JSON: " + json.error().text());
-  sift(*json, endpoint, call.notes);
   return std::move(*json);
 }
 
-void check_model(Fields& fields, const Api& api) {
-  const auto name = fields.text("model");
-  if (!api.strict_model || !name || name->empty() || *name == api.job.model.id()) return;
-  throw no_such_model(*name, api.job.model);
+Json body_of(const Call& call, Endpoint endpoint) {
+  Json json = call.body != nullptr ? std::move(*call.body) : read_body(call.request);
+  sift(json, endpoint, call.notes);
+  return json;
+}
+
+void pass_model(Fields& fields) { (void)fields.any("model"); }
+
+std::string query_field(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view field = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(field.size() + 1, query.size()));
+    const std::size_t equals = field.find('=');
+    if (equals != field.npos && field.substr(0, equals) == name) return decoded(field.substr(equals + 1));
+  }
+  return {};
 }
 
 std::string new_id(std::string_view prefix) {
@@ -73,14 +67,17 @@ std::string new_id(std::string_view prefix) {
 
 std::int64_t unix_time() { return std::time(nullptr); }
 
-HttpResponse list_models(const Api& api) {
-  return {.body = Object().set("object", "list").set("data", Json::Array{model_object(api.job.model)}).dump()};
+void list_models(const Models& models, const Call& call) {
+  Json::Array list;
+  for (const ModelView& view : models.views()) list.push_back(state_object(view));
+  call.reply->send({.body = Object().set("object", "list").set("data", std::move(list)).dump()});
 }
 
-HttpResponse one_model(const Api& api, std::string_view id) {
-  const std::string name = decoded(id);
-  if (name != api.job.model.id()) throw no_such_model(name, api.job.model);
-  return {.body = model_object(api.job.model).dump()};
+void one_model(const Models& models, const Call& call) {
+  constexpr std::string_view kPath = "/v1/models/";
+  const std::string name = decoded(std::string_view(call.request.path).substr(kPath.size()));
+  const ModelView view = models.view(models.names().find_exactly(name));
+  call.reply->send({.body = state_object(view).dump()});
 }
 
 }  // namespace server

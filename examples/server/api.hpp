@@ -6,6 +6,7 @@
 #include "answer_job.hpp"
 #include "field_rules.hpp"
 #include "http.hpp"
+#include "models.hpp"
 #include "served_model.hpp"
 
 namespace server {
@@ -13,7 +14,7 @@ namespace server {
 struct Api {
   JobContext job;
   RequestLimits limits;
-  bool strict_model = false;  // a request that names another model is an error; else the served model answers it
+  bool stays = true;  // the model is loaded as long as the server runs
 };
 
 // One request of a client.
@@ -23,13 +24,20 @@ struct Call {
   Caller caller;
   OnAnswered on_answered;
   Notes& notes;  // parts of the request without effect
+  ModelLease lease{};             // the request's hold on its model; every job that goes on keeps a copy
+  tessera::Json* body = nullptr;  // the request's body, read; nullptr: body_of() reads it
 };
 
-// Returns the body as JSON, with only the fields that the endpoint reads (field_rules.hpp). Errors say where the body stops being
-// JSON, or name the field.
+// Returns the body as JSON. Throws ApiError, which says where the body stops being JSON.
+[[nodiscard]] tessera::Json read_body(const HttpRequest& request);
+
+// Returns the body, with only the fields that the endpoint reads (field_rules.hpp). May be called once. Errors: those of read_body(), or
+// an error that names the field.
 [[nodiscard]] tessera::Json body_of(const Call& call, Endpoint endpoint);
-// Reads the model's name. Any name means the served model. Exception: with Api::strict_model another name is an error.
-void check_model(Fields& fields, const Api& api);
+// Reads the model's name again, by which the server has chosen the model (Models::find()).
+void pass_model(Fields& fields);
+// Returns the value of a field in the query of a path, with its escapes decoded; empty if it is absent.
+[[nodiscard]] std::string query_field(std::string_view query, std::string_view name);
 [[nodiscard]] std::string new_id(std::string_view prefix);  // "chatcmpl-4f..."
 [[nodiscard]] std::int64_t unix_time();
 
@@ -39,8 +47,9 @@ void completions(const Api& api, const Call& call);
 void responses(const Api& api, const Call& call);
 void embeddings(const Api& api, const Call& call);
 void rerank(const Api& api, const Call& call);  // Jina's and Cohere's
-[[nodiscard]] HttpResponse list_models(const Api& api);
-[[nodiscard]] HttpResponse one_model(const Api& api, std::string_view id);
+void score(const Api& api, const Call& call);   // vLLM's
+void list_models(const Models& models, const Call& call);
+void one_model(const Models& models, const Call& call);
 // Anthropic
 void messages(const Api& api, const Call& call);
 void count_tokens(const Api& api, const Call& call);

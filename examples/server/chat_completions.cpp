@@ -215,7 +215,7 @@ void chat_completions(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kChat);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   ChatFields chat = read_chat(fields, api.limits, call.notes);
   AnswerFields answer;
   read_drawing(fields, model, answer);
@@ -237,7 +237,7 @@ void chat_completions(const Api& api, const Call& call) {
   if (stream.shows_running_usage) running = Usage{.prompt_tokens = plans.front().request.prompt.size()};
   if (stream.streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, stream, running, call.reply);
   else writer = std::make_unique<WholeChat>(std::move(shape), model.tokenizer(), answer.samples, call.reply);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 
 }  // namespace server

@@ -294,7 +294,7 @@ void start(const Api& api, const Call& call, Asked asked) {
   if (asked.stream.streams) writer = std::make_unique<Streamed>(asked.shape, model.tokenizer(), choices, asked.stream, call.reply);
   else writer = std::make_unique<Whole>(asked.shape, model.tokenizer(), choices, call.reply);
   if (!has_tokens) return end_at_once(*writer, asked, call);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 
 // Scores the prompts, a few rows at a time, and then starts the job.
@@ -344,7 +344,7 @@ void completions(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kCompletions);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   AnswerFields answer;
   read_drawing(fields, model, answer);
   std::vector<Prompt> prompts = read_prompts(fields, model, api.limits.prompts);

@@ -72,7 +72,7 @@ void embeddings(const Api& api, const Call& call) {
   const ServedModel& model = api.job.model;
   const Json body = body_of(call, kEmbeddings);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   EmbeddingWish wish{.inputs = read_inputs(fields, model, api.limits.prompts)};
   const bool as_base64 = fields.choice("encoding_format", {"float", "base64"}).value_or("float") == "base64";
   wish.dimensions = static_cast<std::uint32_t>(fields.integer("dimensions", 1, model.engine().spec().embedding_width()).value_or(0));

@@ -20,7 +20,7 @@ constexpr unsigned kMessagesLike = kMessages | kCountTokens;
 constexpr unsigned kOllamaAnswers = kOllamaChat | kOllamaGenerate;
 constexpr unsigned kOllama = kOllamaAnswers | kOllamaEmbed | kOllamaShow;
 constexpr unsigned kAnswers = kChat | kCompletions | kResponses | kMessages | kOllamaAnswers;
-constexpr unsigned kAll = 2 * kOllamaShow - 1;
+constexpr unsigned kAll = 2 * kScore - 1;
 
 constexpr std::string_view kTracks = "it tracks or labels the request";
 constexpr std::string_view kCaches = "it hints at caching, which is done anyway";
@@ -205,6 +205,10 @@ constexpr FieldRule kRules[] = {
     {kRerank, "documents[]", "text", Fate::read},
     {kRerank, "documents[]", "*", Fate::ignored, "the text alone is read"},
     {kRerank, "", "truncate max_tokens_per_doc max_chunks_per_doc", Fate::ignored, "documents are cut to what the model reads"},
+    // --- vLLM's score.
+    {kScore, "", "text_1 text_2 queries documents instruction", Fate::read},
+    {kScore, "", "truncate_prompt_tokens", Fate::ignored, "texts are cut to what the model reads"},
+    {kScore, "", "use_activation activation softmax", Fate::refused, "Scores come as the model gives them: leave this out, or set it to false.", "false"},
     {kTokenize, "", "prompt content add_special_tokens parse_special", Fate::read},
     {kDetokenize, "", "tokens", Fate::read},
 };

@@ -13,10 +13,10 @@ namespace server {
 // Bits, so that a rule can hold for several endpoints.
 enum Endpoint : unsigned {
   kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8, kCountTokens = 16, kEmbeddings = 32, kTokenize = 64, kDetokenize = 128, kTemplate = 256,
-  kOllamaChat = 512, kOllamaGenerate = 1024, kOllamaEmbed = 2048, kOllamaShow = 4096, kRerank = 8192
+  kOllamaChat = 512, kOllamaGenerate = 1024, kOllamaEmbed = 2048, kOllamaShow = 4096, kRerank = 8192, kScore = 16384
 };
-inline constexpr std::size_t kEndpoints = 14;  // of the kinds above
-static_assert(kRerank == 1u << (kEndpoints - 1));
+inline constexpr std::size_t kEndpoints = 15;  // of the kinds above
+static_assert(kScore == 1u << (kEndpoints - 1));
 
 enum class Fate {
   read,     // the endpoint reads the field

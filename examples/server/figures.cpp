@@ -26,35 +26,59 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+// Writes families of metrics in Prometheus' text format. Each family has a line for each model, with the label model_name.
 class Exposition {
  public:
-  explicit Exposition(const std::string& model) : label_(fmt::format("{}=\"{}\"", kLabels, escaped(model))) {}
+  explicit Exposition(const std::vector<ModelFigures>& models) : models_(models) {
+    for (const ModelFigures& model : models) labels_.push_back(fmt::format("{}=\"{}\"", kLabels, escaped(model.id)));
+  }
 
-  void number(std::string_view name, std::string_view type, std::string_view help, double value) {
+  // `of` returns a model's number.
+  template <class Of>
+  void number(std::string_view name, std::string_view type, std::string_view help, Of of) {
     head(name, type, help);
-    text_ += fmt::format("{}{{{}}} {}\n", name, label_, value);
+    for (std::size_t i = 0; i < models_.size(); ++i) text_ += fmt::format("{}{{{}}} {}\n", name, labels_[i], static_cast<double>(of(models_[i])));
   }
   void head(std::string_view name, std::string_view type, std::string_view help) {
     text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   }
-  void labelled(std::string_view name, std::string_view labels, double value) {
-    text_ += fmt::format("{}{{{},{}}} {}\n", name, label_, labels, value);
+  // Writes a line of a family whose lines have a further label.
+  template <class Of>
+  void labelled(std::string_view name, std::string_view labels, Of of) {
+    for (std::size_t i = 0; i < models_.size(); ++i) text_ += fmt::format("{}{{{},{}}} {}\n", name, labels_[i], labels, static_cast<double>(of(models_[i])));
+  }
+  // Write a number that is of no model. It has a model's label if there is one model only.
+  void alone(std::string_view name, std::string_view type, std::string_view help, double value) {
+    head(name, type, help);
+    alone_labelled(name, "", value);
+  }
+  void alone_labelled(std::string_view name, std::string_view labels, double value) {
+    std::string all = models_.size() == 1 ? labels_[0] : "";
+    if (!all.empty() && !labels.empty()) all += ',';
+    all += labels;
+    text_ += all.empty() ? fmt::format("{} {}\n", name, value) : fmt::format("{}{{{}}} {}\n", name, all, value);
   }
   // Writes cumulative buckets whose upper bounds are powers of two, in microseconds: from 2^10 (about a millisecond) to 2^28. Buckets of
   // the histogram end at these values too, so the counts are exact.
-  void histogram(std::string_view name, std::string_view help, const Histogram& h) {
+  void histogram(std::string_view name, std::string_view help, Histogram tessera::SchedulerFigures::*which) {
     head(name, "histogram", help);
-    for (int power = 10; power <= 28; ++power) {
-      const double border = std::ldexp(1e-6, power);
-      text_ += fmt::format("{}_bucket{{{},le=\"{:.9g}\"}} {}\n", name, label_, border, h.at_most(border));
+    for (std::size_t i = 0; i < models_.size(); ++i) {
+      const Histogram& h = models_[i].scheduler.*which;
+      const std::string& label = labels_[i];
+      for (int power = 10; power <= 28; ++power) {
+        const double border = std::ldexp(1e-6, power);
+        text_ += fmt::format("{}_bucket{{{},le=\"{:.9g}\"}} {}\n", name, label, border, h.at_most(border));
+      }
+      text_ += fmt::format("{}_bucket{{{},le=\"+Inf\"}} {}\n{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", name, label, h.count(), name, label, h.sum(), name,
+                           label, h.count());
     }
-    text_ += fmt::format("{}_bucket{{{},le=\"+Inf\"}} {}\n{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", name, label_, h.count(), name, label_, h.sum(), name,
-                         label_, h.count());
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
-  std::string label_, text_;
+  const std::vector<ModelFigures>& models_;
+  std::vector<std::string> labels_;  // of each model
+  std::string text_;
 };
 
 Json spread(const Histogram& h, double unit) {
@@ -65,11 +89,6 @@ Json spread(const Histogram& h, double unit) {
       .set("max", h.max() * unit)
       .set("mean", h.mean() * unit)
       .set("count", static_cast<std::int64_t>(h.count()));
-}
-
-std::uint64_t kv_total(const ServedModel& model) {  // the bytes of KV pages that sessions hold, plus those that they may still get
-  const std::uint64_t used = model.engine().kv_figures().used_bytes, room = model.engine().kv_room().bytes;
-  return used + std::min(room, ~std::uint64_t{0} - used);
 }
 
 double share(std::uint64_t part, std::uint64_t whole) { return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole); }
@@ -84,65 +103,100 @@ void Figures::count_request(const std::string& endpoint, unsigned status) {
 void Figures::count_answer(const AnswerReport& report) {
   const std::lock_guard lock(mutex_);
   ++answers_;
-  stopped_ += report.stopped;
-  cut_ += report.cut;
   disconnected_ += report.status == 499 ? 1 : 0;
   prompt_tokens_ += report.usage.prompt_tokens;
   completion_tokens_ += report.usage.completion_tokens;
   cached_tokens_ += report.usage.cached_tokens;
 }
 
-std::string Figures::metrics(const JobContext& job, std::size_t connections) const {
-  const ServedModel& model = job.model;
-  const tessera::SchedulerFigures f = job.scheduler.figures();
-  const tessera::KvFigures kv = model.engine().kv_figures();
-  const auto count = [](std::uint64_t n) { return static_cast<double>(n); };
-  Exposition out(model.id());
-  out.number("vllm:num_requests_running", "gauge", "Requests that are computed", count(f.running));
-  out.number("vllm:num_requests_waiting", "gauge", "Requests that wait", count(f.waiting));
-  out.number("vllm:kv_cache_usage_perc", "gauge", "Share of the KV budget that sessions use (1: all)", share(kv.used_bytes, kv_total(model)));
-  out.number("vllm:num_preemptions_total", "counter", "Requests that gave way to another", count(f.suspended + f.recomputed));
-  out.number("vllm:prompt_tokens_total", "counter", "Tokens of prompts", count(f.prompt_tokens));
-  out.number("vllm:generation_tokens_total", "counter", "Tokens drawn", count(f.tokens));
-  out.number("vllm:prefix_cache_queries_total", "counter", "Tokens of prompts that were looked for in the prefix index", count(f.prompt_tokens));
-  out.number("vllm:prefix_cache_hits_total", "counter", "Of them, those that were there", count(f.reused_tokens));
-  out.histogram("vllm:time_to_first_token_seconds", "From a request to its first token", f.time_to_first_token);
-  out.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a request", f.inter_token);
-  out.histogram("vllm:request_time_per_output_token_seconds", "Of a request's tokens after the first, on average", f.per_output_token);
-  out.histogram("vllm:e2e_request_latency_seconds", "From a request to its last token", f.end_to_end);
-  out.histogram("vllm:request_queue_time_seconds", "From a request to its first row", f.queue);
-  out.histogram("tessera:step_seconds", "A step of the scheduler", f.step);
+std::string Figures::metrics(const Models& models, std::size_t connections) const {
+  using tessera::SchedulerFigures;
+  using Of = const ModelFigures&;
+  const std::vector<ModelFigures> figures = models.figures();
+  Exposition out(figures);
+  out.number("vllm:num_requests_running", "gauge", "Requests that are computed", [](Of of) { return of.scheduler.running; });
+  out.number("vllm:num_requests_waiting", "gauge", "Requests that wait", [](Of of) { return of.scheduler.waiting; });
+  out.number("vllm:kv_cache_usage_perc", "gauge", "Share of the KV budget that sessions use (1: all)", [](Of of) { return share(of.kv_used, of.kv_total); });
+  out.number("vllm:num_preemptions_total", "counter", "Requests that gave way to another", [](Of of) { return of.scheduler.suspended + of.scheduler.recomputed; });
+  out.number("vllm:prompt_tokens_total", "counter", "Tokens of prompts", [](Of of) { return of.scheduler.prompt_tokens; });
+  out.number("vllm:generation_tokens_total", "counter", "Tokens drawn", [](Of of) { return of.scheduler.tokens; });
+  out.number("vllm:prefix_cache_queries_total", "counter", "Tokens of prompts that were looked for in the prefix index", [](Of of) { return of.scheduler.prompt_tokens; });
+  out.number("vllm:prefix_cache_hits_total", "counter", "Of them, those that were there", [](Of of) { return of.scheduler.reused_tokens; });
+  out.histogram("vllm:time_to_first_token_seconds", "From a request to its first token", &SchedulerFigures::time_to_first_token);
+  out.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a request", &SchedulerFigures::inter_token);
+  out.histogram("vllm:request_time_per_output_token_seconds", "Of a request's tokens after the first, on average", &SchedulerFigures::per_output_token);
+  out.histogram("vllm:e2e_request_latency_seconds", "From a request to its last token", &SchedulerFigures::end_to_end);
+  out.histogram("vllm:request_queue_time_seconds", "From a request to its first row", &SchedulerFigures::queue);
+  out.histogram("tessera:step_seconds", "A step of the scheduler", &SchedulerFigures::step);
   out.head("tessera:requests_refused_total", "counter", "Requests that were not taken, by why");
-  out.labelled("tessera:requests_refused_total", "reason=\"busy\"", count(f.refused_busy));
-  out.labelled("tessera:requests_refused_total", "reason=\"size\"", count(f.refused_size));
-  out.labelled("tessera:requests_refused_total", "reason=\"late\"", count(f.refused_late));
-  out.number("tessera:recomputed_tokens_total", "counter", "Tokens computed again after a request gave way", count(f.recomputed_tokens));
-  out.number("tessera:slices_total", "counter", "Slices of texts to embed and of prompts to score, between two steps", count(job.slices.slices()));
-  out.number("tessera:slice_rows_total", "counter", "Their rows", count(job.slices.rows()));
-  out.number("tessera:kv_bytes", "gauge", "Bytes of KV pages that sessions hold", count(kv.used_bytes));
-  out.number("tessera:connections", "gauge", "Open connections", count(connections));
-  const std::lock_guard lock(mutex_);
-  out.head("vllm:request_success_total", "counter", "Answers (each of n) that ended, by how");
-  out.labelled("vllm:request_success_total", "finished_reason=\"stop\"", count(stopped_));
-  out.labelled("vllm:request_success_total", "finished_reason=\"length\"", count(cut_));
-  out.labelled("vllm:request_success_total", "finished_reason=\"abort\"", count(f.cancelled));
-  out.labelled("vllm:request_success_total", "finished_reason=\"error\"", count(f.failed));
-  out.head("tessera:http_requests_total", "counter", "Answers, by endpoint and status");
-  for (const auto& [key, n] : requests_) {
-    out.labelled("tessera:http_requests_total", fmt::format("endpoint=\"{}\",status=\"{}\"", escaped(key.first), key.second), count(n));
+  out.labelled("tessera:requests_refused_total", "reason=\"busy\"", [](Of of) { return of.scheduler.refused_busy; });
+  out.labelled("tessera:requests_refused_total", "reason=\"size\"", [](Of of) { return of.scheduler.refused_size; });
+  out.labelled("tessera:requests_refused_total", "reason=\"late\"", [](Of of) { return of.scheduler.refused_late; });
+  out.number("tessera:recomputed_tokens_total", "counter", "Tokens computed again after a request gave way", [](Of of) { return of.scheduler.recomputed_tokens; });
+  out.number("tessera:slices_total", "counter", "Slices of texts to embed and of prompts to score, between two steps", [](Of of) { return of.slices; });
+  out.number("tessera:slice_rows_total", "counter", "Their rows", [](Of of) { return of.slice_rows; });
+  out.number("tessera:kv_bytes", "gauge", "Bytes of KV pages that sessions hold", [](Of of) { return of.kv_used; });
+  if (figures.size() > 1) {
+    out.number("tessera:model_loaded", "gauge", "1 while the model is loaded", [](Of of) { return of.is_loaded ? 1 : 0; });
+    out.number("tessera:model_bytes", "gauge", "Planned memory of the model, while it is loaded", [](Of of) { return of.bytes; });
+    out.number("tessera:model_loads_total", "counter", "Times that the model was loaded", [](Of of) { return of.loads; });
+    out.alone("tessera:models_memory_bytes", "gauge", "Memory that all loaded models may take together", static_cast<double>(models.memory()));
   }
-  out.number("tessera:disconnected_total", "counter", "Requests whose client went away", count(disconnected_));
+  out.alone("tessera:connections", "gauge", "Open connections", static_cast<double>(connections));
+  out.head("vllm:request_success_total", "counter", "Answers (each of n) that ended, by how");
+  out.labelled("vllm:request_success_total", "finished_reason=\"stop\"", [](Of of) { return of.stopped; });
+  out.labelled("vllm:request_success_total", "finished_reason=\"length\"", [](Of of) { return of.cut; });
+  out.labelled("vllm:request_success_total", "finished_reason=\"abort\"", [](Of of) { return of.scheduler.cancelled; });
+  out.labelled("vllm:request_success_total", "finished_reason=\"error\"", [](Of of) { return of.scheduler.failed; });
+  out.head("tessera:http_requests_total", "counter", "Answers, by endpoint and status");
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, n] : requests_) {
+    out.alone_labelled("tessera:http_requests_total", fmt::format("endpoint=\"{}\",status=\"{}\"", escaped(key.first), key.second), static_cast<double>(n));
+  }
+  out.alone("tessera:disconnected_total", "counter", "Requests whose client went away", static_cast<double>(disconnected_));
   return out.take();
 }
 
-Json Figures::status(const ServedModel& model, const tessera::Scheduler& scheduler, std::size_t connections, std::uint32_t max_running,
-                     bool draining) const {
-  const tessera::SchedulerFigures f = scheduler.figures();
-  const tessera::KvFigures kv = model.engine().kv_figures();
-  const auto count = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+namespace {
+
+std::int64_t count(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+
+Json model_status(const ModelView& view, const ModelFigures& figures) {
+  Object object = Object().set("id", view.card->id).set("state", std::string(to_string(view.state)));
+  if (!view.fault.empty()) object.set("error", view.fault);
+  return std::move(object)
+      .set("pinned", view.is_pinned)
+      .set("bytes", count(view.card->bytes))
+      .set("loads", count(view.loads))
+      .set("requests", count(view.requests))
+      .set("waiting_for_load", count(view.waiting))
+      .set("unloads_in_s", view.seconds_left >= 0.0 ? Json(view.seconds_left) : Json())
+      .set("running", count(figures.scheduler.running))
+      .set("waiting", count(figures.scheduler.waiting))
+      .set("finished_total", count(figures.scheduler.finished))
+      .set("tokens_generated_total", count(figures.scheduler.tokens))
+      .set("kv_used_bytes", count(figures.kv_used))
+      .set("kv_total_bytes", count(figures.kv_total));
+}
+
+}  // namespace
+
+Json Figures::status(const Models& models, std::size_t connections, std::uint32_t max_running, bool draining) const {
+  const std::vector<ModelFigures> each = models.figures();
+  const std::vector<ModelView> views = models.views();
+  ModelFigures all;
+  Json::Array list;
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    add_figures(all.scheduler, each[i].scheduler);
+    all.kv_used += each[i].kv_used;
+    all.kv_total += std::min(each[i].kv_total, ~std::uint64_t{0} - all.kv_total);
+    list.push_back(model_status(views[i], each[i]));
+  }
+  const tessera::SchedulerFigures& f = all.scheduler;
   const double uptime = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  const auto loaded = static_cast<std::size_t>(std::ranges::count(views, ModelState::loaded, &ModelView::state));
   return Object()
-      .set("model", model.id())
+      .set("model", views.size() == 1 ? views[0].card->id : fmt::format("{} models, {} loaded", views.size(), loaded))
       .set("uptime_s", uptime)
       .set("draining", draining)
       .set("connections", count(connections))
@@ -156,8 +210,8 @@ Json Figures::status(const ServedModel& model, const tessera::Scheduler& schedul
       .set("refused_total", count(f.refused_busy + f.refused_size + f.refused_late))
       .set("tokens_generated_total", count(f.tokens))
       .set("tokens_prompt_total", count(f.prompt_tokens))
-      .set("kv_used_bytes", count(kv.used_bytes))
-      .set("kv_total_bytes", count(kv_total(model)))
+      .set("kv_used_bytes", count(all.kv_used))
+      .set("kv_total_bytes", count(all.kv_total))
       .set("prefix_hit_rate", share(f.reused_tokens, f.prompt_tokens))
       .set("preemptions_total", count(f.suspended + f.recomputed))
       .set("steps_total", count(f.steps))
@@ -165,7 +219,9 @@ Json Figures::status(const ServedModel& model, const tessera::Scheduler& schedul
       .set("batch_rows", spread(f.rows, 1.0))
       .set("ttft_ms", spread(f.time_to_first_token, 1e3))
       .set("itl_ms", spread(f.inter_token, 1e3))
-      .set("e2e_ms", spread(f.end_to_end, 1e3));
+      .set("e2e_ms", spread(f.end_to_end, 1e3))
+      .set("models_memory_bytes", models.memory() == ~std::uint64_t{0} ? Json() : Json(count(models.memory())))
+      .set("models", std::move(list));
 }
 
 }  // namespace server

@@ -12,7 +12,7 @@ namespace server {
 
 class LongAnswer {
  public:
-  explicit LongAnswer(const Call& call) : kind_(api_at(call.request.path)), reply_(call.reply), on_answered_(call.on_answered) {}
+  explicit LongAnswer(const Call& call) : lease_(call.lease), kind_(api_at(call.request.path)), reply_(call.reply), on_answered_(call.on_answered) {}
   virtual ~LongAnswer() = default;
 
   // Computes a slice. Returns true when the work is over.
@@ -56,6 +56,7 @@ class LongAnswer {
     return true;
   }
 
+  ModelLease lease_;
   ApiKind kind_;
   HttpReplyPtr reply_;
   OnAnswered on_answered_;

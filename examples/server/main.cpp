@@ -11,7 +11,8 @@
 #include <fmt/format.h>
 
 #include "failure.hpp"
-#include "model_place.hpp"
+#include "memory_need.hpp"
+#include "model_loader.hpp"
 #include "options.hpp"
 #include "system/end_signals.hpp"
 #include "system/memory.hpp"
@@ -27,22 +28,16 @@ using tessera::ModelFile;
 extern "C" const unsigned char default_model_begin[], default_model_end[];
 #endif
 
-std::shared_ptr<const tessera::ModelSource> open_model(const Options& options) {
-  if (options.model) return value(tessera::open_model(value(tessera::tool::model_place(*options.model))));
+// Returns the model inside the program.
+ConfiguredModel own_model(const Options& options) {
 #ifdef SERVER_DEFAULT_MODEL
-  return std::make_shared<const ModelFile>(value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end)))));
+  ConfiguredModel model{.id = options.names.ids.empty() ? "tessera-stories" : options.names.ids.front()};
+  model.embedded = std::make_shared<const ModelFile>(value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end)))));
+  return model;
 #else
+  (void)options;
   throw Failure(tessera::ErrorCode::not_found, "this program was built without a model; name one with -m PATH");
 #endif
-}
-
-// Returns the default KV budget: the bytes of max_running full contexts, but at most half of the memory that the weights leave free.
-// Exception: never less than one and a quarter full contexts.
-std::uint64_t choose_kv_budget(const tessera::ModelSource& source, const Options& options) {
-  const tessera::Plan plan = value(Engine::plan(source, options.engine));
-  const std::uint64_t wanted = std::max(plan.kv, std::uint64_t{1}) * options.scheduler.limits.max_running;
-  const std::uint64_t left = available_memory() / 2, weights = std::min(plan.weights, left);
-  return std::max(std::min(wanted, left - weights / 2), plan.kv + plan.kv / 4);
 }
 
 std::string read_file(const std::string& path) {
@@ -52,77 +47,145 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Returns the model's name for clients: by default the file's name, since names within files may have spaces and other characters.
-std::string id_of(const Options& options) {
-  if (!options.model_id.empty()) return options.model_id;
-  if (!options.model) return "tessera-stories";
-  const std::u8string stem = tessera::tool::path_of(*options.model).stem().u8string();
-  return stem.empty() ? "model" : std::string(stem.begin(), stem.end());
+// Looks at a model's file: makes its card, and plans its memory. Throws Failure.
+void look_at(ConfiguredModel& model, const Options& options, const std::optional<std::string>& chat_template) {
+  const auto source = model.embedded != nullptr ? model.embedded : value(tessera::open_model(model.path));
+  const std::uint32_t max_running = options.scheduler.limits.max_running;
+  tessera::EngineOptions engine = options.engine;
+  if (engine.kv_budget == 0 && options.has_one_model()) engine.kv_budget = kv_budget_alone(*source, engine, max_running);
+  model.need = need_of(*source, engine, max_running);
+  model.card = make_card(model.id, *source, value(Engine::plan(*source, engine)), template_of(chat_template, *source));
 }
 
-Engine load(Options& options, const tessera::ModelSource& source) {
-  if (options.engine.kv_budget == 0) options.engine.kv_budget = choose_kv_budget(source, options);
-  int shown = -1;
-  options.engine.log_level = tessera::LogLevel::warning;
-  options.engine.log = [](tessera::LogLevel, std::string_view message) { fmt::print(stderr, "{}\n", message); };
-  options.engine.progress = [&shown](std::uint64_t done, std::uint64_t total) {
-    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
-    if (tessera::tool::is_terminal(tessera::tool::Standard::error) && percent != std::exchange(shown, percent)) fmt::print(stderr, "\rloading {:3} %", percent);
-    return true;
-  };
-  Engine engine = options.model ? value(Engine::load(value(tessera::tool::model_place(*options.model)), options.engine)) : value(Engine::load(source, options.engine));
-  if (shown >= 0) fmt::print(stderr, "\r\x1b[K");
-  return engine;
+// Returns the models of this server with their cards. A file of --models that cannot be read is listed with its fault. Throws Failure if a
+// file that -m names cannot be read.
+std::vector<ConfiguredModel> configure(const Options& options, const std::optional<std::string>& chat_template, std::uint64_t memory) {
+  std::vector<ConfiguredModel> models = list_configured(options.names);
+  if (models.empty()) models.push_back(own_model(options));
+  if (options.has_one_model()) models.front().is_pinned = true;
+  std::vector<MemoryNeed> needs;
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    try {
+      look_at(models[i], options, chat_template);
+    } catch (const Failure& failure) {
+      if (i < std::max<std::size_t>(options.names.models.size(), 1) || models[i].is_pinned) throw;
+      models[i].fault = failure.what();
+      models[i].card.id = models[i].id;
+    }
+    needs.push_back(models[i].need);
+  }
+  if (!options.has_one_model()) share_kv(needs, memory);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    models[i].need = needs[i];
+    models[i].card.bytes = needs[i].bytes();
+  }
+  return models;
 }
 
-std::string in_units(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (value < 1e6) return fmt::format("{:.1f} kB", value / 1e3);
-  return value < 1e9 ? fmt::format("{:.1f} MB", value / 1e6) : fmt::format("{:.2f} GB", value / 1e9);
+// Checks that the pinned models fit into the memory. Throws Failure.
+void check_pinned(const std::vector<ConfiguredModel>& models, std::uint64_t memory) {
+  std::uint64_t bytes = 0;
+  for (const ConfiguredModel& model : models) bytes += model.is_pinned ? model.need.bytes() : 0;
+  if (bytes <= memory) return;
+  throw Failure(tessera::ErrorCode::over_budget, fmt::format("{} {}, and --memory is {}: allow more, or lower --ctx, --kv-budget or --max-running",
+                                                             models.size() == 1 ? "the model takes" : "the pinned models take", in_units(bytes), in_units(memory)));
+}
+
+// Loads the pinned models, and shows how far the loading is.
+void load_pinned(const Models& models, ModelLoader& loader) {
+  const bool shows = tessera::tool::is_terminal(tessera::tool::Standard::error);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    if (!models.is_pinned(i)) continue;
+    int shown = -1;
+    loader.load_now(i, [&](double share) {
+      const int percent = static_cast<int>(share * 100.0);
+      if (shows && percent != std::exchange(shown, percent)) fmt::print(stderr, "\rloading {:3} %", percent);
+    });
+    if (shown >= 0) fmt::print(stderr, "\r\x1b[K");
+  }
 }
 
 bool is_local(const std::string& host) { return host == "127.0.0.1" || host == "::1" || host == "localhost"; }
 
-void greet(const Options& options, const ServedModel& model, std::uint16_t port) {
+// Says what one model takes, and what is odd about it.
+void greet_alone(const Options& options, const Models& models) {
+  const ConfiguredModel& configured = models.configured(0);
+  const auto lease = models.hold(0);
+  const ServedModel& model = lease->model();
   const tessera::Plan& plan = model.engine().plan();
-  const bool v6 = options.http.host.find(':') != std::string::npos;
-  fmt::print("{} is served at {}://{}{}{}:{}/\n", model.id(), options.http.tls_certificate.empty() ? "http" : "https", v6 ? "[" : "", options.http.host,
-             v6 ? "]" : "", port);
-  std::fflush(stdout);
   fmt::print(stderr, "  weights {}, keys and values up to {} ({} a token), a context of {} tokens, {} requests at once, {} threads\n", in_units(plan.weights),
-             in_units(options.engine.kv_budget), in_units(plan.kv_per_token), model.context(), options.scheduler.limits.max_running,
+             in_units(configured.need.kv), in_units(plan.kv_per_token), model.context(), options.scheduler.limits.max_running,
              model.engine().threads());
   if (!model.has_template()) fmt::print(stderr, "  the model has no chat template: it reads the texts of a conversation and goes on from them\n");
   if (const std::string warning = model.calls_warning(); !warning.empty()) fmt::print(stderr, "  {}\n", warning);
+}
+
+// Lists several models, the memory that each takes when it is loaded, and which of them cannot be served.
+void greet_several(const Models& models) {
+  fmt::print(stderr, "  {} of memory for all loaded models; a model is loaded when a request names it\n", in_units(models.memory()));
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const ConfiguredModel& model = models.configured(i);
+    if (!model.fault.empty()) {
+      fmt::print(stderr, "  {}: cannot be served: {}\n", model.id, model.fault);
+      continue;
+    }
+    fmt::print(stderr, "  {}: {} (weights {}, keys and values up to {}), a context of {} tokens{}{}\n", model.id, in_units(model.need.bytes()),
+               in_units(model.card.weights), in_units(model.need.kv), model.card.context, model.is_pinned ? ", pinned" : "",
+               model.need.bytes() > models.memory() ? ": more than --memory" : "");
+  }
+}
+
+void greet(const Options& options, const Models& models, std::uint16_t port) {
+  const bool v6 = options.http.host.find(':') != std::string::npos;
+  const std::string what = models.size() == 1 ? models.configured(0).id + " is" : fmt::format("{} models are", models.size());
+  fmt::print("{} served at {}://{}{}{}:{}/\n", what, options.http.tls_certificate.empty() ? "http" : "https", v6 ? "[" : "", options.http.host,
+             v6 ? "]" : "", port);
+  std::fflush(stdout);
+  if (options.has_one_model()) greet_alone(options, models);
+  else greet_several(models);
   if (!is_local(options.http.host) && options.server.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
+}
+
+// Returns the figures of all models together.
+tessera::SchedulerFigures all_figures(const Models& models) {
+  tessera::SchedulerFigures all;
+  for (const ModelFigures& each : models.figures()) add_figures(all, each.scheduler);
+  return all;
+}
+
+ModelsOptions models_options(const Options& options, std::uint64_t memory) {
+  return {.memory = memory,
+          .keep_alive = options.keep_alive.value_or(-1.0),
+          .load_time = options.load_time,
+          .max_waiting = options.scheduler.max_waiting};
 }
 
 int serve(Options options) {
   auto port = std::make_unique<HttpServer>(options.http);
-  auto source = open_model(options);
-  std::optional<tessera::ChatTemplate> chat_template;
-  if (options.chat_template) {
-    const auto special = value(tessera::SpecialTexts::from_settings(source->settings()));
-    chat_template = value(tessera::ChatTemplate::parse(read_file(*options.chat_template), special));
-  }
-  Engine engine = load(options, *source);
-  source.reset();  // an engine has copied what it needs
+  std::optional<std::string> template_text;
+  if (options.chat_template) template_text = read_file(*options.chat_template);
+  std::uint64_t memory = options.memory;
+  if (memory == 0) memory = options.has_one_model() ? ~std::uint64_t{0} : available_memory() / 4 * 3;
+  std::vector<ConfiguredModel> configured = configure(options, template_text, memory);
+  check_pinned(configured, memory);
+
+  options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
+  Models models(std::move(configured), models_options(options, memory),
+                {.any_name = !options.strict_model, .needs_name = options.names.models.empty() && options.names.folder.has_value()});
+  Workers workers;
+  Server server(options.server, models, workers);
+  ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text,
+                                       .logs = !options.has_one_model()});
+  load_pinned(models, loader);
   // Until here a signal ends the program at once. From here on this function waits for signals, and the server's threads, which are made
   // later, do not get them. The program ends before the object does, as a thread may still wait.
   static const EndSignals signals;
-
-  const std::string id = id_of(options);
-  ServedModel model(engine, id, std::move(chat_template));
-  tessera::Scheduler scheduler = value(tessera::Scheduler::create(engine, options.scheduler));
-  Slices slices(scheduler, options.scheduler.limits.seconds);
-  Workers workers(options.workers);
-  options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
-  Server server(options.server, model, scheduler, slices, workers);
-  tessera::Driver driver = value(tessera::Driver::start(scheduler));
+  workers.start(options.workers);
+  loader.start();
   const std::unique_ptr<HttpServer> http = std::move(port);  // destroyed before the objects that it calls
   server.set_connections([&http] { return http->connections(); });
   http->start([&server](HttpRequest request, HttpReplyPtr reply) { server.handle(std::move(request), std::move(reply)); }, refusal);
-  greet(options, model, http->port());
+  greet(options, models, http->port());
 
   signals.wait();
   std::thread([] {
@@ -130,21 +193,21 @@ int serve(Options options) {
     fmt::print(stderr, "ended at once\n");
     std::_Exit(130);
   }).detach();
-  const tessera::SchedulerFigures now = scheduler.figures();
+  const tessera::SchedulerFigures now = all_figures(models);
   fmt::print(stderr, "ending: {} requests run, {} wait; up to {} s for them (once more ends at once)\n", now.running, now.waiting, options.drain_time.count());
   server.drain();
   http->drain();
   const auto end = std::chrono::steady_clock::now() + options.drain_time;
-  while (!scheduler.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (!models.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   // Computed answers still have to be written, and taken by the clients.
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-  if (scheduler.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
+  if (models.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
   // Closes the connections that still wait for an answer before the workers end: replies keep connections alive, and workers keep replies.
   server.cut();
   const bool closed = http->close(std::chrono::seconds(10));
   const auto settled = std::chrono::steady_clock::now() + std::chrono::seconds(2);  // time for a step to see the cancelled requests
-  while (!scheduler.idle() && std::chrono::steady_clock::now() < settled) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  const tessera::SchedulerFigures f = scheduler.figures();
+  while (!models.idle() && std::chrono::steady_clock::now() < settled) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const tessera::SchedulerFigures f = all_figures(models);
   fmt::print(stderr, "served {} requests, cut {}, {} tokens\n", f.finished, f.cancelled, f.tokens);
   if (!closed) std::_Exit(0);
   return 0;

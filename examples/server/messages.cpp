@@ -163,7 +163,7 @@ void messages(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kMessages);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   ChatFields chat = read_messages_chat(fields, api.limits, call.notes);
   AnswerFields answer;
   answer.max_tokens = static_cast<std::size_t>(fields.need(fields.integer("max_tokens", 1, 1 << 30), "max_tokens"));
@@ -176,14 +176,14 @@ void messages(const Api& api, const Call& call) {
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
   auto writer = std::make_unique<MessageWriter>(model.id(), plans.front().request.prompt.size(), stream, hides_reasoning, call.reply);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 
 void count_tokens(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kCountTokens);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   ChatFields chat = read_messages_chat(fields, api.limits, call.notes);
   fields.done(call.notes);
   const std::size_t count = chat_prompt(model, chat).tokens.size();

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "command_line.hpp"
+#include "duration.hpp"
 #include "failure.hpp"
 #include "kv_options.hpp"
 #include "machine_options.hpp"
@@ -24,6 +25,8 @@ constexpr const char* kFooter = R"(
 Examples:
   tessera-server                                   the model in this program, on http://127.0.0.1:8080
   tessera-server -m model.gguf --port 0            a port that is free; the first line says which
+  tessera-server -m chat=model.gguf -m vectors=all-MiniLM-L6-v2 --pin chat    two models; requests name them
+  tessera-server --models ~/models --memory 16GiB --keep-alive 10m            each is loaded when a request names it
   tessera-server -m model.gguf --host 0.0.0.0 --api-key-file keys.txt --tls-cert cert.pem --tls-key key.pem
 
   curl http://127.0.0.1:8080/v1/chat/completions -H "Content-Type: application/json" \
@@ -101,9 +104,22 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::vector<std:
 }
 
 void add_model_options(CLI::App& app, Options& o) {
-  app.add_option("-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models; or the name of one that another program\nhas fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this program")->type_name("FILE");
-  app.add_option("--model-id", o.model_id, "Its name in requests. Default: the file's")->type_name("NAME");
-  app.add_option("--template", o.chat_template, "A chat template (Jinja) instead of the model's")->type_name("FILE");
+  const auto add_texts = [&](const char* names, std::vector<std::string>& target, const char* description) {
+    return app.add_option(names, target, description)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+  };
+  add_texts("-m,--model", o.names.models, "GGUF file (the first of a split one), or a folder as hubs publish models; or the name of one that another program\nhas fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nNAME=FILE names it. Given again: a further model, loaded when a request names it\nDefault: the model in this program")->type_name("FILE");
+  add_texts("--model-id", o.names.ids, "Its name in requests. Default: the file's. Given again:\nthe name of the next -m")->type_name("NAME");
+  app.add_option("--models", o.names.folder, "Serves each GGUF file and each model's folder in this folder")->type_name("FOLDER");
+  add_texts("--pin", o.names.pins, "This model is loaded at the start, and never unloaded\nMay be given again")->type_name("NAME");
+  add_bytes(app, "--memory", o.memory, "Memory of all loaded models together. A model that needs\nroom has others unloaded. Default: three quarters of the\nfree memory; with one model, no limit");
+  app.add_option_function<std::string>("--keep-alive", [&o](const std::string& text) {
+       o.keep_alive = duration_of(text);
+       if (!o.keep_alive) throw UsageError(fmt::format("--keep-alive: \"{}\" is no duration, such as 5m, 90 (seconds), or -1 for ever", text));
+     },
+                                       "A model is unloaded when no request has used it for this\nlong: 5m, 90 (seconds), 0: at once. Default: -1, never")
+      ->type_name("TIME");
+  add_seconds(app, "--load-time", o.load_time, "A request waits at most for its model (503). Default: 300");
+  app.add_option("--template", o.chat_template, "A chat template (Jinja) instead of the model's; for a server\nwith one model")->type_name("FILE");
 }
 
 void add_network_options(CLI::App& app, Options& o) {
@@ -128,8 +144,8 @@ void add_network_options(CLI::App& app, Options& o) {
       ->type_name("ORIGIN");
   app.add_flag_function("--strict-fields", [&o](std::int64_t) { o.server.strict_fields = true; },
                         "A field that has no effect is an error (400), not a note in\nthe header X-Tessera-Ignored");
-  app.add_flag_function("--strict-model", [&o](std::int64_t) { o.server.strict_model = true; },
-                        "A request that names another model is an error (404), not\nanswered by this one");
+  app.add_flag_function("--strict-model", [&o](std::int64_t) { o.strict_model = true; },
+                        "A request that names another model is an error (404), not\nanswered by this one. With several models it always is");
   app.add_flag_function("--no-page", [&o](std::int64_t) { o.server.serves_page = false; }, "Without the pages at / and /status");
 }
 
@@ -206,6 +222,12 @@ struct HelpFormatter : CLI::Formatter {
 };
 
 void check_together(Options& o) {
+  const bool has_several = o.names.models.size() > 1 || o.names.folder;
+  if (has_several && o.chat_template) throw UsageError("--template is for a server with one model: leave it out, since each model has a template of its own");
+  if (has_several && !o.engine.kv_file.empty()) throw UsageError("--kv-file is for a server with one model: leave it out, or start a server for each model");
+  if (o.names.models.empty() && !o.names.folder && (!o.names.pins.empty() || o.keep_alive)) {
+    throw UsageError(fmt::format("{} is for models that can be loaded and unloaded: name some with -m or --models", o.names.pins.empty() ? "--keep-alive" : "--pin"));
+  }
   if (o.http.tls_certificate.empty() != o.http.tls_key.empty()) throw UsageError("--tls-cert and --tls-key belong together");
   if (o.engine.kv_file.empty() != (o.engine.kv_file_bytes == 0)) throw UsageError("--kv-file and --kv-file-size belong together");
   if (o.scheduler.policy == nullptr) o.scheduler.policy = tessera::fair_by_tenant();

@@ -10,13 +10,17 @@
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "http_server.hpp"
+#include "model_list.hpp"
 #include "server.hpp"
 
 namespace server {
 
 struct Options {
-  std::optional<std::string> model{};  // a file; none: the model inside the program
-  std::string model_id{};              // the name for clients; empty: the file's name
+  NamedModels names{};                  // no model: the model inside the program
+  std::uint64_t memory = 0;            // bytes of all loaded models together; 0: what the server chooses
+  std::optional<double> keep_alive{};  // seconds; nullopt: a model stays until its memory is needed
+  std::chrono::seconds load_time{300};
+  bool strict_model = false;           // another model's name is an error
   std::optional<std::string> chat_template{};
   tessera::EngineOptions engine{};
   tessera::SchedulerOptions scheduler{};
@@ -24,6 +28,9 @@ struct Options {
   ServerOptions server{};
   std::size_t workers = 2;
   std::chrono::seconds drain_time{30};
+
+  // Returns whether the server has one model, which is loaded at the start and stays.
+  [[nodiscard]] bool has_one_model() const noexcept { return names.models.size() <= 1 && !names.folder && !keep_alive; }
 };
 
 // Reads the command line. nullopt: help or the version was asked for and has been printed. Throws UsageError.

@@ -91,7 +91,7 @@ std::vector<std::string> read_documents(Fields& fields, std::size_t most) {
 void rerank(const Api& api, const Call& call) {
   const Json body = body_of(call, kRerank);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   RankWish wish;
   wish.query = fields.need(fields.text("query"), "query");
   wish.documents = read_documents(fields, api.limits.prompts);

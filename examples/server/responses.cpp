@@ -229,12 +229,12 @@ void responses(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kResponses);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   ResponseFields response = read_response(fields, model, api.limits, call.notes);
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(response.chat), response.answer, call.notes));
   auto writer = std::make_unique<ResponseWriter>(std::move(response), model, call.reply);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 
 }  // namespace server

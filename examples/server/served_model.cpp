@@ -12,6 +12,7 @@
 #include "failure.hpp"
 #include "grammar_store.hpp"
 #include "json_object.hpp"
+#include "model_card.hpp"
 #include "system/program.hpp"
 
 namespace server {
@@ -182,19 +183,7 @@ ServedModel::ServedModel(const tessera::Conversation& conversation, std::string 
 }
 ServedModel::~ServedModel() = default;
 
-bool ServedModel::reasons() const noexcept {
-  if (std::ranges::none_of(format_.regions, [](const OutputRegion& region) { return region.kind == RegionKind::reasoning; })) return false;
-  // The format alone does not say whether a model reasons: the default format reads <think> in every model's answers. So these words in the
-  // template decide.
-  return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source().find(word) != std::string_view::npos; });
-}
-
-std::vector<std::string> ServedModel::capabilities() const {
-  std::vector<std::string> found{"completion"};
-  if (knows_tools_) found.emplace_back("tools");
-  if (reasons()) found.emplace_back("thinking");
-  return found;
-}
+bool ServedModel::reasons() const { return knows_reasoning(format_, template_source()); }
 
 std::string ServedModel::calls_warning() const {
   const auto check = tessera::check_calls(template_, format_);

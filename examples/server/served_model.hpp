@@ -53,11 +53,8 @@ class ServedModel {
   // Returns the template's text; empty if the model has no template.
   [[nodiscard]] std::string_view template_source() const noexcept { return has_template_ ? template_.source() : std::string_view(); }
   // Returns whether the template knows reasoning, so that answers are read with reasoning.
-  [[nodiscard]] bool reasons() const noexcept;
+  [[nodiscard]] bool reasons() const;
 
-  // Returns the model's capabilities in Ollama's words: "completion"; "tools" if the template shows tools; "thinking" if it has
-  // markers of reasoning.
-  [[nodiscard]] std::vector<std::string> capabilities() const;
   // Returns a sentence if the template writes calls in a form that is not the one in which answers are read; else empty.
   [[nodiscard]] std::string calls_warning() const;
 

@@ -5,9 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "fields.hpp"
+#include "loaded_model.hpp"
+#include "ollama/answer_wish.hpp"
+#include "ollama/names.hpp"
 #include "ollama/ollama.hpp"
 #include "page.hpp"
 #include "system/program.hpp"
+#include "told_reply.hpp"
 
 namespace server {
 
@@ -20,6 +25,8 @@ struct Server::Exchange {
   const Route* route = nullptr;
   std::string tenant{};
   std::shared_ptr<Notes> notes{};
+  Json body{};             // the request's body, if the route needs a model
+  std::size_t model = 0;   // index of the model that answers
   std::atomic<bool> logged{false};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
@@ -28,10 +35,11 @@ struct Server::Route {
   std::string_view method, path;
   // answer: the model computes the answer; quick: needs a worker, but no step of the model; control: probes and figures.
   enum class Kind { answer, quick, control, page } kind;
-  // The function that answers on a worker; not used if `tell` is set, which answers at once.
+  // One of these three functions answers. `answer` needs a loaded model, `list` shows models, `tell` answers for the server.
   void (*answer)(const Api&, const Call&);
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;
+  void (*list)(const Models&, const Call&) = nullptr;
 
   // Returns whether the route serves this path. A route whose path ends with '/' serves all longer paths that begin with it. Exception: "/"
   // serves only itself.
@@ -48,24 +56,24 @@ const std::vector<Server::Route>& Server::routes() {
       {"POST", "/v1/responses", Kind::answer, responses},
       {"POST", "/v1/embeddings", Kind::answer, embeddings},
       {"POST", "/v1/rerank", Kind::answer, rerank},
+      {"POST", "/v1/score", Kind::answer, score},
+      {"POST", "/score", Kind::answer, score},
       {"POST", "/v1/messages", Kind::answer, messages},
       {"POST", "/v1/messages/count_tokens", Kind::quick, count_tokens},
       {"POST", "/tokenize", Kind::quick, tokenize},
       {"POST", "/detokenize", Kind::quick, detokenize},
       {"POST", "/apply-template", Kind::quick, apply_template},
       {"GET", "/tokenizer_info", Kind::quick, [](const Api& api, const Call& call) { call.reply->send(tokenizer_info(api)); }},
-      {"GET", "/v1/models", Kind::quick,
-       [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
-      {"GET", "/v1/models/", Kind::quick,
-       [](const Api& api, const Call& call) { call.reply->send(one_model(api, call.request.path.substr(std::string_view("/v1/models/").size()))); }},
+      {"GET", "/v1/models", Kind::quick, nullptr, nullptr, true, list_models},
+      {"GET", "/v1/models/", Kind::quick, nullptr, nullptr, true, one_model},
       {"POST", "/api/chat", Kind::answer, ollama::chat},
       {"POST", "/api/generate", Kind::answer, ollama::generate},
       {"POST", "/api/embed", Kind::answer, ollama::embed},
       {"POST", "/api/embeddings", Kind::answer, ollama::embeddings},
-      {"GET", "/api/tags", Kind::quick, ollama::tags},
-      {"POST", "/api/show", Kind::quick, ollama::show},
-      {"GET", "/api/ps", Kind::quick, ollama::ps},
-      {"GET", "/api/version", Kind::quick, ollama::version},
+      {"GET", "/api/tags", Kind::quick, nullptr, nullptr, true, ollama::tags},
+      {"POST", "/api/show", Kind::quick, nullptr, nullptr, true, ollama::show},
+      {"GET", "/api/ps", Kind::quick, nullptr, nullptr, true, ollama::ps},
+      {"GET", "/api/version", Kind::quick, nullptr, nullptr, true, ollama::version},
       {"POST", "/api/pull", Kind::quick, nullptr, &Server::no_store},
       {"POST", "/api/push", Kind::quick, nullptr, &Server::no_store},
       {"POST", "/api/create", Kind::quick, nullptr, &Server::no_store},
@@ -108,42 +116,6 @@ bool asks_for_page(const HttpRequest& request) { return request.header("accept")
 // page's form cannot send JSON in a body of this type, and a script of another origin sends its Origin.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
 
-// A reply that adds the headers for pages of other origins to each answer, and calls `told` once for each answer.
-class ToldReply final : public HttpReply {
- public:
-  ToldReply(HttpReplyPtr to, Headers headers, std::shared_ptr<const Notes> notes, std::function<void(unsigned)> told)
-      : to_(std::move(to)), headers_(std::move(headers)), notes_(std::move(notes)), told_(std::move(told)) {}
-  void send(HttpResponse response) override {
-    const unsigned status = response.status;
-    add_headers(response);
-    to_->send(std::move(response));
-    told_(status);
-  }
-  void begin_stream(HttpResponse response, std::string idle) override {
-    const unsigned status = response.status;
-    add_headers(response);
-    to_->begin_stream(std::move(response), std::move(idle));
-    told_(status);
-  }
-  void write(std::string chunk) override { to_->write(std::move(chunk)); }
-  void end_stream() override { to_->end_stream(); }
-  [[nodiscard]] std::size_t unsent() const noexcept override { return to_->unsent(); }
-  [[nodiscard]] bool gone() const noexcept override { return to_->gone(); }
-  void on_change(std::function<void()> change) override { to_->on_change(std::move(change)); }
-
- private:
-  void add_headers(HttpResponse& response) const {
-    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
-    if (!notes_->empty()) response.headers.emplace_back(kIgnoredHeader, notes_->text());
-    if (std::string warnings = notes_->warnings(); !warnings.empty()) response.headers.emplace_back(kWarningHeader, std::move(warnings));
-  }
-
-  HttpReplyPtr to_;
-  Headers headers_;
-  std::shared_ptr<const Notes> notes_;
-  std::function<void(unsigned)> told_;
-};
-
 // Returns headers that let the page load scripts and all else from this server alone, and let no other page show it in a frame.
 Headers page_headers() {
   return {{"Content-Security-Policy",
@@ -168,12 +140,12 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
-Server::Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Slices& slices, Workers& workers)
-    : options_(std::move(options)), api_{.job = {model, scheduler, slices, workers}, .limits = options_.limits, .strict_model = options_.strict_model}, rates_(options_.rate) {}
+Server::Server(ServerOptions options, Models& models, Workers& workers)
+    : options_(std::move(options)), models_(models), workers_(workers), rates_(options_.rate) {}
 
-void Server::drain() noexcept {
+void Server::drain() {
   draining_ = true;
-  api_.job.scheduler.drain();
+  models_.drain();
 }
 
 HttpResponse Server::live() const { return {.body = R"({"status": "ok"})"}; }
@@ -184,13 +156,14 @@ HttpResponse Server::health() const {
 // Returns the text for which Ollama's clients look.
 HttpResponse Server::greeting() const { return {.body = "Ollama is running", .type = "text/plain; charset=utf-8"}; }
 HttpResponse Server::no_store() const {
-  throw ApiError(501, fmt::format("This server serves \"{}\", the model that it was started with: it pulls, pushes, creates, copies and deletes none.", api_.job.model.id()));
+  throw ApiError(501, fmt::format("This server serves {} that it was started with: it pulls, pushes, creates, copies and deletes none.",
+                                  models_.size() == 1 ? fmt::format("\"{}\", the model", models_.configured(0).id) : fmt::format("the {} models", models_.size())));
 }
 HttpResponse Server::metrics() const {
-  return {.body = figures_.metrics(api_.job, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"};
+  return {.body = figures_.metrics(models_, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 HttpResponse Server::status() const {
-  return {.body = figures_.status(api_.job.model, api_.job.scheduler, connections(), options_.max_running, draining_).dump()};
+  return {.body = figures_.status(models_, connections(), options_.max_running, draining_).dump()};
 }
 
 bool Server::is_probe(const Route* route) { return route != nullptr && route->kind == Route::Kind::control && !route->needs_key; }
@@ -252,22 +225,28 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   });
   // Answers probes on this thread, so that they are answered also while all workers are busy.
   if (kind && !is_worked_on) return answer(exchange);
-  api_.job.workers.post([this, exchange] { answer(exchange); });
+  workers_.post([this, exchange] { answer(exchange); });
 }
 
 void Server::answer(const std::shared_ptr<Exchange>& exchange) {
-  const HttpRequest& request = exchange->request;
-  const ApiKind kind = api_at(request.path);
+  answer_errors(exchange, [&] { dispatch(exchange); });
+}
+
+template <class Work>
+void Server::answer_errors(const std::shared_ptr<Exchange>& exchange, Work work) {
+  const auto refuse = [&](const ApiError& error) {
+    exchange->reply->send(to_response(error, api_at(exchange->request.path)));
+    exchange->reply.reset();
+  };
   try {
-    dispatch(exchange);
+    work();
   } catch (const ApiError& error) {
-    exchange->reply->send(to_response(error, kind));
+    refuse(error);
   } catch (const std::bad_alloc&) {
-    exchange->reply->send(to_response(ApiError(503, "The server is out of memory for this request."), kind));
+    refuse(ApiError(503, "The server is out of memory for this request."));
   } catch (const std::exception& error) {
-    exchange->reply->send(to_response(ApiError(500, error.what()), kind));
+    refuse(ApiError(500, error.what()));
   }
-  exchange->reply.reset();  // a job that goes on holds the reply itself
 }
 
 void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
@@ -335,13 +314,61 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
       throw error;
     }
   }
-  route->answer(api_, {.request = request, .reply = exchange->reply, .caller = {.tenant = tenant.value_or("")},
-                       .on_answered = [this, exchange](AnswerReport report) {
-                         if (report.status == 499 && cutting_) report.status = 503;
-                         figures_.count_answer(report);
-                         log(*exchange, report.status, &report);
-                       },
-                       .notes = *exchange->notes});
+  if (route->list != nullptr) {
+    if (route->method == "POST") exchange->body = read_body(request);
+    return route->list(models_, call_of(exchange, nullptr));
+  }
+  choose_model(exchange);
+}
+
+void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request;
+  std::optional<double> keep_alive;
+  std::string name;
+  if (request.method == "POST") {
+    exchange->body = read_body(request);
+    Fields fields(exchange->body);
+    const bool is_ollamas = api_at(request.path) == ApiKind::ollama;
+    name = is_ollamas ? ollama::asked_name(fields) : fields.text("model").value_or("");
+    if (is_ollamas) keep_alive = ollama::keep_alive_of(fields);
+  } else {
+    name = query_field(request.query, "model");
+  }
+  exchange->model = models_.names().find(name);
+  if (keep_alive && !models_.is_pinned(exchange->model) && models_.view(exchange->model).state == ModelState::unloaded &&
+      ollama::asks_to_unload(request.path, exchange->body, keep_alive)) {
+    return ollama::answer_unloaded(call_of(exchange, nullptr), models_.configured(exchange->model).id);
+  }
+  exchange->reply->on_change([this] { models_.look(); });  // drops the request if its client leaves while it waits
+  ModelLease lease = models_.acquire(exchange->model, keep_alive, {
+      .gone = [exchange] { return exchange->reply->gone(); },
+      .ready = [this, exchange](ModelLease ready) {
+        workers_.post([this, exchange, ready = std::move(ready)] { answer_errors(exchange, [&] { compute(exchange, ready); }); });
+      },
+      .failed = [this, exchange](const ApiError& error) {
+        workers_.post([this, exchange, error] {
+          if (error.status == 499) return call_of(exchange, nullptr).on_answered({.usage = {}, .status = 499, .error = error.what()});
+          answer_errors(exchange, [&] { throw error; });
+        });
+      }});
+  if (lease != nullptr) compute(exchange, std::move(lease));  // else the exchange belongs to whoever calls ready() or failed()
+}
+
+void Server::compute(const std::shared_ptr<Exchange>& exchange, ModelLease lease) {
+  const Api& api = lease->api();
+  exchange->route->answer(api, call_of(exchange, std::move(lease)));
+  exchange->reply.reset();  // a job that goes on holds the reply itself
+}
+
+Call Server::call_of(const std::shared_ptr<Exchange>& exchange, ModelLease lease) {
+  return {.request = exchange->request, .reply = exchange->reply, .caller = {.tenant = exchange->tenant},
+          .on_answered = [this, exchange](AnswerReport report) {
+            if (report.status == 499 && cutting_) report.status = 503;
+            figures_.count_answer(report);
+            models_.count_answer(exchange->model, report.stopped, report.cut);
+            log(*exchange, report.status, &report);
+          },
+          .notes = *exchange->notes, .lease = std::move(lease), .body = &exchange->body};
 }
 
 }  // namespace server

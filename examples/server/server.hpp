@@ -10,13 +10,14 @@
 #include "figures.hpp"
 #include "http.hpp"
 #include "keys.hpp"
+#include "models.hpp"
+#include "workers.hpp"
 
 namespace server {
 
 struct ServerOptions {
   RequestLimits limits;
   bool strict_fields = false;  // a field without effect is an error
-  bool strict_model = false;   // another model's name is an error
   Keys keys;
   double rate = 0.0;                // the most requests a minute of a key; 0: no limit
   std::vector<std::string> cors{};  // origins of web pages that may use the API; "*": any
@@ -28,13 +29,13 @@ struct ServerOptions {
 
 class Server {
  public:
-  // All references must outlive the server.
-  Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Slices& slices, Workers& workers);
+  // Both references must outlive the server.
+  Server(ServerOptions options, Models& models, Workers& workers);
 
   // Handles a request of the HTTP server.
   void handle(HttpRequest request, HttpReplyPtr reply);
   // Refuses new requests from now on, and makes /health answer 503. Running requests go on.
-  void drain() noexcept;
+  void drain();
   // Says that the server is about to cut running requests, so that log and figures do not blame the clients.
   void cut() noexcept { cutting_ = true; }
   // Sets the function that counts the connections, for /metrics.
@@ -45,9 +46,16 @@ class Server {
   struct Exchange;  // a request on its way through the server
   static const std::vector<Route>& routes();
   void answer(const std::shared_ptr<Exchange>& exchange);
+  // Calls `work`, and answers with the error that it throws.
+  template <class Work>
+  void answer_errors(const std::shared_ptr<Exchange>& exchange, Work work);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
+  // Has the model that the request names answer, as soon as the model is loaded.
+  void choose_model(const std::shared_ptr<Exchange>& exchange);
+  void compute(const std::shared_ptr<Exchange>& exchange, ModelLease lease);
+  [[nodiscard]] Call call_of(const std::shared_ptr<Exchange>& exchange, ModelLease lease);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
-  // Return answers of routes that need no worker. health() throws ApiError while the server ends, no_store() always.
+  // Return answers of routes that need no model. health() throws ApiError while the server ends, no_store() always.
   [[nodiscard]] HttpResponse health() const;
   [[nodiscard]] HttpResponse live() const;
   [[nodiscard]] HttpResponse greeting() const;
@@ -62,7 +70,8 @@ class Server {
   [[nodiscard]] std::size_t connections() const { return connections_ ? connections_() : 0; }
 
   ServerOptions options_;
-  Api api_;
+  Models& models_;
+  Workers& workers_;
   Figures figures_;
   Rates rates_;
   std::atomic<bool> draining_{false}, cutting_{false};

@@ -23,7 +23,7 @@ void tokenize(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kTokenize);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   std::vector<tessera::Token> tokens;
   if (body.find("messages") != nullptr) {
     tokens = model.prompt(read_chat(fields, api.limits, call.notes).wish).tokens;
@@ -48,7 +48,7 @@ void detokenize(const Api& api, const Call& call) {
   const ServedModel& model = api.job.model;
   const Json body = body_of(call, kDetokenize);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   std::vector<tessera::Token> tokens;
   for (const Json& id : *fields.need(fields.list("tokens"), "tokens")) {
     const std::int64_t* token = id.integer();
@@ -84,7 +84,7 @@ void apply_template(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kTemplate);
   Fields fields(body);
-  check_model(fields, api);
+  pass_model(fields);
   const std::string text = model.prompt(read_chat(fields, api.limits, call.notes).wish).text;
   fields.done(call.notes);
   call.reply->send({.body = Object().set("prompt", text).dump()});

@@ -174,6 +174,7 @@ void HttpServer::start(HttpHandler handler, HttpRefusal refusal) {
 HttpServer::~HttpServer() {
   (void)close(std::chrono::milliseconds(0));
   state_->work.reset();
+  if (state_->threads.empty()) state_->io.poll();             // never started: what close() has posted holds the state
   for (std::thread& thread : state_->threads) thread.join();  // the threads end when there is no work left
 }
 

@@ -14,7 +14,9 @@ namespace server {
 
 class Workers {
  public:
-  explicit Workers(std::size_t threads) {
+  explicit Workers(std::size_t threads = 0) { start(threads); }
+  // Adds threads. Work that is posted before there is a thread waits.
+  void start(std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
   // Does all posted work first.

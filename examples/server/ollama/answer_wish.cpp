@@ -1,13 +1,12 @@
 #include "answer_wish.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "closed_schema.hpp"
+#include "duration.hpp"
 #include "names.hpp"
 
 namespace server::ollama {
@@ -69,44 +68,28 @@ Thinking read_think(Fields& fields, const ServedModel& model) {
     thinking.effort = fields.choice("think", {"low", "medium", "high", "max"}).value_or("");
     thinking.on = true;
   }
-  if (*thinking.on && !model.reasons()) fields.refuse("think", fmt::format("\"{}\" does not support thinking: leave think out, or set it to false.", listed_name(model)));
+  if (*thinking.on && !model.reasons()) fields.refuse("think", fmt::format("\"{}\" does not support thinking: leave think out, or set it to false.", listed_name(model.id())));
   return thinking;
-}
-
-// Returns the seconds of a duration in Go's form, "1h30m", "-1m", "1.5s", or of a number alone. nullopt: the text is no duration.
-std::optional<double> duration_of(std::string_view text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}};
-  const bool is_negative = text.starts_with('-');
-  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
-  if (text.empty()) return std::nullopt;
-  double seconds = 0.0;
-  for (bool is_first = true; !text.empty(); is_first = false) {
-    double number = 0.0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-    if (error != std::errc() || !std::isfinite(number) || number < 0.0) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (text.empty() && is_first) return is_negative ? -number : number;
-    const std::size_t size = std::min(text.find_first_of("+-.0123456789"), text.size());
-    const auto* unit = std::ranges::find(kUnits, text.substr(0, size), &std::pair<std::string_view, double>::first);
-    if (unit == std::end(kUnits)) return std::nullopt;
-    seconds += number * unit->second;
-    text.remove_prefix(size);
-  }
-  return is_negative ? -seconds : seconds;
 }
 
 }  // namespace
 
-bool read_keep_alive(Fields& fields, Notes& notes) {
+std::optional<double> keep_alive_of(Fields& fields) {
   const Json* given = fields.any("keep_alive");
-  if (given == nullptr) return false;
+  if (given == nullptr) return std::nullopt;
   std::optional<double> seconds;
   if (given->string() != nullptr) seconds = duration_of(*given->string());
   if (given->number() != nullptr) seconds = *given->number();
   if (given->integer() != nullptr) seconds = static_cast<double>(*given->integer());
   if (!seconds) fields.refuse("keep_alive", "This must be a duration such as \"5m\", or seconds as a number.");
+  return seconds;
+}
+
+bool read_keep_alive(Fields& fields, const Api& api, Notes& notes) {
+  const std::optional<double> seconds = keep_alive_of(fields);
+  if (!seconds) return false;
   // Below 0 the duration means for ever, which is what the server does.
-  if (*seconds >= 0.0) notes.ignore("keep_alive", "keep_alive", "the model stays loaded as long as the server runs.");
+  if (api.stays && *seconds >= 0.0) notes.ignore("keep_alive", "keep_alive", "the model stays loaded as long as the server runs.");
   return *seconds == 0.0;
 }
 
@@ -130,7 +113,7 @@ AnswerWish read_answer_wish(Fields& fields, const Api& api, Notes& notes) {
   read_guided(fields, wish.form);
   wish.thinking = read_think(fields, api.job.model);
   wish.cuts_prompt = fields.boolean("truncate").value_or(true);
-  wish.unloads = read_keep_alive(fields, notes);
+  wish.unloads = read_keep_alive(fields, api, notes);
   wish.streams = fields.boolean("stream").value_or(true);
   return wish;
 }

@@ -29,9 +29,11 @@ struct AnswerWish {
 [[nodiscard]] AnswerWish read_answer_wish(Fields& fields, const Api& api, Notes& notes);
 void set_thinking(ChatFields& chat, const Thinking& thinking);
 
-// Reads keep_alive, a duration ("5m", "1h30m", seconds as a number), and notes that the model stays loaded anyway. Returns whether the
-// duration is zero, which asks to unload the model.
-[[nodiscard]] bool read_keep_alive(Fields& fields, Notes& notes);
+// Returns the seconds of keep_alive, a duration ("5m", "1h30m", seconds as a number); nullopt: the field is absent.
+[[nodiscard]] std::optional<double> keep_alive_of(Fields& fields);
+// Reads keep_alive again, which the server has heeded already. Notes that it has no effect on a model that stays loaded (Api::stays).
+// Returns whether the duration is zero, which asks to unload the model.
+[[nodiscard]] bool read_keep_alive(Fields& fields, const Api& api, Notes& notes);
 // Returns num_ctx if the field is present and below the model's context. Otherwise returns 0, which stands for the model's context. Warns
 // in `notes` if num_ctx is above the model's context.
 [[nodiscard]] std::size_t read_context(Fields& options, const ServedModel& model, Notes& notes);

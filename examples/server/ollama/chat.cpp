@@ -100,7 +100,7 @@ void chat(const Api& api, const Call& call) {
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), wish.drawing, call.notes));
   auto writer = make_writer({.form = Form::chat, .model = wish.name, .streams = wish.streams, .shows_logprobs = wish.drawing.shows_logprobs, .top = wish.drawing.logprobs},
                             model.tokenizer(), call.reply);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 
 }  // namespace server::ollama

@@ -41,7 +41,7 @@ struct TextReader {
 
 TextReader read_reader(Fields& fields, const Api& api, Notes& notes) {
   const ServedModel& model = api.job.model;
-  (void)read_keep_alive(fields, notes);
+  (void)read_keep_alive(fields, api, notes);
   std::size_t context = 0;
   if (const Json* given = fields.object("options")) {
     Fields options(*given, "options");

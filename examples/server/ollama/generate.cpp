@@ -63,7 +63,7 @@ void generate(const Api& api, const Call& call) {
   plans.push_back(texts.raw ? plan_text(model, api, call, texts, wish) : plan_turn(model, api, call, texts, wish));
   auto writer = make_writer({.form = Form::generate, .model = wish.name, .streams = wish.streams, .shows_logprobs = wish.drawing.shows_logprobs, .top = wish.drawing.logprobs},
                             model.tokenizer(), call.reply);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 
 }  // namespace server::ollama

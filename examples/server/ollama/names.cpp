@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::string_view kLatest = ":latest";
 
-std::string_view without_latest(std::string_view name) {
-  return name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
-}
-
 std::string time_text(std::int64_t unix_seconds, std::int64_t microseconds) {
   using namespace std::chrono;
   const sys_seconds time{seconds(unix_seconds)};
@@ -26,21 +22,26 @@ std::string time_text(std::int64_t unix_seconds, std::int64_t microseconds) {
 
 }  // namespace
 
-std::string listed_name(const ServedModel& model) {
+std::string_view without_latest(std::string_view name) {
+  return name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
+}
+
+std::string listed_name(const std::string& id) {
   // A colon in front of a slash belongs to a host: "host:80/name".
-  const std::size_t colon = model.id().rfind(':'), slash = model.id().rfind('/');
+  const std::size_t colon = id.rfind(':'), slash = id.rfind('/');
   const bool has_tag = colon != std::string::npos && (slash == std::string::npos || colon > slash);
-  return has_tag ? model.id() : model.id() + std::string(kLatest);
+  return has_tag ? id : id + std::string(kLatest);
+}
+
+std::string asked_name(Fields& fields) {
+  const auto model = fields.text("model"), name = fields.text("name");
+  return model && !model->empty() ? *model : name.value_or("");
 }
 
 std::string read_name(Fields& fields, const Api& api) {
-  const auto model = fields.text("model"), name = fields.text("name");
-  const std::string asked = model && !model->empty() ? *model : name.value_or("");
-  if (without_latest(asked) == without_latest(api.job.model.id())) return asked;
-  if (api.strict_model && !asked.empty()) {
-    throw ApiError(404, fmt::format("There is no model \"{}\" here; this server has \"{}\".", asked, listed_name(api.job.model)));
-  }
-  return listed_name(api.job.model);
+  std::string asked = asked_name(fields);
+  const std::string& id = api.job.model.id();
+  return without_latest(asked) == without_latest(id) ? std::move(asked) : listed_name(id);
 }
 
 std::string time_text(std::int64_t unix_seconds) { return time_text(unix_seconds, 0); }

@@ -8,10 +8,13 @@
 
 namespace server::ollama {
 
+// Returns a name without ":latest" at its end: both forms name the same model.
+[[nodiscard]] std::string_view without_latest(std::string_view name);
 // Returns the model's name for lists: with ":latest", unless the name has a tag.
-[[nodiscard]] std::string listed_name(const ServedModel& model);
-// Reads `model`, or `name`, which older clients send. Returns the name for the answer: the request's, if it names the model, else the
-// listed one. Errors: with Api::strict_model, another model's name is an ApiError of status 404.
+[[nodiscard]] std::string listed_name(const std::string& id);
+// Returns the name in the request: `model`, or `name`, which older clients send. Empty: the request names no model.
+[[nodiscard]] std::string asked_name(Fields& fields);
+// Returns the name for the answer: the request's, if it names the model, else the listed one.
 [[nodiscard]] std::string read_name(Fields& fields, const Api& api);
 
 // Return times as RFC 3339, in UTC.

@@ -2,6 +2,10 @@
 // {"error": "..."}.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "api.hpp"
 
 namespace server::ollama {
@@ -10,9 +14,14 @@ void chat(const Api& api, const Call& call);
 void generate(const Api& api, const Call& call);
 void embed(const Api& api, const Call& call);
 void embeddings(const Api& api, const Call& call);  // the older form of embed: one text
-void tags(const Api& api, const Call& call);
-void show(const Api& api, const Call& call);
-void ps(const Api& api, const Call& call);
-void version(const Api& api, const Call& call);
+void tags(const Models& models, const Call& call);
+void show(const Models& models, const Call& call);
+void ps(const Models& models, const Call& call);
+void version(const Models& models, const Call& call);
+
+// Returns whether a request of this path has no prompt and a keep_alive of 0, by which it asks to unload its model.
+[[nodiscard]] bool asks_to_unload(std::string_view path, const tessera::Json& body, std::optional<double> keep_alive);
+// Answers a request to unload a model that is not loaded.
+void answer_unloaded(const Call& call, const std::string& id);
 
 }  // namespace server::ollama

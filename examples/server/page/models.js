@@ -9,6 +9,7 @@ const ABILITIES = { tools: 'Calls tools', thinking: 'Thinks before it answers', 
 
 export function abilitiesOf({ meta }) {
   const own = (meta.capabilities ?? []).filter((name) => name !== 'completion').map((name) => ABILITIES[name] ?? name);
+  if (!writes({ meta })) return own;
   return [meta.has_chat_template === false ? 'Goes on from a text' : 'Answers messages', ...own];
 }
 
@@ -22,6 +23,11 @@ export function factsOf({ meta }) {
   ].filter(([, value]) => value);
 }
 
+/** Returns whether a model writes texts. A server of an older version does not say it. */
+function writes({ meta }) {
+  return meta?.capabilities?.includes('completion') ?? true;
+}
+
 export class Models {
   constructor() {
     this.list = [];  // [{id, meta}] in the server's order
@@ -33,10 +39,10 @@ export class Models {
     this.list = data.map(({ id, meta, max_model_len: length }) => ({ id, meta: { ...meta, context_length: meta?.context_length ?? length } }));
   }
 
-  /** Returns the model for a conversation: the one chosen there, else the last one chosen, else the server's first. */
+  /** Returns the model for a conversation: the one chosen there, else the last one chosen, else the server's first one that writes. */
   of(conversation) {
     const named = (id) => this.list.find((model) => model.id === id);
-    return named(conversation.model) ?? named(loadSetting('model')) ?? this.list[0] ?? { id: '', meta: {} };
+    return named(conversation.model) ?? named(loadSetting('model')) ?? this.list.find(writes) ?? this.list[0] ?? { id: '', meta: {} };
   }
 
   /** Shows the answering model on the button under the message box. */
@@ -74,7 +80,7 @@ export class Models {
     dialog.querySelector('.hint').textContent = [
       gone && `“${conversation.model}” is not served now, so answers come from another model.`,
       this.list.length > 1 ? 'The one that you choose writes the next answers of this conversation; what was said stays.'
-        : 'This server has one model. Start it with another file for another one.',
+        : 'This server has one model. Start it with more files (-m) for more.',
     ].filter(Boolean).join(' ');
     if (!dialog.open) dialog.showModal();
     dialog.querySelector('input:checked')?.focus();

@@ -1,5 +1,7 @@
 #include "system/memory.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -27,6 +29,12 @@ std::uint64_t available_memory() {
   const auto most = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
   if (most && used) available = std::min(available, *most - std::min(*most, *used));
   return available;
+}
+
+void give_back_memory() noexcept {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace server

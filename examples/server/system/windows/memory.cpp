@@ -14,4 +14,6 @@ std::uint64_t available_memory() {
                                  memory.ullAvailPageFile);  // the latter: what may still be committed
 }
 
+void give_back_memory() noexcept {}  // the heap gives large memory back by itself
+
 }  // namespace server

@@ -1,0 +1,12 @@
+// A request's hold on its model.
+#pragma once
+
+#include <memory>
+
+namespace server {
+
+class LoadedModel;
+// The model is loaded as long as there is a copy (models.hpp).
+using ModelLease = std::shared_ptr<LoadedModel>;
+
+}  // namespace server

@@ -1,0 +1,182 @@
+// The models of this server: which there are, which of them are loaded, and who uses them. A request holds a lease on its model, and a model
+// with leases is never unloaded. All loaded models together keep within one budget of memory.
+//
+// This object decides, and does nothing itself: a ModelLoader asks next() for work, does it on a thread of its own, and says how it ended. In
+// this order:
+// - A model that nobody has used for its keep_alive is unloaded.
+// - Models are loaded in the order in which they were asked for. If there is no room for the next one, loaded models have to leave: those
+//   without requests first, and of these the one that was used the longest time ago. One that has requests leaves when they have ended.
+//   Until then its new requests wait behind the model that needs the room, so that each gets its turn.
+// - A model stays loaded at least as long as its loading took, so that at most about half of the time goes into loading.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/extend/files/model_source.hpp>
+
+#include "api_error.hpp"
+#include "memory_need.hpp"
+#include "model_card.hpp"
+#include "model_figures.hpp"
+#include "model_lease.hpp"
+#include "model_names.hpp"
+#include "wait_line.hpp"
+
+namespace server {
+
+enum class ModelState { unloaded, loading, loaded, unloading, failed };
+[[nodiscard]] std::string_view to_string(ModelState state) noexcept;
+
+// A model as the server was told of it.
+struct ConfiguredModel {
+  std::string id{};
+  std::filesystem::path path{};
+  std::shared_ptr<const tessera::ModelSource> embedded{};  // the model inside the program, which has no path
+  bool is_pinned = false;  // loaded at the start, and never unloaded
+  ModelCard card{};
+  MemoryNeed need{};
+  std::string fault{};     // a sentence, if the file could not be read at the start
+};
+
+struct ModelsOptions {
+  std::uint64_t memory = ~std::uint64_t{0};    // bytes of all loaded models together
+  double keep_alive = -1.0;                    // seconds without a request after which a model is unloaded; below 0: never
+  std::chrono::seconds load_time{300};         // a request waits at most this long for its model
+  std::size_t max_waiting = 1024;              // requests that may wait for models
+};
+
+// A model as lists show it.
+struct ModelView {
+  std::shared_ptr<const ModelCard> card{};
+  ModelState state = ModelState::unloaded;
+  bool is_pinned = false;
+  std::string fault{};        // why loading failed last, a sentence; empty: it did not
+  std::uint64_t loads = 0;    // how often the model was loaded
+  std::size_t requests = 0;   // leases
+  std::size_t waiting = 0;    // requests that wait for the model
+  double seconds_left = -1.0; // until a loaded model is unloaded, if no further request comes; below 0: not by time
+};
+
+class Models {
+ public:
+  Models(std::vector<ConfiguredModel> models, ModelsOptions options, ModelNames::Options names = {});
+  ~Models();
+  Models(const Models&) = delete;
+  Models& operator=(const Models&) = delete;
+
+  // --- For requests, on any thread.
+
+  [[nodiscard]] const ModelNames& names() const noexcept { return names_; }
+  // Returns a lease if the model is loaded. Otherwise returns nullptr, and `wait` gets the lease when the model is loaded. `keep_alive`:
+  // replaces the model's own from now on, in seconds; below 0: for ever. Throws ApiError: the model can never fit; the server ends; too
+  // many requests wait.
+  [[nodiscard]] ModelLease acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait);
+  // Looks soon for waiting requests whose clients have left.
+  void look() noexcept;
+
+  // --- For lists and figures, on any thread.
+
+  // Returns a hold on a model for a look at it, which is no use; nullptr if it is not loaded.
+  [[nodiscard]] ModelLease hold(std::size_t model) const;
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] ModelView view(std::size_t model) const;
+  [[nodiscard]] std::vector<ModelView> views() const;
+  [[nodiscard]] std::vector<ModelFigures> figures() const;
+  [[nodiscard]] std::uint64_t memory() const noexcept { return options_.memory; }
+  [[nodiscard]] bool is_pinned(std::size_t model) const noexcept { return entries_[model]->configured.is_pinned; }
+  void count_answer(std::size_t model, std::uint64_t stopped, std::uint64_t cut);
+
+  // --- For the end of the server.
+  // Refuses requests from now on, those that wait included. Requests that have a lease go on.
+  void drain();
+  [[nodiscard]] bool idle() const;  // no scheduler has a request
+
+  // --- For the loader.
+  struct Task {
+    enum class Kind { load, unload, end } kind = Kind::end;
+    std::size_t model = 0;
+    std::shared_ptr<LoadedModel> unloaded{};  // to destroy; nothing else holds it
+  };
+  // Waits for the next thing to do. After a load call loaded() or failed(), after an unload gone().
+  [[nodiscard]] Task next();
+  [[nodiscard]] const ConfiguredModel& configured(std::size_t model) const noexcept { return entries_[model]->configured; }
+  // Returns whether the load that runs should go on: somebody waits for it. Called often while a model is loaded.
+  [[nodiscard]] bool goes_on(std::size_t model);
+  // Says that a load begins that next() did not ask for.
+  void begin(std::size_t model);
+  // Books the memory that a file takes now, and takes its card: the file may have changed since the start. Throws Failure if the model does
+  // not fit any more.
+  void book(std::size_t model, const MemoryNeed& need, ModelCard card);
+  void loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double seconds);
+  // nullopt: nobody waits for the model any more.
+  void failed(std::size_t model, const std::optional<ApiError>& error);
+  void gone(std::size_t model);
+  // Ends the waiting of next(), and lets no load go on.
+  void end();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+  using Calls = WaitLine::Calls;  // to call when the mutex is free
+  enum class Use { request, look };
+  struct Hold;
+  struct Entry {
+    ConfiguredModel configured;
+    std::shared_ptr<const ModelCard> card;
+    ModelState state = ModelState::unloaded;
+    std::uint64_t bytes = 0;                 // planned
+    std::shared_ptr<LoadedModel> model{};    // while loaded
+    std::size_t leases = 0;                  // of requests
+    std::size_t looks = 0;                   // leases of lists and figures
+    bool is_leaving = false;                 // has to make room: takes no new requests
+    bool is_queued = false;                  // in queue_
+    double keep_alive = -1.0;
+    Time last_use{}, stays_until{};
+    WaitLine waiting{};
+    std::string fault{};
+    std::uint64_t loads = 0;
+    ModelFigures past{};                     // of earlier loads, and of answers
+  };
+
+  // These need the mutex.
+  [[nodiscard]] ModelLease lease(Entry& entry, Use use) const;
+  [[nodiscard]] std::optional<Task> plan(Calls& calls);
+  void drop_waiting(Calls& calls);  // whose clients have left, or who have waited too long
+  [[nodiscard]] std::optional<Task> make_room(const Entry& wanted);
+  [[nodiscard]] Task unload(std::size_t model);
+  void grant(Entry& entry, Calls& calls);
+  [[nodiscard]] Time expiry(const Entry& entry) const;
+  [[nodiscard]] std::uint64_t used() const;     // bytes
+  [[nodiscard]] std::size_t waiting() const;    // requests that wait for models
+  [[nodiscard]] std::uint64_t most_for(const Entry& entry) const;
+  [[nodiscard]] ApiError too_late(const Entry& entry) const;
+  [[nodiscard]] ModelView view_of(const Entry& entry) const;
+  void change() const noexcept;
+  // Needs the mutex free.
+  void release(Entry& entry, Use use) const noexcept;
+  // Returns a hold on each model that is loaded, so that its figures can be read without the mutex.
+  [[nodiscard]] std::vector<std::pair<std::size_t, ModelLease>> look_at_loaded() const;
+
+  ModelsOptions options_;
+  ModelNames names_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::uint64_t changes_ = 0;      // counts what next() should look at
+  Time wake_{};                            // when next() has something to do by time
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::deque<std::size_t> queue_;          // models that are asked for and not loaded, or have to leave
+  bool is_draining_ = false, is_ending_ = false;
+};
+
+}  // namespace server
