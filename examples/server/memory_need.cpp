@@ -20,13 +20,17 @@ std::uint64_t request_bytes(const tessera::ModelSource& source, const tessera::P
   return kEachLogit * table->dims[1] + kEachToken * plan.context;
 }
 
+// Returns how many full contexts the server may hold at once: those of running requests, and one of prompts to score and texts to embed, which
+// are computed between the steps of running requests.
+std::uint64_t most_contexts(std::uint32_t max_running) { return std::uint64_t{max_running} + 1; }
+
 }  // namespace
 
 MemoryNeed need_of(const tessera::ModelSource& source, tessera::EngineOptions options, std::uint32_t max_running) {
   const std::uint64_t asked = options.kv_budget;
   options.kv_budget = 0;
   const std::uint64_t full = value(tessera::Engine::plan(source, options)).kv;  // of one full context
-  MemoryNeed need{.least_kv = full + full / 4, .wanted_kv = full * max_running};
+  MemoryNeed need{.least_kv = full + full / 4, .wanted_kv = full * most_contexts(max_running)};
   if (!writes_text(source.settings())) need.wanted_kv = need.least_kv;  // the server embeds the texts of one request at a time
   need.kv = asked != 0 ? asked : need.least_kv;
   options.kv_budget = need.kv;
@@ -49,7 +53,7 @@ void share_kv(std::span<MemoryNeed> needs, std::uint64_t memory) {
 
 std::uint64_t kv_budget_alone(const tessera::ModelSource& source, const tessera::EngineOptions& options, std::uint32_t max_running) {
   const tessera::Plan plan = value(tessera::Engine::plan(source, options));
-  const std::uint64_t wanted = std::max(plan.kv, std::uint64_t{1}) * max_running;
+  const std::uint64_t wanted = std::max(plan.kv, std::uint64_t{1}) * most_contexts(max_running);
   const std::uint64_t left = available_memory() / 2, weights = std::min(plan.weights, left);
   return std::max(std::min(wanted, left - weights / 2), plan.kv + plan.kv / 4);
 }
