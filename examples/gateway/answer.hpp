@@ -16,7 +16,7 @@ namespace gateway {
 struct Answer {
   std::string text{}, model{}, finish_reason{"stop"};
   std::uint64_t prompt_tokens = 0, completion_tokens = 0;
-  // The text is the whole answer. It is not if there are tool calls or reasoning beside it, or if the answer broke off.
+  // True if `text` is the whole answer: there are no tool calls and no reasoning beside the text, and the answer did not break off.
   bool is_plain = false;
 };
 
@@ -27,7 +27,7 @@ struct Answer {
 [[nodiscard]] std::string to_object(Api api, const Answer& answer);
 [[nodiscard]] std::string to_events(Api api, const Answer& answer, bool with_usage);
 
-// Puts events of a stream together while they pass.
+// Puts the events of a stream together to one answer, while they pass to the client.
 class EventReader {
  public:
   explicit EventReader(Api api) : api_(api) {}

@@ -40,21 +40,21 @@ struct Parts {
 
 class Answering {
  public:
-  // `stop`: the client has gone, or the gateway ends.
+  // `stop` is requested when the client has gone, or when the gateway ends.
   Answering(Parts& parts, std::string tenant, std::string authorization, server::HttpReplyPtr reply, std::stop_token stop)
       : parts_(parts), tenant_(std::move(tenant)), authorization_(std::move(authorization)), reply_(std::move(reply)), stop_(std::move(stop)) {}
 
-  // Sends the answer and returns its status. Throws server::ApiError before anything was sent. `cacheable`: false if the client wants a new
-  // answer (Cache-Control: no-cache), which is stored nevertheless; `storable`: false for no-store.
+  // Sends the answer and returns its status. Throws server::ApiError, but only before anything was sent. `cacheable`: false if the client wants
+  // a new answer (Cache-Control: no-cache), which is stored nevertheless. `storable`: false for Cache-Control: no-store.
   unsigned run(const Question& question, bool cacheable, bool storable);
 
  private:
   unsigned answer_by_models(const Question& question);
-  // Ask one tier. nullopt: it failed before anything was sent, and the next tier may be asked. `last`: there is no next one, so its
-  // failure goes to the client.
+  // Ask one tier, and send its answer. Return nullopt if the tier failed before anything was sent, so that the next tier may be asked. `last`:
+  // there is no next tier, so a failure goes to the client.
   std::optional<unsigned> ask_streaming(const Question& question, const Tier& tier, bool last);
   std::optional<unsigned> ask_whole(const Question& question, const Tier& tier, bool last);
-  // Asks the small model and sends its answer if it is certain enough.
+  // Asks the small model, and sends its answer if the model was certain enough. Otherwise returns nullopt.
   std::optional<unsigned> ask_adaptively(const Question& question);
 
   unsigned send_answer(const Question& question, const Answer& answer);
@@ -72,8 +72,8 @@ class Answering {
   std::optional<std::vector<float>> vector_;
   std::string cache_note_ = "none";  // for the header x-cache
   std::string tier_note_, compressed_note_;
-  // Keeps a model's answer for the cache and for waiting requests; empty: it is not kept. Called before the client has all of the answer, so
-  // that the client's next question finds it.
+  // Puts a model's answer into the cache, and gives it to waiting requests; empty: the answer is not stored. Called before the client has all of
+  // the answer, so that the client's next question finds it.
   std::function<void(const Answer&)> store_;
 };
 

@@ -10,8 +10,8 @@
 namespace gateway {
 
 struct Certainty {
-  double mean_logprob = 0;            // of the answer's tokens, natural logarithm
-  std::optional<double> mean_entropy; // of the distributions, in nats, as far as the most likely tokens show them; none: they were not asked for
+  double mean_logprob = 0;            // mean ln p of the answer's tokens
+  std::optional<double> mean_entropy; // mean entropy in nats, as far as the listed likeliest tokens show it; nullopt: none are listed
   std::size_t tokens = 0;
 };
 

@@ -15,20 +15,20 @@
 namespace gateway {
 
 struct CompressOptions {
-  double keep = 0.8;              // share of a text's tokens that is kept, about: whole sentences are left out
+  double keep = 0.8;              // about the share of a text's tokens that is kept (whole sentences are left out)
   std::size_t least_bytes = 2000; // shorter texts stay as they are
-  bool system_too = false;        // also messages of role system or developer
-  bool code_too = false;          // also code between ``` lines
+  bool system_too = false;        // shortens messages of role system or developer too
+  bool code_too = false;          // shortens code between ``` lines too
 };
 
 struct SentenceScore {
   std::size_t tokens = 0;
   double surprise = 0;  // the sum of -ln p of its tokens
 };
-// Scores sentences of one text, each after all before it. nullopt: it cannot be done, and the text stays as it is.
+// Scores the sentences of one text, each as the continuation of those before it. nullopt: the text cannot be scored, and stays as it is.
 using ScoreSentences = std::function<std::optional<std::vector<SentenceScore>>(const std::vector<std::string_view>& sentences)>;
 
-// Returns pieces of the text that join to the text: sentences, lines, and code between ``` lines as one piece.
+// Cuts a text into sentences and lines; code between ``` lines is one piece. The pieces, joined, are the text.
 [[nodiscard]] std::vector<std::string_view> split_sentences(std::string_view text);
 
 class Compressor {
@@ -38,7 +38,7 @@ class Compressor {
   struct Saved {
     std::size_t before = 0, after = 0;  // tokens of the texts that were shortened, by the small model's count
   };
-  // Shortens one text. The first and the last sentence stay: they hold the task more often than others.
+  // Shortens one text. The first and the last sentence stay, because they state the task more often than others.
   [[nodiscard]] std::string shorten(const std::string& text, Saved& saved) const;
   // Shortens the long texts of a request's body: the prompt, or the user's messages.
   [[nodiscard]] Saved shorten(Api api, tessera::Json& body) const;

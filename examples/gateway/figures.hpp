@@ -17,7 +17,7 @@ namespace gateway {
 class Figures {
  public:
   void count_request(std::string_view api, unsigned status) { add("requests", fmt::format("api=\"{}\",status=\"{}\"", api, status)); }
-  // `how`: hit, miss, shared (another request's answer), or bypass with a reason.
+  // `how`: hit, miss, refresh (no-cache), shared (another request's answer), or bypass with a reason.
   void count_lookup(std::string_view how, std::string_view reason = {}) { add("cache_lookups", fmt::format("result=\"{}\",reason=\"{}\"", how, reason)); }
   void count_route(std::string_view route, std::string_view why) { add("routes", fmt::format("route=\"{}\",why=\"{}\"", route, escaped(why))); }
   void count_answer(std::string_view tier, const Answer& answer) {
@@ -25,7 +25,7 @@ class Figures {
     add("tokens", fmt::format("tier=\"{}\",kind=\"prompt\"", tier), answer.prompt_tokens);
     add("tokens", fmt::format("tier=\"{}\",kind=\"answer\"", tier), answer.completion_tokens);
   }
-  // Counts an answer of the small model that was not good enough: `why` is uncertain or failed.
+  // Counts an answer of the small model that was not good enough. `why`: uncertain, failed, no log-probabilities, or not a text.
   void count_escalation(std::string_view why) { add("escalations", fmt::format("why=\"{}\"", why)); }
   void count_failure(std::string_view tier, std::string_view why) { add("upstream_failures", fmt::format("tier=\"{}\",why=\"{}\"", tier, why)); }
   void count_compressed(const Compressor::Saved& saved) {

@@ -21,7 +21,8 @@ class Flights {
   };
 
  public:
-  // A leader's duty: land() tells the waiting ones. Destroyed without land(), it tells them that there is no answer, so that one of them leads.
+  // The duty of a leader to call land(), which gives the answer to the waiting callers. If a Lead is destroyed without land(), one of the waiting
+  // callers becomes the leader.
   class Lead {
    public:
     Lead(Flights* flights, std::string key) : flights_(flights), key_(std::move(key)) {}
@@ -43,8 +44,8 @@ class Flights {
     std::optional<Lead> lead;      // this caller computes
     std::optional<Answer> answer;  // another caller has computed
   };
-  // Returns at once with a lead if nobody computes `key`; else waits for the answer. `is_over` is asked ten times a second: true ends the
-  // wait with neither a lead nor an answer.
+  // Returns at once with a lead if nobody computes `key`. Otherwise waits for the answer of the caller that does. `is_over` is called ten times a
+  // second; if it returns true, the wait ends with neither a lead nor an answer.
   template <class IsOver>
   [[nodiscard]] Joined join(const std::string& key, IsOver is_over) {
     std::unique_lock lock(mutex_);

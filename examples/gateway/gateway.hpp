@@ -28,7 +28,7 @@ class Gateway {
 
   void handle(server::HttpRequest request, server::HttpReplyPtr reply);
 
-  // From here on /health says 503, and new questions are refused.
+  // Makes /health answer 503, and refuses new questions.
   void drain() noexcept { draining_ = true; }
   [[nodiscard]] bool is_idle() const noexcept { return open_ == 0; }
   // Ends the questions that are being answered.
@@ -39,7 +39,8 @@ class Gateway {
   void list_models(const server::HttpRequest& request, const server::HttpReplyPtr& reply);
   // Returns the tenant of a request. Throws server::ApiError (401).
   [[nodiscard]] std::string tenant_of(const server::HttpRequest& request) const;
-  // Returns the client's key, for servers without a key of their own. Empty if the gateway has keys: those are not sent on.
+  // Returns the client's key, for servers without a key of their own. Returns an empty text if the gateway
+  // has keys, because these are not sent on.
   [[nodiscard]] std::string authorization_for_servers(const server::HttpRequest& request) const;
   void post(server::HttpReplyPtr reply, std::function<void()> task);
 

@@ -16,7 +16,7 @@ class Embedder {
  public:
   // Loads the model at a path or a name (model_place()). Throws Failure.
   Embedder(const std::string& place, const tessera::EngineOptions& options);
-  // Returns a vector of length 1. Empty: the text is longer than the model reads, or the model failed. Any thread may call it.
+  // Returns a vector of length 1, or an empty one if the text is longer than the model reads, or if the model failed. Any thread may call this.
   [[nodiscard]] std::vector<float> vector_of(std::string_view text) const;
   [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kFooter = R"(
 A question's answer comes from the cache if a question of nearly the same meaning was answered before, for the same
-tenant, model, earlier messages and sampling fields. Else rules, the classifier or --default choose a model:
+tenant, model, earlier messages and sampling fields. Otherwise rules, the classifier or --default choose a model:
   small     the small model answers
   large     the large model answers
   adaptive  the small model answers; if it was uncertain, the large model answers instead
@@ -34,7 +34,8 @@ Examples:
 
 Never cached: requests with tools, with n above 1, with a temperature above --cache-temperature, with logprobs, with
 images, or whose text --never matches; and answers with tool calls, with reasoning, or that broke off.
-docs/howto/gateway.md says more. SIGTERM and Ctrl-C end the gateway after the answers that run; a second one at once.)";
+docs/howto/gateway.md says more. SIGTERM or Ctrl-C ends the gateway when the running answers are done; a second one
+ends it at once.)";
 
 template <class T>
 T number_from(const std::string& option, const std::string& text, T least, T most) {
@@ -118,14 +119,14 @@ void add_tier(CLI::App& app, const std::string& name, TierOptions& tier, const s
          [&tier](const std::vector<std::string>& all) {
            for (const std::string& url : all) tier.urls.push_back(parse_url(url));
          },
-         fmt::format("A server of the {} model; given again, requests go to them\nin turn", which))
+         fmt::format("A server of the {} model. Given again: a further server;\nrequests go to the servers in turn", which))
       ->type_name("URL")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option(fmt::format("--{}-model", name), tier.model, "The model's name for these servers. Default: the client's")->type_name("NAME");
   app.add_option_function<std::string>(
          fmt::format("--{}-key-file", name), [name, &tier](const std::string& path) { tier.key = first_line(fmt::format("--{}-key-file", name), path); },
-         "Their key, in the first line of a file. Default: the\nclient's, unless there is --api-key-file")
+         "A file whose first line is the key for these servers\nDefault: the client's key; none with --api-key-file")
       ->type_name("FILE");
 }
 
@@ -133,11 +134,11 @@ void add_model_options(CLI::App& app, Options& o) {
   add_tier(app, "large", o.large, "large");
   add_tier(app, "small", o.small, "small");
   app.add_option("--embedder", o.embedder, "An encoder that runs in the gateway: for the cache, the\nclassifier and checks")->type_name("MODEL");
-  add_number<std::size_t>(app, "--retries", o.retries, 0, 10, "Further tries of a request of which nothing has come yet\nDefault: 1");
-  add_seconds(app, "--connect-time", o.upstream.connect_time, "To reach a server (502). Default: 5");
-  add_seconds(app, "--answer-time", o.upstream.answer_time, "Until an answer begins (504). Default: 300");
-  add_seconds(app, "--silence", o.upstream.silence, "Between two pieces of an answer. Default: 60");
-  add_bytes(app, "--max-answer", o.upstream.answer_bytes, "Bytes of an answer. Default: 64MiB");
+  add_number<std::size_t>(app, "--retries", o.retries, 0, 10, "How often a request is tried again whose answer has not\nbegun. Default: 1");
+  add_seconds(app, "--connect-time", o.upstream.connect_time, "The longest time to reach a server (then 502). Default: 5");
+  add_seconds(app, "--answer-time", o.upstream.answer_time, "The longest time until an answer begins (then 504)\nDefault: 300");
+  add_seconds(app, "--silence", o.upstream.silence, "The longest time between two pieces of an answer\nDefault: 60");
+  add_bytes(app, "--max-answer", o.upstream.answer_bytes, "The most bytes of an answer. Default: 64MiB");
 }
 
 void add_cache_options(CLI::App& app, Options& o) {
@@ -146,7 +147,7 @@ void add_cache_options(CLI::App& app, Options& o) {
   add_seconds(app, "--ttl", o.cache.time_to_live, "How long an answer is kept. Default: 3600");
   add_bytes(app, "--cache-size", o.cache.bytes, "Memory of the cache. Default: 256MiB");
   add_number<double>(app, "--cache-temperature", o.cache_limits.temperature, 0.0, 2.0, "Requests with a higher temperature are not cached. Default: 1");
-  add_number<std::size_t>(app, "--cache-turns", o.cache_limits.turns, 1, 1000, "User messages of a conversation that is cached. Default: 4");
+  add_number<std::size_t>(app, "--cache-turns", o.cache_limits.turns, 1, 1000, "Conversations with more user messages are not cached\nDefault: 4");
   app.add_option_function<std::vector<std::string>>(
          "--never",
          [&o](const std::vector<std::string>& all) {
@@ -194,16 +195,16 @@ void add_prompt_options(CLI::App& app, Options& o) {
 
 void add_check_options(CLI::App& app, Options& o) {
   add_percent(app, "--check", o.quality.share, "Share of cached and small-tier answers that the large model\ncomputes again, in the background. Default: 0");
-  add_number<double>(app, "--agreement", o.quality.agreement, 0.0, 1.0, "Less similar answers are wrong; a wrong one leaves the cache\nDefault: 0.7");
+  add_number<double>(app, "--agreement", o.quality.agreement, 0.0, 1.0, "An answer less similar than this to the large model's is\nwrong, and is removed from the cache. Default: 0.7");
   app.add_option("--check-log", o.quality.log, "A JSON line for each check, with both answers")->type_name("FILE");
-  add_number<std::uint64_t>(app, "--check-seed", o.quality.seed, 0, UINT64_MAX, "Of the draws which answers are checked. Default: 1");
+  add_number<std::uint64_t>(app, "--check-seed", o.quality.seed, 0, UINT64_MAX, "Seed of the draws that choose answers to check. Default: 1");
 }
 
 void add_network_options(CLI::App& app, Options& o) {
-  app.add_option("--host", o.http.host, "Where to listen; 0.0.0.0: everywhere\nDefault: 127.0.0.1, for this machine alone")->type_name("ADDRESS");
-  add_number<std::uint16_t>(app, "-p,--port", o.http.port, 0, 65535, "0: one that is free. Default: 8090");
-  app.add_option("--tls-cert", o.http.tls_certificate, "HTTPS with this certificate (chain, PEM)")->type_name("FILE");
-  app.add_option("--tls-key", o.http.tls_key, "and its private key")->type_name("FILE");
+  app.add_option("--host", o.http.host, "The address to listen at; 0.0.0.0: every address\nDefault: 127.0.0.1, for this machine alone")->type_name("ADDRESS");
+  add_number<std::uint16_t>(app, "-p,--port", o.http.port, 0, 65535, "The port to listen at; 0: a free one. Default: 8090");
+  app.add_option("--tls-cert", o.http.tls_certificate, "Serve HTTPS with this certificate (chain, PEM)")->type_name("FILE");
+  app.add_option("--tls-key", o.http.tls_key, "The private key of --tls-cert")->type_name("FILE");
   app.add_option_function<std::string>("--api-key-file", [&o](const std::string& path) { o.gateway.keys.read_file(path); },
                                        "Who may ask: a key a line, or NAME KEY. Names are tenants\nDefault: anybody; each key that clients send is a tenant")
       ->type_name("FILE");
@@ -216,11 +217,11 @@ void add_network_options(CLI::App& app, Options& o) {
          "A header that divides tenants further; a proxy in front\nmust set it")
       ->type_name("NAME");
   add_number<std::size_t>(app, "--at-once", o.gateway.at_once, 1, 1024, "Questions that are answered at once. Default: 32");
-  add_number<std::size_t>(app, "--max-waiting", o.gateway.most_waiting, 0, 100'000, "That wait; more are refused (429). Default: 256");
-  add_number<std::size_t>(app, "--max-body", o.http.body_bytes, 1024, std::size_t{1} << 30, "Bytes of a request (413). Default: 16777216");
-  add_seconds(app, "--drain-time", o.drain_time, "For the answers that run when the gateway ends. Default: 30");
+  add_number<std::size_t>(app, "--max-waiting", o.gateway.most_waiting, 0, 100'000, "Questions that may wait; more are refused (429)\nDefault: 256");
+  add_number<std::size_t>(app, "--max-body", o.http.body_bytes, 1024, std::size_t{1} << 30, "The most bytes of a request (else 413). Default: 16777216");
+  add_seconds(app, "--drain-time", o.drain_time, "Time for running answers when the gateway ends. Default: 30");
   tessera::tool::add_threads(app, o.engine.threads);
-  app.add_flag_function("--no-log", [&o](std::int64_t) { o.gateway.logs_requests = false; }, "No line a request on standard error");
+  app.add_flag_function("--no-log", [&o](std::int64_t) { o.gateway.logs_requests = false; }, "Print no line for each request on standard error");
 }
 
 struct HelpFormatter : CLI::Formatter {

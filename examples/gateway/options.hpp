@@ -22,12 +22,12 @@ namespace gateway {
 struct TierOptions {
   std::vector<Url> urls{};
   std::string model{};  // the name that servers know; empty: the client's
-  std::string key{};    // for the servers
+  std::string key{};    // sent to the servers; empty: the client's
 };
 
 struct Options {
   TierOptions small{}, large{};
-  std::string embedder{}, scorer{};  // models in the gateway; empty: none
+  std::string embedder{}, scorer{};  // models that run in the gateway (scorer: --compressor); empty: none
   UpstreamLimits upstream{};
   std::size_t retries = 1;
   CacheOptions cache{};
@@ -42,7 +42,7 @@ struct Options {
   QualityOptions quality{};
   GatewayOptions gateway{};
   server::HttpOptions http{};
-  tessera::EngineOptions engine{};  // of the models in the gateway
+  tessera::EngineOptions engine{};  // options of the models in the gateway
   std::chrono::seconds drain_time{30};
 };
 

@@ -1,5 +1,5 @@
-// A regular expression (PCRE2) that is searched for in a text, in any case of letters. Work is limited: a search that takes too long finds
-// nothing.
+// A regular expression (PCRE2) that is searched for in a text; upper and lower case are alike. Work is limited: a search that takes too long
+// finds nothing.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@
 namespace gateway {
 
 struct QualityOptions {
-  double share = 0;          // of the cached and small-tier answers, 0 to 1
+  double share = 0;          // share of the cached and small-tier answers that is checked, 0 to 1
   double agreement = 0.7;    // answers that are less similar count as wrong
   std::string log{};         // a file that gets a JSON line for each comparison, with both answers; empty: none
   std::uint64_t seed = 1;
@@ -37,7 +37,7 @@ class Quality {
     std::string source;  // "cache" or "small"
     std::string text;
     std::string authorization{};
-    double similarity = 0;    // of the questions; cache only
+    double similarity = 0;    // similarity of the asked and the cached question; only if `source` is "cache"
     std::uint64_t entry = 0;  // SemanticCache::Hit::id; 0: not in the cache
   };
   // Draws whether this answer is checked. If so, queues the check; while 64 checks wait, further ones are left out.

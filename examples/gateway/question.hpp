@@ -14,9 +14,9 @@ enum class Api { chat, completions };
 [[nodiscard]] constexpr const char* path_of(Api api) { return api == Api::chat ? "/v1/chat/completions" : "/v1/completions"; }
 
 struct CacheLimits {
-  double temperature = 1.0;     // requests above are not cached
-  std::size_t turns = 4;        // user messages of a conversation that may be cached
-  std::size_t text_bytes = 4000;  // of the text that is compared
+  double temperature = 1.0;     // requests with a higher temperature are not cached
+  std::size_t turns = 4;        // conversations with more user messages are not cached
+  std::size_t text_bytes = 4000;  // requests whose compared text has more bytes are not cached
 };
 
 struct Question {
@@ -29,7 +29,7 @@ struct Question {
   std::size_t turns = 1;        // user messages
   std::string text{};           // the last user message, or the prompt: the text that is compared
   std::string context{};        // everything else that an answer depends on: the model, earlier messages, sampling fields, in one order
-  std::string never_cached{};   // why the answer is neither looked up nor stored; empty: it may be
+  std::string never_cached{};   // the reason why the answer is neither looked up nor stored; empty: none
 };
 
 // Reads a request's body. Throws server::ApiError (400) for JSON that is broken or that has no messages or prompt.

@@ -1,4 +1,4 @@
-// Bodies for servers behind the gateway, made of a client's.
+// Makes bodies of requests to the servers behind the gateway from the body of a client's request.
 #pragma once
 
 #include <string>

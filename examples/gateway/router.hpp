@@ -14,7 +14,7 @@
 
 namespace gateway {
 
-// small, large: this model. adaptive: the small model first, and the large one if the small one's answer is uncertain.
+// small, large: this model answers. adaptive: the small model answers first, and the large model if the small model's answer is uncertain.
 enum class Route { small, large, adaptive };
 [[nodiscard]] const char* to_string(Route route) noexcept;
 [[nodiscard]] std::optional<Route> parse_route(std::string_view text) noexcept;
@@ -24,7 +24,7 @@ struct Rule {
   std::string name;
   Route route = Route::large;
   std::optional<Pattern> regex{};
-  std::vector<std::string> keywords{};         // one of them is in the text, in any case of letters
+  std::vector<std::string> keywords{};         // the text contains one of them; upper and lower case are alike
   std::optional<std::size_t> longer{}, shorter{};  // the text has more, or fewer, bytes
   std::optional<std::size_t> turns{};          // the conversation has more user messages
   std::optional<bool> tools{};                 // the request has tools, or has none
@@ -41,7 +41,8 @@ class Router {
   explicit Router(std::vector<Rule> rules = {}, std::optional<Classifier> classifier = {}, Route easy = Route::adaptive, Route otherwise = Route::large)
       : rules_(std::move(rules)), classifier_(std::move(classifier)), easy_(easy), otherwise_(otherwise) {}
 
-  // `vector`: gives the question's vector when it is needed; an empty one leaves the classifier out.
+  // `vector`: computes the question's vector; it is called only if there is a classifier and no rule holds. If the vector is empty, the
+  // classifier is not asked.
   [[nodiscard]] Decision route(const Question& question, const std::function<std::span<const float>()>& vector) const;
 
  private:

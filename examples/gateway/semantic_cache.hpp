@@ -1,4 +1,4 @@
-// A cache of answers that is asked by meaning: the vector of a question finds the answer to a question whose vector is nearly the same.
+// A cache of answers that are found by meaning: the vector of a question finds the answer to a question whose vector is nearly the same.
 //
 // An answer is found only under its own key: the tenant, and a digest of all that the answer depends on besides the question's text (the
 // model, earlier messages, sampling fields). So no tenant ever gets another tenant's answer, however alike the questions are.
@@ -27,7 +27,7 @@ namespace gateway {
 struct CacheOptions {
   double threshold = 0.95;                         // the least similarity (dot product of vectors of length 1) of a hit
   std::chrono::seconds time_to_live{3600};
-  std::uint64_t bytes = std::uint64_t{256} << 20;  // of texts and vectors; the least recently used ones give way
+  std::uint64_t bytes = std::uint64_t{256} << 20;  // of texts and vectors; beyond, the least recently used answers are removed
 };
 
 // The part of a question that must be equal.
@@ -51,7 +51,7 @@ class SemanticCache {
     std::uint64_t id = 0;  // for forget()
   };
   struct Lookup {
-    double similarity = 0;  // of the nearest question under this key; 0: there is none
+    double similarity = 0;  // similarity of the nearest question under this key; 0: there is none
     std::optional<Hit> hit;
   };
   // Returns the nearest question's answer if it is near enough and not too old. Counts a hit or a miss.
@@ -63,7 +63,7 @@ class SemanticCache {
 
   struct Figures {
     std::uint64_t hits = 0, misses = 0, added = 0, evicted = 0, expired = 0, forgotten = 0, entries = 0, bytes = 0;
-    Bins similarities{Bins::similarities()};  // of the nearest question, for each lookup that had one
+    Bins similarities{Bins::similarities()};  // similarity of the nearest question, for each lookup that had one
   };
   [[nodiscard]] Figures figures() const;
 

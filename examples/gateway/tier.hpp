@@ -13,8 +13,8 @@ namespace gateway {
 
 class Tier {
  public:
-  // `model`: stands in requests in place of the client's model; empty: the client's stays. `retries`: further tries of a request of which
-  // nothing has come yet.
+  // `model`: the model's name that requests get in place of the client's; empty: the client's stays. `retries`: how often a request is tried
+  // again whose answer has not begun.
   Tier(std::string name, std::string model, std::vector<Upstream> servers, std::size_t retries)
       : name_(std::move(name)), model_(std::move(model)), servers_(std::move(servers)), retries_(retries) {}
 
@@ -22,7 +22,8 @@ class Tier {
   [[nodiscard]] const std::string& model() const noexcept { return model_; }
   [[nodiscard]] const std::vector<Upstream>& servers() const noexcept { return servers_; }
 
-  // As Upstream::ask(). Tries another server, or the same again, if a server cannot be reached or answers 502 or 503 without Retry-After.
+  // Asks a server as Upstream::ask() does. If the server cannot be reached, or answers 502 or 503 without Retry-After, asks the next server (if
+  // there is only one, the same again).
   [[nodiscard]] UpstreamAnswer ask(const std::string& method, const std::string& path, const std::string& body, const std::string& authorization,
                                    const std::stop_token& stop, const Upstream::Pass& pass = {}) const;
 

@@ -1,4 +1,4 @@
-// A server behind the gateway, asked over HTTP/1.1 or HTTPS. One connection a request.
+// A server behind the gateway, which is asked over HTTP/1.1 or HTTPS. Each request opens a connection.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct Url {
 
 struct UpstreamLimits {
   std::chrono::milliseconds connect_time{5000};
-  std::chrono::milliseconds answer_time{300'000};  // until the head of an answer
+  std::chrono::milliseconds answer_time{300'000};  // from the request to the head of the answer
   std::chrono::milliseconds silence{60'000};       // between two pieces of an answer
   std::size_t answer_bytes = std::size_t{64} << 20;
 };
@@ -50,7 +50,7 @@ class Upstream {
   // Called with the pieces of an answer of status 200 as they come.
   using Pass = std::function<void(std::string_view piece)>;
   // Sends a request and returns the answer. With `pass`, a body of status 200 is passed on instead of returned. `authorization`: the
-  // client's, which is sent on if this server has no key of its own. Throws UpstreamError. `stop` ends the exchange at once.
+  // client's header, which is sent on if this server has no key of its own. `stop` ends the exchange at once. Throws UpstreamError.
   [[nodiscard]] UpstreamAnswer ask(const std::string& method, const std::string& path, const std::string& body, const std::string& authorization,
                                    const std::stop_token& stop, const Pass& pass = {}) const;
   [[nodiscard]] const Url& url() const noexcept { return url_; }

@@ -34,7 +34,7 @@ struct AnswerReport {
   std::size_t prompt_tokens = 0, reused_tokens = 0, tokens = 0;
   double seconds_to_first = 0.0, seconds = 0.0;
   tessera::FinishReason finish = tessera::FinishReason::none;
-  std::string warning = {};  // a sentence, if something went wrong that the answer does not need
+  std::string warning = {};  // a sentence, if something failed without which there is an answer nevertheless
 };
 
 class Answerer {
@@ -42,7 +42,7 @@ class Answerer {
   Answerer(const tessera::Engine& engine, SavedPrefixes& saved, AnsweringOptions options) : engine_(engine), saved_(saved), options_(std::move(options)) {}
 
   // Reads the passages and the question, and passes the answer to `write` as it comes. Leaves out the last passages if the model's context is
-  // too small for all. A stop ends the answer with the text that there is. Throws Failure.
+  // too small for all. A requested `stop` ends the answer after the text that was written. Throws Failure.
   [[nodiscard]] AnswerReport answer(std::string_view question, std::span<const Found> found, const std::stop_token& stop,
                                     const std::function<void(std::string_view)>& write);
 
@@ -56,7 +56,8 @@ class Answerer {
   AnsweringOptions options_;
 };
 
-// Returns everything that stands in front of the passages in a prompt, and what else keys and values depend on: the key of saved prefixes.
+// Returns a text of all that the keys and values of passages depend on, besides the passages: the instructions in front of them, the model and
+// its KV type. It is the `beginning` of SavedPrefixes.
 [[nodiscard]] std::string beginning(const tessera::Engine& engine, std::string_view model, const AnsweringOptions& options);
 
 }  // namespace rag

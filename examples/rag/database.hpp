@@ -59,7 +59,7 @@ class Database {
 
   void execute(const char* sql);
   [[nodiscard]] std::int64_t last_row_id() const noexcept;
-  [[nodiscard]] std::int64_t number(std::string_view sql);  // the first column of the first row; 0 without one
+  [[nodiscard]] std::int64_t number(std::string_view sql);  // the first column of the first row; 0 without a row
   [[noreturn]] void fail(int status) const;
 
  private:

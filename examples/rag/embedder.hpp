@@ -17,18 +17,18 @@ namespace rag {
 
 class Embedder {
  public:
-  // dimensions: numbers that each vector keeps (Matryoshka models); 0: all.
+  // `dimensions`: how many numbers each vector keeps (Matryoshka models); 0: all.
   Embedder(tessera::Engine engine, std::uint32_t dimensions);
 
   [[nodiscard]] std::uint32_t dimensions() const noexcept { return static_cast<std::uint32_t>(probe_.size()); }
   [[nodiscard]] const std::vector<float>& probe() const noexcept { return probe_; }  // the vector of a fixed text
-  // Returns whether the index's vectors can be compared with this model's: the vector of the fixed text is the same, but for what another
-  // weight format of the same model changes.
+  // Returns whether the index's vectors can be compared with this model's: the vectors of the fixed text are the same, or
+  // differ no more than those of two weight formats of one model do.
   [[nodiscard]] bool made(const IndexSettings& settings) const;
 
   // Returns the number of tokens that the model has for a text.
   [[nodiscard]] std::size_t count(std::string_view text) const;
-  // Returns the most tokens of a text that the model reads, those around the text included.
+  // Returns the most tokens of a text that the model reads, special tokens around the text included.
   [[nodiscard]] std::size_t most_tokens() const;
 
   // Returns the vectors of a file's passages, each with the file's path and its heading in front  [passages, dimensions]. Throws Failure;
@@ -43,7 +43,7 @@ class Embedder {
   std::vector<float> probe_;
 };
 
-// Returns the sum of the products, which says how alike two texts are if the vectors have length 1.
+// Returns the dot product, which says how alike two texts are if the vectors have length 1.
 [[nodiscard]] float dot(std::span<const float> a, std::span<const float> b) noexcept;
 
 }  // namespace rag

@@ -31,7 +31,7 @@ class Graph {
  public:
   using Progress = std::function<void(std::size_t done, std::size_t total)>;
 
-  // Reads the graph of this edition of the index; nullopt: there is none, it is stale or damaged.
+  // Reads the graph of this edition of the index; nullopt: there is no file, or the graph is stale or damaged.
   [[nodiscard]] static std::optional<Graph> load(const std::filesystem::path& file, std::uint32_t dimensions, const IndexCounts& index);
   // Makes the graph, and writes it to the file. Throws Failure.
   [[nodiscard]] static Graph make(const std::filesystem::path& file, const Vectors& vectors, std::uint32_t dimensions, const IndexCounts& index,

@@ -16,7 +16,7 @@ namespace rag {
 
 struct IndexReport {
   std::size_t unchanged = 0, added = 0, changed = 0, removed = 0;  // files
-  std::size_t passages = 0;  // that were embedded
+  std::size_t passages = 0;  // passages that were embedded
   std::vector<SkippedFile> skipped;
 };
 
@@ -26,11 +26,12 @@ struct IndexingOptions {
   std::function<void(std::size_t done, std::size_t total)> progress = {};  // files
 };
 
-// Returns the first difference between an index and the options with which it is to go on, as a sentence; empty: none.
+// Returns a sentence about the first difference between an index and the folder and embedder that are to be used with it; empty: none. An empty
+// `folder` is not compared.
 [[nodiscard]] std::string difference(const IndexSettings& index, const std::string& folder, const Embedder& embedder);
 
 // Reads the folder of the settings, embeds new and changed files, and removes the passages of files that are gone. A file whose size and time
-// are those of the index is not read. After an error, or a stop (Failure `cancelled`), the index has every file that was done.
+// are the same as in the index is not read. After an error, or a stop (Failure `cancelled`), the index has every file that was done.
 [[nodiscard]] IndexReport bring_up_to_date(Store& store, const IndexSettings& settings, const Embedder& embedder, const IndexingOptions& options);
 
 }  // namespace rag

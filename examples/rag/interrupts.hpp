@@ -9,7 +9,7 @@
 namespace rag {
 
 // While the object exists, SIGINT is blocked and a thread waits for it. Make the object before other threads, which must block SIGINT too. If
-// the parent process ignores SIGINT (a shell's background job), it stays ignored.
+// the parent process ignores SIGINT (a shell's background job), SIGINT stays ignored.
 class Interrupts {
  public:
   Interrupts();

@@ -18,13 +18,13 @@ namespace {
 using tessera::tool::path_of;
 
 constexpr const char* kFooter = R"(Commands:
-  index FOLDER     reads the texts of a folder, cuts them into passages and embeds these. The index is a file of SQLite.
-                   Run it again after changes: only new and changed files are read, and those that are gone are removed.
-                   It can be interrupted at any time, and then goes on where it was
-  index            does the same for the folder of an index that is there
+  index FOLDER     reads the texts of a folder, cuts them into passages, embeds the passages and keeps them in an index (a
+                   file of SQLite). Run it again after changes: it reads only new and changed files, and removes files that
+                   are gone from the index. If it is interrupted, the next run goes on where it was
+  index            does the same for the folder of an index that exists
   search QUESTION  prints the passages that are nearest to the question
-  ask QUESTION     has a chat model (-m) answer from these passages, and names its sources
-  status           says what the index has
+  ask QUESTION     lets a chat model (-m) answer from these passages, and names its sources
+  status           prints the folder, the embedder and the numbers of files and passages of the index
 Without QUESTION, search and ask read questions from standard input, one a line. No question sees earlier answers.
 A model is a GGUF file, a model's folder, or a name (ollama:NAME, lmstudio:NAME, hf:NAME).
 
@@ -46,7 +46,7 @@ void add_index_options(CLI::App& app, Options& options) {
   app.add_option("--passage-tokens", options.passage_tokens, "With index, the most tokens of a passage\nDefault: 200, or what the embedder reads")
       ->type_name("N")
       ->check(CLI::Range(8, 8192));
-  app.add_option("--overlap", options.overlap, "With index, tokens that a passage repeats of the one before it\nDefault: a fifth of a passage")
+  app.add_option("--overlap", options.overlap, "With index, the most tokens that a passage repeats of the one before\nDefault: a fifth of a passage")
       ->type_name("N")
       ->check(CLI::Range(0, 8192));
   app.add_option("--largest", options.limits.most_bytes, "With index, leave out files of more bytes than this\nDefault: 4194304")
@@ -62,10 +62,10 @@ void add_search_options(CLI::App& app, Options& options, Given& given) {
   app.add_option("--by", search.by, "What is compared: vectors, words (BM25), or both\nDefault: both")
       ->type_name("both|vectors|words")
       ->transform(CLI::CheckedTransformer(std::map<std::string, SearchBy>{{"both", SearchBy::both}, {"vectors", SearchBy::vectors}, {"words", SearchBy::words}}));
-  app.add_option("--least", search.least, "How like the question the nearest passage must be, from -1 to 1;\nelse nothing is found. Default: 0.3, which fits MiniLM")->type_name("X");
+  app.add_option("--least", search.least, "Find nothing if the nearest passage is less like the question than\nthis, from -1 to 1. Default: 0.3, which fits MiniLM")->type_name("X");
   app.add_option("--reranker", options.reranker, "A model that ranks, which puts the 50 best passages in order")->type_name("MODEL");
-  app.add_option("--graph-from", search.graph_from, "Search by a graph (HNSW) from so many passages on. It is made when\nit is first needed. Default: 20000")->type_name("N");
-  app.add_flag("--exact", given.exact, "Compare with every vector, however many there are");
+  app.add_option("--graph-from", search.graph_from, "Search an index of at least N passages by a graph (HNSW), which is\nmade when it is first needed. Default: 20000")->type_name("N");
+  app.add_flag("--exact", given.exact, "Compare with every vector, without a graph");
 }
 
 void add_answer_options(CLI::App& app, Options& options, Given& given) {
@@ -73,7 +73,7 @@ void add_answer_options(CLI::App& app, Options& options, Given& given) {
   app.add_option("-m,--model", options.model, "With ask, the model that answers")->type_name("MODEL");
   app.add_option("-n,--max-tokens", answering.max_tokens, "The most tokens of an answer\nDefault: 300")->type_name("N")->check(CLI::Range(1, 1000000));
   app.add_option("--temperature", answering.temperature, "Draw tokens at random; 0: take the likeliest\nDefault: 0")->type_name("X")->check(CLI::Range(0.0, 10.0));
-  app.add_option("--seed", answering.seed, "Of the random numbers\nDefault: 1")->type_name("N");
+  app.add_option("--seed", answering.seed, "Seed of the random numbers\nDefault: 1")->type_name("N");
   app.add_option("--context", options.context, "The most tokens of prompt and answer\nDefault: the model's own")->type_name("N");
   app.add_option("--instructions", answering.instructions, "What the model is told to do, in place of the usual text")->type_name("TEXT");
   app.add_option("--saved", given.saved_mb, "MB of passages' keys and values that are kept beside the index, so\nthat the model need not read the passages again; 0: none\nDefault: 1000")

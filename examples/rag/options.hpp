@@ -31,7 +31,7 @@ struct Options {
   SearchOptions search;
   AnsweringOptions answering;
   std::uint32_t context = 0;
-  std::uint64_t saved_bytes = 0;  // of saved keys and values
+  std::uint64_t saved_bytes = 0;  // the most bytes of saved keys and values
   tessera::EngineOptions engine;
 };
 

@@ -6,9 +6,11 @@
 //   ## Wicks
 //   Trim the wick.
 //
-// Rules, in order: a passage is within one section of headings, except that a short section goes on with the next one; it ends between two
-// paragraphs (table rows, blocks of code) if one of them would be too much; a paragraph that is too long alone is cut between lines,
-// sentences, words. A passage that is cut off within a section begins with the last lines of the one before it (the overlap).
+// Rules:
+// - A passage ends where a section ends. Exception: if it has less than a quarter of most_tokens there, the next section is added to it.
+// - A passage ends between two units (paragraphs, table rows, blocks of code) if with the second unit it would have more than most_tokens.
+// - A unit that has more than most_tokens alone is cut between lines, else between sentences, else between words.
+// - A passage that begins in the middle of a section repeats the last units of the passage before it, at most `overlap` tokens.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +25,12 @@ namespace rag {
 using CountTokens = std::function<std::size_t(std::string_view)>;
 
 struct CutOptions {
-  std::size_t most_tokens = 200;  // of a passage, without its heading
+  std::size_t most_tokens = 200;  // the most tokens of a passage, without its heading
   std::size_t overlap = 40;       // tokens, at most
 };
 
 struct Passage {
-  std::string heading;  // the headings above it, from the outermost inwards: "Lamps > Wicks"; of a file without headings, its name
+  std::string heading;  // the headings above the passage, the outermost first: "Lamps > Wicks"; without headings the file's name
   std::string text;
   std::size_t first_line = 0, last_line = 0;  // of the file, from 1
 };

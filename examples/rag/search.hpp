@@ -23,24 +23,24 @@ enum class SearchBy : std::uint8_t { both, vectors, words };
 
 struct SearchOptions {
   SearchBy by = SearchBy::both;
-  std::size_t most = 5;          // passages
-  std::size_t most_of_file = 2;  // passages of one file; 0: no limit
-  float least = 0.0f;            // likeness of the nearest passage, below which nothing is found
-  std::size_t candidates = 50;   // passages of each kind of search that are compared
-  std::size_t graph_from = 20000;  // passages of an index from which on a graph is used; SIZE_MAX: never
+  std::size_t most = 5;          // passages that are returned at most
+  std::size_t most_of_file = 2;  // passages of one file at most; 0: no limit
+  float least = 0.0f;            // nothing is found if the nearest passage is less like the question; not used by SearchBy::words
+  std::size_t candidates = 50;   // passages that each kind of search (vectors, words) contributes
+  std::size_t graph_from = 20000;  // indexes with at least this many passages are searched by a graph; SIZE_MAX: none
 };
 
 struct Found {
   StoredPassage passage;
   float likeness = 0.0f;          // the dot product of the question's and the passage's vectors
-  std::optional<float> score;     // of the reranker
+  std::optional<float> score;     // the reranker's score, if there is one
 };
 
 struct SearchResult {
   std::vector<Found> found;  // the best first
-  float best_likeness = 0.0f;  // of the nearest passage, also if it is below SearchOptions::least
-  bool was_exact = true;
-  std::size_t searched = 0;  // passages of the index
+  float best_likeness = 0.0f;  // likeness of the nearest passage, also if it is below SearchOptions::least
+  bool was_exact = true;     // false: a graph was searched, which may miss passages
+  std::size_t searched = 0;  // passages that the index has
   double seconds = 0.0;
 };
 

@@ -2,8 +2,8 @@
 //
 // Tables (store.cpp): settings, one row; files; passages, with the vector of each; words, an index of the passages' words (FTS5); prefixes,
 // the saved keys and values of passages (saved_prefixes.hpp).
-// Invariants: a file and its passages are written in one transaction, so that a program that is killed has lost one file at most. The
-// `edition` grows with each such transaction: a graph (graph.hpp) that was built of another edition is stale.
+// Invariants: a file and its passages are written in one transaction, so that a program that is killed loses one file at most. The number
+// `edition` grows with each such transaction: a graph (graph.hpp) that was built from another edition is stale.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ namespace rag {
 
 // The model and the options that all vectors of an index are made with.
 struct IndexSettings {
-  std::string folder;    // absolute, of the texts
+  std::string folder;    // absolute path of the folder of texts
   std::string embedder;  // as the user named it; a path is absolute
   std::uint32_t dimensions = 0;
-  std::vector<float> probe;  // the embedder's vector of a fixed text: tells if a model is the same one  [dimensions]
+  std::vector<float> probe;  // the embedder's vector of a fixed text: shows whether a model is the same  [dimensions]
   CutOptions cut;
 };
 
@@ -34,7 +34,7 @@ struct StoredFile {
   std::int64_t id = 0;
   std::uint64_t size = 0;
   std::int64_t changed = 0;  // ListedFile::changed; 0: the file may have changed since, so it is read again
-  std::string hash;          // of its content
+  std::string hash;          // hash of the content
 };
 
 // A passage with the place that it came from.
@@ -75,7 +75,8 @@ class Store {
   // Replaces a file and its passages.  vectors: [passages, dimensions]
   void put_file(const ListedFile& file, std::string_view hash, std::span<const Passage> passages, std::span<const float> vectors,
                 std::uint32_t dimensions);
-  void set_changed(std::int64_t file, const ListedFile& listed);  // the content is the same
+  // Takes the size and time of a file whose content is the same.
+  void set_changed(std::int64_t file, const ListedFile& listed);
   void remove_file(std::int64_t file);
 
   [[nodiscard]] IndexCounts counts();

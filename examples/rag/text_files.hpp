@@ -1,4 +1,4 @@
-// The text files of a folder: those to index, and those that are left out with the reason.
+// The text files of a folder: the files to index, and the files that are left out, each with the reason.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FileLimits {
 struct ListedFile {
   std::string path;  // relative to the folder, with "/", in UTF-8
   std::uint64_t size = 0;  // bytes
-  std::int64_t changed = 0;  // nanoseconds since the epoch of the file system's clock
+  std::int64_t changed = 0;  // time of the last change, in nanoseconds since the epoch of the file system's clock
 };
 
 struct SkippedFile {
@@ -30,8 +30,8 @@ struct Listing {
   std::vector<SkippedFile> skipped;
 };
 
-// Lists the files with an extension of texts and sources. Hidden files and folders are passed over without a word, and so are files whose
-// extension says that they are no text (pictures, archives). Symbolic links are not followed: a link to a file of the folder would list the
+// Lists the files that have an extension of texts or sources. Files with another extension (pictures, archives), hidden files and hidden folders
+// are left out, and are not among the skipped files. Symbolic links are not followed: a link to a file of the folder would list the
 // file twice, and a link out of the folder is named among the skipped files. Throws Failure if the folder cannot be read.
 [[nodiscard]] Listing list_folder(const std::filesystem::path& folder, const FileLimits& limits);
 

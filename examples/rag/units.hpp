@@ -19,10 +19,11 @@ struct Unit {
 
 [[nodiscard]] bool is_markdown(std::string_view name) noexcept;
 
-// Headings are lines that begin with one to six "#". Lines of "---" front matter and of comments (<!-- -->) are left out.
+// Cuts a Markdown text into units. Headings are lines that begin with one to six "#". Front matter between "---" lines, and comments (<!-- -->),
+// are left out.
 [[nodiscard]] std::vector<Unit> markdown_units(std::string_view name, std::string_view text);
 
-// Units are divided by empty lines.
+// Cuts another text into units, which are divided by empty lines.
 [[nodiscard]] std::vector<Unit> plain_units(std::string_view name, std::string_view text);
 
 }  // namespace rag

@@ -1,12 +1,12 @@
 // The models of this server: which there are, which of them are loaded, and who uses them. A request holds a lease on its model, and a model
 // with leases is never unloaded. All loaded models together keep within one budget of memory.
 //
-// This object decides, and does nothing itself: a ModelLoader asks next() for work, does it on a thread of its own, and says how it ended. In
+// This object only decides. A ModelLoader asks next() for a task, does the task on a thread of its own, and says how the task ended. Rules, in
 // this order:
 // - A model that nobody has used for its keep_alive is unloaded.
-// - Models are loaded in the order in which they were asked for. If there is no room for the next one, loaded models have to leave: those
-//   without requests first, and of these the one that was used the longest time ago. One that has requests leaves when they have ended.
-//   Until then its new requests wait behind the model that needs the room, so that each gets its turn.
+// - Models are loaded in the order in which they were asked for. If there is no room for the next model, loaded models have to leave: first
+//   the models without requests, and of these the one that was used the longest time ago. A model with requests leaves when the requests
+//   have ended. Until then new requests of this model wait until the other model was loaded, so that both get their turn.
 // - A model stays loaded at least as long as its loading took, so that at most about half of the time goes into loading.
 #pragma once
 
@@ -38,7 +38,7 @@ namespace server {
 enum class ModelState { unloaded, loading, loaded, unloading, failed };
 [[nodiscard]] std::string_view to_string(ModelState state) noexcept;
 
-// A model as the server was told of it.
+// A model that the command line names, with what the server found out about its file at the start.
 struct ConfiguredModel {
   std::string id{};
   std::filesystem::path path{};
@@ -79,15 +79,15 @@ class Models {
 
   [[nodiscard]] const ModelNames& names() const noexcept { return names_; }
   // Returns a lease if the model is loaded. Otherwise returns nullptr, and `wait` gets the lease when the model is loaded. `keep_alive`:
-  // replaces the model's own from now on, in seconds; below 0: for ever. Throws ApiError: the model can never fit; the server ends; too
-  // many requests wait.
+  // the model's new keep_alive in seconds, until the model is unloaded; below 0: for ever; nullopt: no change. Throws ApiError if the model
+  // can never fit, if the server ends, or if too many requests wait.
   [[nodiscard]] ModelLease acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait);
-  // Looks soon for waiting requests whose clients have left.
+  // Makes next() look soon for waiting requests whose clients have left, and drop them.
   void look() noexcept;
 
   // --- For lists and figures, on any thread.
 
-  // Returns a hold on a model for a look at it, which is no use; nullptr if it is not loaded.
+  // Returns a lease for reading a model's figures, which does not count as use of the model; nullptr if the model is not loaded.
   [[nodiscard]] ModelLease hold(std::size_t model) const;
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] ModelView view(std::size_t model) const;
@@ -98,7 +98,7 @@ class Models {
   void count_answer(std::size_t model, std::uint64_t stopped, std::uint64_t cut);
 
   // --- For the end of the server.
-  // Refuses requests from now on, those that wait included. Requests that have a lease go on.
+  // Refuses waiting requests and all later ones. Requests that have a lease go on.
   void drain();
   [[nodiscard]] bool idle() const;  // no scheduler has a request
 
@@ -108,18 +108,19 @@ class Models {
     std::size_t model = 0;
     std::shared_ptr<LoadedModel> unloaded{};  // to destroy; nothing else holds it
   };
-  // Waits for the next thing to do. After a load call loaded() or failed(), after an unload gone().
+  // Waits for the next task. After a load the caller must call loaded() or failed(), after an unload gone().
   [[nodiscard]] Task next();
   [[nodiscard]] const ConfiguredModel& configured(std::size_t model) const noexcept { return entries_[model]->configured; }
-  // Returns whether the load that runs should go on: somebody waits for it. Called often while a model is loaded.
+  // Returns whether the running load of a model should go on: a request waits for the model, or the model is pinned. The loader calls this
+  // often while it loads.
   [[nodiscard]] bool goes_on(std::size_t model);
-  // Says that a load begins that next() did not ask for.
+  // Tells this object that a load begins for which next() did not ask.
   void begin(std::size_t model);
   // Books the memory that a file takes now, and takes its card: the file may have changed since the start. Throws Failure if the model does
   // not fit any more.
   void book(std::size_t model, const MemoryNeed& need, ModelCard card);
   void loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double seconds);
-  // nullopt: nobody waits for the model any more.
+  // `error`: nullopt if the load was given up because nobody waits for the model any more.
   void failed(std::size_t model, const std::optional<ApiError>& error);
   void gone(std::size_t model);
   // Ends the waiting of next(), and lets no load go on.
@@ -128,16 +129,16 @@ class Models {
  private:
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
-  using Calls = WaitLine::Calls;  // to call when the mutex is free
+  using Calls = WaitLine::Calls;  // functions to call when the mutex is free
   enum class Use { request, look };
   struct Hold;
   struct Entry {
     ConfiguredModel configured;
     std::shared_ptr<const ModelCard> card;
     ModelState state = ModelState::unloaded;
-    std::uint64_t bytes = 0;                 // planned
+    std::uint64_t bytes = 0;                 // planned memory
     std::shared_ptr<LoadedModel> model{};    // while loaded
-    std::size_t leases = 0;                  // of requests
+    std::size_t leases = 0;                  // leases of requests
     std::size_t looks = 0;                   // leases of lists and figures
     bool is_leaving = false;                 // has to make room: takes no new requests
     bool is_queued = false;                  // in queue_
@@ -146,13 +147,13 @@ class Models {
     WaitLine waiting{};
     std::string fault{};
     std::uint64_t loads = 0;
-    ModelFigures past{};                     // of earlier loads, and of answers
+    ModelFigures past{};                     // figures of earlier loads, and counts of answers
   };
 
   // These need the mutex.
   [[nodiscard]] ModelLease lease(Entry& entry, Use use) const;
   [[nodiscard]] std::optional<Task> plan(Calls& calls);
-  void drop_waiting(Calls& calls);  // whose clients have left, or who have waited too long
+  void drop_waiting(Calls& calls);  // drops requests whose clients have left, and requests that have waited too long
   [[nodiscard]] std::optional<Task> make_room(const Entry& wanted);
   [[nodiscard]] Task unload(std::size_t model);
   void grant(Entry& entry, Calls& calls);
@@ -165,7 +166,7 @@ class Models {
   void change() const noexcept;
   // Needs the mutex free.
   void release(Entry& entry, Use use) const noexcept;
-  // Returns a hold on each model that is loaded, so that its figures can be read without the mutex.
+  // Returns a lease of each loaded model, so that the model's figures can be read without the mutex.
   [[nodiscard]] std::vector<std::pair<std::size_t, ModelLease>> look_at_loaded() const;
 
   ModelsOptions options_;
@@ -175,7 +176,7 @@ class Models {
   mutable std::uint64_t changes_ = 0;      // counts what next() should look at
   Time wake_{};                            // when next() has something to do by time
   std::vector<std::unique_ptr<Entry>> entries_;
-  std::deque<std::size_t> queue_;          // models that are asked for and not loaded, or have to leave
+  std::deque<std::size_t> queue_;          // models that requests wait for, because they are not loaded or have to leave
   bool is_draining_ = false, is_ending_ = false;
 };
 

@@ -118,7 +118,7 @@ void add_model_options(CLI::App& app, Options& o) {
      },
                                        "A model is unloaded when no request has used it for this\nlong: 5m, 90 (seconds), 0: at once. Default: -1, never")
       ->type_name("TIME");
-  add_seconds(app, "--load-time", o.load_time, "A request waits at most for its model (503). Default: 300");
+  add_seconds(app, "--load-time", o.load_time, "The longest time that a request waits for its model (then\n503). Default: 300");
   app.add_option("--template", o.chat_template, "A chat template (Jinja) instead of the model's; for a server\nwith one model")->type_name("FILE");
 }
 

@@ -1,4 +1,4 @@
-// Which loaded models have to leave, so that another one has room.
+// Chooses the loaded models that have to leave, so that another model has room.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,12 @@ struct Resident {
 };
 
 struct Leaving {
-  std::vector<std::size_t> models{};  // in the order in which they should leave; empty: it cannot be decided yet
-  std::optional<std::chrono::steady_clock::time_point> look_again{};  // when a further model may leave
+  std::vector<std::size_t> models{};  // in the order in which they should leave; empty: too few models may leave yet
+  std::optional<std::chrono::steady_clock::time_point> look_again{};  // the time at which a further model may leave
 };
 
-// Chooses models of at least `needed` bytes together: those without requests first, and of these the one that was used the longest time
-// ago. A model does not leave before stays_until.
+// Chooses models that take at least `needed` bytes together: first the models without requests, and of these the one that was used the longest
+// time ago. Exception: no model is chosen before its stays_until.
 [[nodiscard]] Leaving choose_leaving(std::vector<Resident> residents, std::uint64_t needed, std::chrono::steady_clock::time_point now);
 
 }  // namespace server

@@ -13,14 +13,15 @@
 
 namespace server {
 
-// A request that waits for its model. Exactly one of ready() and failed() is called, once, on a thread that must not be kept.
+// A request that waits for its model. Exactly one of ready() and failed() is called, once, on a thread that must not be blocked.
 struct ModelWait {
-  std::function<bool()> gone;                    // its client has left
+  std::function<bool()> gone;                    // returns whether the client has left
   std::function<void(ModelLease)> ready;
-  std::function<void(const ApiError&)> failed;   // status 499: the client has left
+  std::function<void(const ApiError&)> failed;   // an error of status 499: the client has left
 };
 
-// The owner guards it by a mutex. So this object calls nobody but gone(): it adds what is to be called to a list, for when the mutex is free.
+// The waiting requests of one model. The owner guards a WaitLine by a mutex, so the functions below call nothing but gone(). They add ready() and
+// failed() to the list `calls`, which the owner calls when the mutex is free.
 class WaitLine {
  public:
   using Time = std::chrono::steady_clock::time_point;

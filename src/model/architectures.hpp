@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "model/arch/dense/arcee.hpp"
+#include "model/arch/dense/chatglm.hpp"
 #include "model/arch/dense/cohere2.hpp"
 #include "model/arch/dense/command_r.hpp"
 #include "model/arch/dense/ernie4_5.hpp"
@@ -51,6 +52,7 @@
 #include "model/arch/experts/gpt_oss.hpp"
 #include "model/arch/experts/granitemoe.hpp"
 #include "model/arch/experts/hunyuan_moe.hpp"
+#include "model/arch/experts/hy_v3.hpp"
 #include "model/arch/experts/minimax_m2.hpp"
 #include "model/arch/experts/olmoe.hpp"
 #include "model/arch/experts/qwen2moe.hpp"
@@ -81,8 +83,8 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
                                     &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe, &kMistral4, &kBert, &kNomicBert,
                                     &kModernBert, &kGemmaEmbedding, &kJinaBert3, &kGte, &kEuroBert, &kLlamaEmbed,
-                                    &kArcee, &kExaone, &kGptNeoX, &kInternLm2, &kMiniCpm, &kNemotron, &kOrion, &kPhi2,
-                                    &kQwen2Vl, &kQwen3Vl, &kStarCoder, &kDeepSeek, &kDots1, &kErnie45Moe, &kExaoneMoe, &kHunyuanMoe,
+                                    &kArcee, &kChatGlm, &kExaone, &kGptNeoX, &kInternLm2, &kMiniCpm, &kNemotron, &kOrion, &kPhi2,
+                                    &kQwen2Vl, &kQwen3Vl, &kStarCoder, &kDeepSeek, &kDots1, &kErnie45Moe, &kExaoneMoe, &kHunyuan3, &kHunyuanMoe,
                                     &kOlmoe, &kQwen3VlMoe};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {

@@ -834,7 +834,7 @@ def layer_tensors(config, name, data) -> Tensors:
         return {f"blk.{layer[1]}.attn_k_b.weight": keys.swapaxes(1, 2), f"blk.{layer[1]}.attn_v_b.weight": values}
     if name.endswith("expert_bias"):
         return {f"blk.{layer[1]}.exp_probs_b.bias": data}
-    if config.model_type == "granitemoehybrid" and "shared_mlp" in name:
+    if config.model_type in ("granitemoehybrid", "granitemoeshared") and "shared_mlp" in name:
         end = "_shexp" if config.num_local_experts else ""
         if name.endswith("output_linear.weight"):
             return {f"blk.{layer[1]}.ffn_down{end}.weight": data}

@@ -436,4 +436,12 @@ CASES = [
     Case("hunyuan-moe", "hunyuan-moe",
          gated(100, 32, 4, 2, 40, eps=0.02, head_dim=12, num_experts=6, moe_topk=2, pad_token_id=0) | rope(1e4, "dynamic", factor=1.0, alpha=100.0),
          must_matter=({"rms_norm_eps": 1e-5}, {"moe_topk": 3}, rope(1e4))),
+    Case("glm", "glm", gated(100, 32, 4, 2, 40, eps=0.02, attention_bias=True, head_dim=8, pad_token_id=0) | rope(1e4, partial_rotary_factor=0.5),
+         must_matter=({"rms_norm_eps": 1e-5}, rope(1e4, partial_rotary_factor=1.0))),
+    Case("cwm", "cwm", gated(100, 32, 4, 2, 40, eps=0.02, head_dim=12, layer_types=["sliding_attention"] * 2, sliding_window=8) | llama3_rope(1000, 64),
+         tokens=40, must_matter=({"rms_norm_eps": 1e-5}, {"sliding_window": 7})),
+    Case("granitemoeshared", "granitemoeshared",
+         gated(104, 32, 4, 2, 40, eps=0.02, attention_multiplier=0.3, embedding_multiplier=3.0, residual_multiplier=0.4, logits_scaling=0.6,
+               num_local_experts=6, num_experts_per_tok=2, shared_intermediate_size=20, pad_token_id=0),
+         must_matter=({"rms_norm_eps": 1e-5}, {"num_experts_per_tok": 3})),
 ]

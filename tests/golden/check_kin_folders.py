@@ -6,7 +6,7 @@ Needs: pip install torch transformers numpy safetensors
     check_kin_folders.py --generate PATH
 
 Vision models (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, its experts in both arrangements): the whole model is saved, and its text part is compared.
-InternLM 2, MiniCPM and Orion have no class: a model that computes the same is saved under their names of tensors and keys.
+Hunyuan 3 has no name in gguf-py. InternLM 2, MiniCPM and Orion have no class: a model that computes the same is saved under their names of tensors and keys.
 """
 import argparse
 import json
@@ -90,6 +90,8 @@ CASES = {
     "qwen3_vl_moe of hubs": (lambda: vision(
         transformers.Qwen3VLMoeConfig, transformers.Qwen3VLMoeForConditionalGeneration, {"head_dim": 16} | EXPERTS,
         {"hidden_size": 16, "out_hidden_size": 64, "deepstack_visual_indexes": [0]}), transpose_experts),
+    "hy_v3": (lambda: kin(transformers.HYV3Config, transformers.HYV3ForCausalLM, head_dim=16, num_shared_experts=2, router_scaling_factor=1.7,
+                          mlp_layer_types=["dense", "sparse", "sparse"], **EXPERTS), None),
     "internlm2": (lambda: kin(transformers.LlamaConfig, transformers.LlamaForCausalLM), as_internlm2),
     "minicpm": (lambda: kin(transformers.GraniteConfig, transformers.GraniteForCausalLM, embedding_multiplier=3.0, residual_multiplier=0.4,
                             logits_scaling=2.0, attention_multiplier=0.25), as_minicpm),

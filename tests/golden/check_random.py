@@ -328,6 +328,12 @@ MORE = {
     "hunyuan-dense": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),
                           _rope=lambda drawn: rope(1e4, "dynamic", factor=1.0, alpha=float(drawn["rng"].uniform(1, 1000)))
                           if drawn["rng"].integers(2) else {}),
+    "glm": more(attention_bias=lambda drawn: bool(drawn["rng"].integers(2)), head_dim=lambda drawn: drawn["dim"], _rope=partial),
+    "cwm": more(head_dim=own_head, _windows=lambda drawn: {
+        "layer_types": [pick(drawn["rng"], "full_attention", "sliding_attention")] * drawn["layers"], "sliding_window": random_window(drawn)}),
+    "helium": more(head_dim=lambda drawn: drawn["dim"], attention_bias=False),
+    "granitemoeshared": more(_experts=lambda drawn: random_experts(drawn, "num_local_experts"), attention_multiplier=0.3, residual_multiplier=0.5,
+                             embedding_multiplier=2.0, logits_scaling=0.7, shared_intermediate_size=lambda drawn: pick(drawn["rng"], 0, 17)),
     "arcee": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)), mlp_bias=lambda drawn: bool(drawn["rng"].integers(2))),
     "exaone": more(head_dim=own_head),
     "nemotron": more(layer_normed, norm_eps=lambda drawn: drawn["eps"], head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),

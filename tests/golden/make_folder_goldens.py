@@ -22,7 +22,8 @@ NAMES = """llama-bias llama3-tied llama-linear mistral mistral3 smollm3 granite 
 olmo2 olmo3 phi3-long glm4 hunyuan-dense stablelm starcoder2 command-r cohere2 gpt2-output falcon-7b falcon-40b gemma gemma2 gemma3
 gemma4-e gemma4-v-is-k gemma4-moe mixtral qwen2moe qwen3moe granitemoe gpt-oss glm4moe minimax-m2 deepseek-v2-lite deepseek-v3
 glm4moe-lite mistral4 qwen35 qwen35moe qwen3next lfm2 lfm2moe granitehybrid granitehybrid-moe nemotron_h nemotron_h_moe-narrow
-arcee exaone nemotron gptneox phi2 starcoder olmoe dots1 exaone-moe ernie4_5-moe hunyuan-moe""".split()
+arcee exaone nemotron gptneox phi2 starcoder olmoe dots1 exaone-moe ernie4_5-moe hunyuan-moe
+glm cwm granitemoeshared""".split()
 ROWS = 3  # of the last tokens
 
 

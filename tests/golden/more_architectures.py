@@ -3,8 +3,8 @@ import gguf
 import numpy as np
 import transformers
 
-from architectures import (Architecture, common, expert_counts, head_dim_of, hunyuan_metadata, interleave_heads, keep, layer_norm_and_rope,
-                           llama3_rope_freqs, llama_metadata, partial_dim, rms_and_rope)
+from architectures import (Architecture, common, expert_counts, glm4_metadata, granitemoe_metadata, head_dim_of, hunyuan_metadata, interleave_heads,
+                           keep, layer_norm_and_rope, llama3_rope_freqs, llama_metadata, partial_dim, rms_and_rope)
 
 
 def layer_norms_with_one(config, name, data):
@@ -108,7 +108,33 @@ def hunyuan_moe_metadata(config, writer):
     writer.add_expert_shared_feed_forward_length(config.intermediate_size)
 
 
+def cwm_metadata(config, writer):
+    """No converter knows the type: windows a layer under tessera's reading of the key."""
+    rms_and_rope(config, writer)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_rope_dimension_count(head_dim_of(config))
+    writer.add_key_length(config.head_dim)
+    writer.add_value_length(config.head_dim)
+    if "full_attention" not in config.layer_types:
+        writer.add_sliding_window(config.sliding_window)
+
+
+def granitemoeshared_metadata(config, writer):
+    granitemoe_metadata(config, writer)
+    if config.shared_intermediate_size:
+        writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
+
+
 MORE_ARCHITECTURES = {
+    "glm": Architecture(
+        transformers.GlmConfig, transformers.GlmForCausalLM, gguf.MODEL_ARCH.CHATGLM, glm4_metadata, keep, "llama-bpe"),
+    "cwm": Architecture(
+        transformers.CwmConfig, transformers.CwmForCausalLM, gguf.MODEL_ARCH.LLAMA, cwm_metadata, interleave_heads, "llama-bpe", llama3_rope_freqs),
+    "helium": Architecture(
+        transformers.HeliumConfig, transformers.HeliumForCausalLM, gguf.MODEL_ARCH.LLAMA, llama_metadata, keep),
+    "granitemoeshared": Architecture(
+        transformers.GraniteMoeSharedConfig, transformers.GraniteMoeSharedForCausalLM, gguf.MODEL_ARCH.GRANITE_MOE, granitemoeshared_metadata,
+        interleave_heads, "refact"),
     "arcee": Architecture(
         transformers.ArceeConfig, transformers.ArceeForCausalLM, gguf.MODEL_ARCH.ARCEE, llama_metadata, interleave_heads, "llama-bpe"),
     "exaone": Architecture(

@@ -29,7 +29,7 @@ struct Model {
   double busy = 1;            // share of the paid time in which the model computes at these rates, 0 to 1
   std::uint64_t memory = 0;   // bytes of weights, keys and values; 0: not stated
   std::optional<SpeculationCosts> speculation = {};  // multiplies answer_rate by its speedup
-  std::optional<double> prompt_price = {}, answer_price = {};  // of a million tokens
+  std::optional<double> prompt_price = {}, answer_price = {};  // prices of a million tokens
 };
 
 // The price of a model's tokens.
@@ -54,15 +54,15 @@ struct RequestSize {
 struct Tier {
   std::string name = {};
   double prompt_million = 0, answer_million = 0;  // prices of this model's tokens
-  double share = 0;                               // of the requests, 0 to 1
-  double again = 0;                               // share of this tier's requests that `above` answers too, because the answer was too uncertain
+  double share = 0;                               // share of the requests, 0 to 1
+  double again = 0;                               // share of the tier's requests that the baseline answers too, because an answer was too uncertain
 };
 
 // A way to compute less, applied to what the ways before it left.
 struct Saving {
   enum class Of : std::int32_t { all = 0, prompt = 1 };
   std::string name = {};
-  double share = 0;       // of the requests (Of::all) or of the prompts' tokens (Of::prompt), 0 to 1
+  double share = 0;       // saved share of the requests (Of::all) or of the prompts' tokens (Of::prompt), 0 to 1
   Of of = Of::all;
 };
 
@@ -79,14 +79,14 @@ struct Mix {
 struct Step {
   std::string name = {};
   double thousand = 0;   // price of a thousand requests after this step
-  double saved = 0;      // of the baseline's price, 0 to 1; negative if the step costs more than it saves
+  double saved = 0;      // saved share of the baseline's price so far, at most 1; negative if the mix costs more than the baseline
 };
 
 struct MixCost {
   double baseline_thousand = 0;  // price of a thousand requests, all of them answered by the baseline
   double thousand = 0;           // price of a thousand requests of the mix
   double million = 0;            // price of a million tokens, prompts and answers together
-  double saved = 0;              // of the baseline's price
+  double saved = 0;              // saved share of the baseline's price
   std::vector<Step> steps;       // the tiers, then each saving in turn, then the work in front and the comparisons
 };
 

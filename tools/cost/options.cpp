@@ -21,11 +21,12 @@ Examples:
   tessera-cost --hour 2.50 --answer-rate 1500 --prompt-rate 20000 --busy 60
       a machine for 2.50 an hour that computes 60 % of the time
   tessera-cost --tiers 60:0.2,30:1,10:10
-      60 % of the requests go to a model for 0.20 a million tokens, ...; beside the last one for all
+      60 % of the requests go to a model that costs 0.20 a million tokens, 30 % to one for 1.00, 10 % to one
+      for 10.00; compared with the last model for all requests
   tessera-cost --save cached=25,routed=35,compressed=20@prompt --request 400,600
-      each saves of what the ones before left; @prompt: tokens of prompts only
+      each saves its share of what the earlier ones left; @prompt: of the tokens of prompts only
   tessera-cost --hour 4 --answer-rate 25 --speculate step=40,draft=5,a=0.75,k=4
-      drafts of 5 ms in front of steps of 40 ms
+      four drafts of 5 ms each before a step of 40 ms; a draft is right with a chance of 0.75
   tessera-cost mix.json --json
       machines, models and a mix of them, as docs/howto/cost.md describes
 Exit status: 0 done, 1 failure, 2 usage.)";
@@ -123,11 +124,11 @@ void add_options(CLI::App& app, Options& o) {
   constexpr auto machine = "A model on a machine", mix = "A mix";
   number("--hour", o.model.machine.hour, machine, "Price of an hour of the machine");
   number("--answer-rate", o.model.answer_rate, machine, "Tokens of answers a second, all requests together");
-  number("--prompt-rate", o.model.prompt_rate, machine, "Tokens of prompts a second. Default: as --answer-rate");
-  app.add_option("--busy", o.busy, "Share of the time in which the machine computes\nDefault: 100")->group(machine)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
-  size("--memory", o.model.memory, machine, "Memory of weights, keys and values, as 45GiB");
-  size("--machine-memory", o.model.machine.memory, machine, "Memory of one machine: a larger model takes several");
-  app.add_option("--speculate", o.speculate, "Drafts: step=MS,draft=MS,a=SHARE,k=DRAFTS, and verify=MS\nif a step with drafts takes longer than one without")->group(machine)->type_name("COSTS");
+  number("--prompt-rate", o.model.prompt_rate, machine, "Tokens of prompts a second, all requests together\nDefault: that of --answer-rate");
+  app.add_option("--busy", o.busy, "Share of the paid time in which the machine computes\nDefault: 100")->group(machine)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
+  size("--memory", o.model.memory, machine, "Memory of weights, keys and values, for example 45GiB");
+  size("--machine-memory", o.model.machine.memory, machine, "Memory of one machine. A larger model takes several");
+  app.add_option("--speculate", o.speculate, "Speculation: ms of a step and of a draft, the share of\ndrafts that are right, and drafts a step:\nstep=MS,draft=MS,a=SHARE,k=DRAFTS; and verify=MS if a step\nwith drafts takes longer")->group(machine)->type_name("COSTS");
   app.add_option("--tiers", o.tiers, "Shares of the requests, and prices of a million tokens, the\nbest model last: PERCENT:PRICE,...")->group(mix)->type_name("LIST");
   app.add_option("--again", o.again, "Share of each lower tier's requests that the best model\nanswers again")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
   app.add_option("--save", o.save, "Ways to compute less, in their order: NAME=PERCENT,...")->group(mix)->type_name("LIST");

@@ -156,23 +156,23 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--like", arguments.like, "Rank the texts by how alike they are to this one")->type_name("TEXT");
   app.add_option("--rerank", arguments.rerank, "Rank the texts by how well they answer this query\n(a model that ranks: a cross-encoder, Qwen3-Reranker)")->type_name("TEXT");
   app.add_option("--instruction", arguments.instruction, "With --rerank, the task in a sentence (Qwen3-Reranker)")->type_name("TEXT");
-  app.add_option("--best", arguments.best, "Print only the best of the table")->type_name("N");
-  app.add_option("--role", embed.role, "What the texts are for: puts the model's prompt in front\nDefault: plain")
+  app.add_option("--best", arguments.best, "Print only the N best texts (--like, --rerank)")->type_name("N");
+  app.add_option("--role", embed.role, "What the texts are for. query and document put the model's prompt for\nthis purpose in front of each text. Default: plain")
       ->type_name("plain|query|document")
       ->transform(CLI::CheckedTransformer(std::map<std::string, TextRole>{{"plain", TextRole::plain}, {"query", TextRole::query}, {"document", TextRole::document}}).description(""));
-  app.add_option("--prompt", embed.prompt, "Put this in front of each text instead")->type_name("TEXT");
+  app.add_option("--prompt", embed.prompt, "Put this in front of each text, instead of the model's prompt")->type_name("TEXT");
   app.add_option("--pooling", embed.pooling, "How a text's vector is made of its tokens' vectors\nDefault: as the model says")
       ->type_name("none|mean|cls|last")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, Pooling>{{"none", Pooling::none}, {"mean", Pooling::mean}, {"cls", Pooling::cls}, {"last", Pooling::last}}).description(""));
   app.add_option("--dimensions", embed.dimensions, "Keep the first N numbers of a vector (Matryoshka models)")->type_name("N");
-  app.add_flag("!--raw", embed.normalises, "Leave the vectors' lengths as they are");
+  app.add_flag("!--raw", embed.normalises, "Do not scale vectors to length 1");
   app.add_option("--long", embed.long_text, "A text that is too long: cut it, read it in windows, or refuse it\nDefault: cut")
       ->type_name("cut|windows|refuse")
       ->transform(CLI::CheckedTransformer(std::map<std::string, LongText>{{"cut", LongText::cut}, {"windows", LongText::windows}, {"refuse", LongText::refuse}}).description(""));
-  app.add_option("--overlap", embed.overlap, "Tokens that windows share")->type_name("N");
-  app.add_option("--tokens", embed.most_tokens, "Tokens that are read of a text at most\nDefault: as the model says")->type_name("N");
-  app.add_flag_callback("--special", [&embed] { embed.special = Special::parse; }, "Read the names of control tokens in texts as these tokens");
+  app.add_option("--overlap", embed.overlap, "With --long windows, tokens that two successive windows share")->type_name("N");
+  app.add_option("--tokens", embed.most_tokens, "The most tokens of a text that are read\nDefault: as the model says")->type_name("N");
+  app.add_flag_callback("--special", [&embed] { embed.special = Special::parse; }, "Read names of control tokens in texts as these tokens");
   app.add_flag("--ids", arguments.numbers, "The texts are lists of token ids");
   app.add_option_function<std::string>(
          "--numerics",

@@ -87,6 +87,11 @@ void map_glm4(Mapping& m) {
   map_partial_rope(m);
 }
 
+void map_glm(Mapping& m) {
+  map_glm4(m);
+  if (!m.settings.has(Setting::rope_dim)) m.set(Setting::rope_dim, head_dim(m) / 2, "partial_rotary_factor");
+}
+
 void map_stablelm(Mapping& m) {
   map_llama(m);
   map_layer_norm(m, "layer_norm_eps");
@@ -172,6 +177,8 @@ constexpr Table kDenseTables[] = {
     {"mistral", "llama", map_windowed_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"ministral", "llama", map_windowed_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"ministral3", "mistral3", map_mistral3, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"cwm", "llama", map_windowed_llama, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
+    {"helium", "llama", map_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},  // trained with pairs (2i, 2i + 1)
     {"smollm3", "smollm3", map_smollm3, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"granite", "granite", map_granite, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"ernie4_5", "ernie4_5", map_llama, {kModelRows, kNormRows, kAttentionRows, kFeedRows}},
@@ -182,6 +189,7 @@ constexpr Table kDenseTables[] = {
     {"olmo2", "olmo2", map_llama, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
     {"olmo3", "olmo2", map_mixed_llama, {kModelRows, kPostNormRows, kAttentionRows, kFeedRows}},
     {"phi3", "phi3", map_phi3, {kModelRows, kNormRows, kPhi3Attention, kFusedFeedRows}},
+    {"glm", "chatglm", map_glm, {kModelRows, kNormRows, kAttentionRows, kFusedFeedRows}},
     {"glm4", "glm4", map_glm4, {kModelRows, kGlm4Norms, kAttentionRows, kFusedFeedRows}},
     {"hunyuan_v1_dense", "hunyuan-dense", map_hunyuan, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kHunyuanNorms}},
     {"arcee", "arcee", map_arcee, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},

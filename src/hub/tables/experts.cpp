@@ -51,6 +51,11 @@ void map_granitemoe(Mapping& m) {
   expect_silu(m);
 }
 
+void map_granitemoeshared(Mapping& m) {
+  map_granitemoe(m);
+  m.copy_integer(Setting::shared_expert_dim, "shared_intermediate_size");
+}
+
 void map_gpt_oss(Mapping& m) {
   map_common(m);
   map_rope(m);
@@ -118,6 +123,17 @@ void map_exaone_moe(Mapping& m) {
   expect_silu(m);
 }
 
+void map_hunyuan3(Mapping& m) {
+  map_common(m);
+  map_rope(m);
+  m.set(Setting::n_dense_layers, std::int64_t{1}, "mlp_layer_types");
+  map_grouped_experts(m);
+  m.copy_integer(Setting::n_shared_experts, "num_shared_experts");
+  m.copy_number(Setting::expert_scale, "router_scaling_factor");
+  m.set(Setting::expert_routing, kSigmoidScores, "model_type");
+  expect_silu(m);
+}
+
 void map_deepseek(Mapping& m) {
   map_common(m);
   map_rope(m);
@@ -176,6 +192,16 @@ constexpr TensorRow kGraniteExperts[] = {
     {Role::experts_up, "block_sparse_moe.input_linear.weight", second_half},
     {Role::experts_down, "block_sparse_moe.output_linear.weight"},
 };
+constexpr TensorRow kGraniteShared[] = {
+    {Role::shared_gate, "shared_mlp.input_linear.weight", first_half},
+    {Role::shared_up, "shared_mlp.input_linear.weight", second_half},
+    {Role::shared_down, "shared_mlp.output_linear.weight"},
+};
+constexpr TensorRow kHunyuan3Rows[] = {
+    {Role::router, "mlp.router.gate.weight"}, {Role::choice_bias, "mlp.expert_bias"},
+    {Role::shared_gate, "mlp.shared_mlp.gate_proj.weight"}, {Role::shared_up, "mlp.shared_mlp.up_proj.weight"},
+    {Role::shared_down, "mlp.shared_mlp.down_proj.weight"},
+};
 constexpr TensorRow kGptOssRows[] = {
     {Role::attn_sinks, "self_attn.sinks"},
     {Role::router, "mlp.router.weight"}, {Role::router_bias, "mlp.router.bias"},
@@ -211,6 +237,8 @@ constexpr Table kExpertsTables[] = {
     {"qwen2_moe", "qwen2moe", map_qwen2_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenSharedRows}},
     {"qwen3_moe", "qwen3moe", map_qwen3_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
     {"granitemoe", "granitemoe", map_granitemoe, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteExperts}},
+    {"granitemoeshared", "granitemoe", map_granitemoeshared, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteExperts, kGraniteShared}},
+    {"hy_v3", "hy_v3", map_hunyuan3, {kModelRows, kNormRows, kAttentionRows, kFeedRows, kExpertRows, kHunyuan3Rows}},
     {"qwen3_vl_moe_text", "qwen3vlmoe", map_qwen3_moe, {kModelRows, kNormRows, kAttentionRows, kQwen3VlExperts}},
     {"olmoe", "olmoe", map_olmoe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
     {"deepseek", "deepseek", map_deepseek, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows, kExpertRows}},
