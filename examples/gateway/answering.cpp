@@ -35,7 +35,7 @@ unsigned Answering::run(const Question& question, bool cacheable, bool storable)
   std::string never = question.never_cached;
   if (never.empty() && (parts_.cache == nullptr || !parts_.embed)) never = "no cache";
   if (never.empty() && !storable) never = "no-store";
-  if (never.empty() && std::ranges::any_of(parts_.never_cached, [&](const Pattern& pattern) { return pattern.is_in(question.text); })) never = "pattern";
+  if (never.empty() && std::ranges::any_of(parts_.never_cached, [&](const Pattern& pattern) { return pattern.is_in(question.text).value_or(true); })) never = "pattern";
   if (never.empty() && vector(question).empty()) never = "no vector";
   if (!never.empty()) {
     parts_.figures.count_lookup("bypass", never);
@@ -71,8 +71,16 @@ unsigned Answering::run(const Question& question, bool cacheable, bool storable)
     if (answer.is_plain) parts_.cache->put(key, question.text, vector(question), answer);
     if (joined.lead) joined.lead->land(answer.is_plain ? std::optional(answer) : std::nullopt);
   };
-  const unsigned status = answer_by_models(question);
+  unsigned status = 0;
+  try {
+    status = answer_by_models(question);
+  } catch (...) {
+    store_ = {};
+    if (joined.lead && !stop_.stop_requested()) joined.lead->land(std::nullopt);  // the others need not wait for a second failure
+    throw;
+  }
   store_ = {};  // it refers to this function's objects
+  if (joined.lead) joined.lead->land(std::nullopt);  // does nothing if an answer was stored
   return status;
 }
 
@@ -179,7 +187,8 @@ std::optional<unsigned> Answering::ask_adaptively(const Question& question) {
     parts_.figures.count_escalation(certainty ? "uncertain" : "no log-probabilities");
     return std::nullopt;
   }
-  if (question.streams && !answer->is_plain) {  // tool calls are not put into events here: the large model streams them
+  // Neither tool calls nor log-probabilities are put into events here: the large model streams them.
+  if (question.streams && (!answer->is_plain || question.wants_logprobs)) {
     parts_.figures.count_answer(small.name(), *answer);
     parts_.figures.count_escalation("not a text");
     return std::nullopt;

@@ -17,22 +17,23 @@ namespace gateway {
 class Flights {
   struct Flight {
     bool over = false;
-    std::optional<Answer> answer;  // nullopt: the leader failed
+    bool can_be_led_again = false;  // the leader ended without land()
+    std::optional<Answer> answer;   // nullopt: there is none to share
   };
 
  public:
-  // The duty of a leader to call land(), which gives the answer to the waiting callers. If a Lead is destroyed without land(), one of the waiting
-  // callers becomes the leader.
+  // The duty of a leader to call land(), which gives the answer to the waiting callers. Without an answer (nullopt) they all compute for
+  // themselves, at the same time. If a Lead is destroyed without land(), one of the waiting callers becomes the leader.
   class Lead {
    public:
     Lead(Flights* flights, std::string key) : flights_(flights), key_(std::move(key)) {}
     Lead(Lead&& other) noexcept : flights_(std::exchange(other.flights_, nullptr)), key_(std::move(other.key_)) {}
     Lead& operator=(Lead&&) = delete;
     ~Lead() {
-      if (flights_ != nullptr) flights_->finish(key_, std::nullopt);
+      if (flights_ != nullptr) flights_->finish(key_, std::nullopt, true);
     }
     void land(std::optional<Answer> answer) {
-      if (flights_ != nullptr) std::exchange(flights_, nullptr)->finish(key_, std::move(answer));
+      if (flights_ != nullptr) std::exchange(flights_, nullptr)->finish(key_, std::move(answer), false);
     }
 
    private:
@@ -44,8 +45,8 @@ class Flights {
     std::optional<Lead> lead;      // this caller computes
     std::optional<Answer> answer;  // another caller has computed
   };
-  // Returns at once with a lead if nobody computes `key`. Otherwise waits for the answer of the caller that does. `is_over` is called ten times a
-  // second; if it returns true, the wait ends with neither a lead nor an answer.
+  // Returns at once with a lead if nobody computes `key`. Otherwise waits for the answer of the caller that does; if there is none to share,
+  // returns neither a lead nor an answer. `is_over` is called ten times a second; if it returns true, the wait ends with neither.
   template <class IsOver>
   [[nodiscard]] Joined join(const std::string& key, IsOver is_over) {
     std::unique_lock lock(mutex_);
@@ -56,17 +57,18 @@ class Flights {
     }
     const std::shared_ptr<Flight> flight = place->second;
     while (!flight->over && !is_over()) changed_.wait_for(lock, std::chrono::milliseconds(100));
-    if (!flight->over || flight->answer) return {.lead = {}, .answer = flight->answer};
+    if (!flight->over || !flight->can_be_led_again) return {.lead = {}, .answer = flight->answer};
     lock.unlock();
     return join(key, is_over);
   }
 
  private:
-  void finish(const std::string& key, std::optional<Answer> answer) {
+  void finish(const std::string& key, std::optional<Answer> answer, bool can_be_led_again) {
     {
       const std::lock_guard lock(mutex_);
       const auto place = flights_.find(key);
       place->second->over = true;
+      place->second->can_be_led_again = can_be_led_again;
       place->second->answer = std::move(answer);
       flights_.erase(place);
     }

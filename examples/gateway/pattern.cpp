@@ -26,12 +26,14 @@ Pattern::Pattern(const std::string& expression) {
                 fmt::format("the regular expression \"{}\" is wrong at character {}: {}", expression, at, reinterpret_cast<const char*>(text.data())));
 }
 
-bool Pattern::is_in(std::string_view text) const {
+std::optional<bool> Pattern::is_in(std::string_view text) const {
   const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(pcre2_match_data_create(1, nullptr), &pcre2_match_data_free);
   const std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> context(pcre2_match_context_create(nullptr), &pcre2_match_context_free);
-  if (data == nullptr || context == nullptr) return false;
+  if (data == nullptr || context == nullptr) return std::nullopt;
   pcre2_set_match_limit(context.get(), kMostSteps);
-  return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, 0, data.get(), context.get()) >= 0;
+  const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, 0, data.get(), context.get());
+  if (found >= 0) return true;
+  return found == PCRE2_ERROR_NOMATCH ? std::optional(false) : std::nullopt;
 }
 
 }  // namespace gateway

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,8 @@ class Pattern {
  public:
   // Throws Failure (invalid_argument) that says where the expression is wrong.
   explicit Pattern(const std::string& expression);
-  [[nodiscard]] bool is_in(std::string_view text) const;
+  // nullopt: the search took too long, or there was no memory for it.
+  [[nodiscard]] std::optional<bool> is_in(std::string_view text) const;
 
  private:
   std::shared_ptr<pcre2_real_code_8> code_;

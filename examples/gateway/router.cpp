@@ -30,7 +30,7 @@ bool holds(const Rule& rule, const Question& question, const std::string& lowere
   if (rule.shorter && question.text.size() >= *rule.shorter) return false;
   const auto is_in = [&](const std::string& word) { return lowered.find(word) != std::string::npos; };
   if (!rule.keywords.empty() && std::ranges::none_of(rule.keywords, is_in)) return false;
-  return !rule.regex || rule.regex->is_in(question.text);
+  return !rule.regex || rule.regex->is_in(question.text).value_or(false);
 }
 
 Rule parse_rule(const Json& json, const std::string& where) {

@@ -46,7 +46,7 @@ SemanticCache::Lookup SemanticCache::find(const CacheKey& key, std::span<const f
   for (const auto entry : too_old) remove(entry);
   figures_.expired += too_old.size();
   if (nearest != entries_.end()) figures_.similarities.add(lookup.similarity);
-  if (nearest == entries_.end() || lookup.similarity < options_.threshold) {
+  if (nearest == entries_.end() || !(lookup.similarity >= options_.threshold)) {  // NaN is no hit
     ++figures_.misses;
     return lookup;
   }
@@ -60,6 +60,10 @@ void SemanticCache::put(const CacheKey& key, std::string question, std::vector<f
   const std::lock_guard lock(mutex_);
   const std::uint64_t bytes = kEntryBytes + key.tenant.size() + question.size() + answer.text.size() + answer.model.size() + vector.size() * sizeof(float);
   if (bytes > options_.bytes) return;
+  if (const auto group = groups_.find(key); group != groups_.end()) {
+    const auto same = std::ranges::find_if(group->second, [&](const Entries::iterator& entry) { return entry->question == question; });
+    if (same != group->second.end()) remove(*same);
+  }
   while (figures_.bytes + bytes > options_.bytes) {
     remove(std::prev(entries_.end()));
     ++figures_.evicted;

@@ -56,7 +56,7 @@ class SemanticCache {
   };
   // Returns the nearest question's answer if it is near enough and not too old. Counts a hit or a miss.
   [[nodiscard]] Lookup find(const CacheKey& key, std::span<const float> vector);
-  // Adds an answer. An answer that is larger than the whole cache is not added.
+  // Adds an answer, in place of an older one to the same text under this key. An answer that is larger than the whole cache is not added.
   void put(const CacheKey& key, std::string question, std::vector<float> vector, Answer answer);
   // Removes an answer that turned out wrong. Does nothing if the answer is gone already.
   void forget(std::uint64_t id);

@@ -127,7 +127,8 @@ class Exchange {
 
 }  // namespace
 
-std::string Url::text() const { return fmt::format("{}://{}:{}{}", is_tls ? "https" : "http", host, port, prefix); }
+std::string Url::authority() const { return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port); }
+std::string Url::text() const { return fmt::format("{}://{}{}", is_tls ? "https" : "http", authority(), prefix); }
 
 Url parse_url(const std::string& text) {
   const auto wrong = [&] { return UsageError(fmt::format("\"{}\" is no address of a server, such as http://127.0.0.1:8080", text)); };
@@ -160,7 +161,7 @@ Url parse_url(const std::string& text) {
 UpstreamAnswer Upstream::ask(const std::string& method, const std::string& path, const std::string& body, const std::string& authorization,
                              const std::stop_token& stop, const Pass& pass) const {
   http::request<http::string_body> request(http::string_to_verb(method), url_.prefix + path, 11);
-  request.set(http::field::host, url_.host + ":" + url_.port);
+  request.set(http::field::host, url_.authority());
   request.set(http::field::user_agent, "tessera-gateway");
   request.set(http::field::accept, "application/json, text/event-stream");
   request.set(http::field::connection, "close");

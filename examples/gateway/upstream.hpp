@@ -19,6 +19,7 @@ struct Url {
   std::string host;
   std::string port;
   std::string prefix;  // in front of "/v1/...": empty, or "/path"
+  [[nodiscard]] std::string authority() const;  // "HOST:PORT", with brackets around an address of IPv6
   [[nodiscard]] std::string text() const;
 };
 // Reads "http://HOST[:PORT][/PATH]"; a "/v1" at the end is left out. Throws UsageError.

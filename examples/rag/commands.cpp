@@ -62,7 +62,13 @@ void remove_index(const fs::path& index) {
     throw Failure(ErrorCode::invalid_argument, fmt::format("{} is no index of tessera-rag, so it is not removed: name another file with --index", text_of(index)));
   }
   for (const char* ending : {"", "-wal", "-shm", ".hnsw", ".hnsw.seal"}) fs::remove(beside(index, ending), error);
-  fs::remove_all(beside(index, ".kv"), error);
+  // Of the folder of saved prefixes, only files with such names are removed: 32 digits.
+  const fs::path saved = beside(index, ".kv");
+  for (const fs::directory_entry& file : fs::directory_iterator(saved, error)) {
+    const std::string name = text_of(file.path().filename());
+    if (file.is_regular_file(error) && name.size() >= 32 && name.find_first_not_of("0123456789abcdef") >= 32) fs::remove(file.path(), error);
+  }
+  fs::remove(saved, error);  // only if it is empty
 }
 
 // Returns the dimensions to ask a model for, so that its vectors can be compared with the index's; 0, all, if the model has fewer.

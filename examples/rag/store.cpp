@@ -88,7 +88,10 @@ Store::Store(const std::filesystem::path& file, OpenMode mode) : database_(file,
 bool Store::is_index(const std::filesystem::path& file) {
   // The header of a SQLite file has the application's number at byte 68, the highest byte first.
   std::array<unsigned char, 72> header{};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
   std::ifstream stream(file, std::ios::binary);
+  if (!stream) return false;
   stream.read(reinterpret_cast<char*>(header.data()), header.size());
   if (stream.gcount() == 0) return true;  // an index that was killed before its first page
   std::int64_t application = 0;

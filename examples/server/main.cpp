@@ -157,7 +157,7 @@ ModelsOptions models_options(const Options& options, std::uint64_t memory) {
   return {.memory = memory,
           .keep_alive = options.keep_alive.value_or(-1.0),
           .load_time = options.load_time,
-          .max_waiting = options.scheduler.max_waiting};
+          .max_waiting = std::max<std::size_t>(1, options.scheduler.max_waiting)};
 }
 
 int serve(Options options) {

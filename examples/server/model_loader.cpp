@@ -18,6 +18,15 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+// Writes a line of the log. A line that cannot be written is lost.
+template <class... Args>
+void log_line(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  try {
+    fmt::print(stderr, format, std::forward<Args>(args)...);
+  } catch (...) {
+  }
+}
+
 }  // namespace
 
 ModelLoader::~ModelLoader() {
@@ -43,7 +52,7 @@ void ModelLoader::work() {
           task.unloaded.reset();
           give_back_memory();
           models_.gone(task.model);
-          if (options_.logs) fmt::print(stderr, "{} is unloaded\n", models_.configured(task.model).id);
+          if (options_.logs) log_line("{} is unloaded\n", models_.configured(task.model).id);
           break;
       }
     } catch (const std::exception& error) {  // no memory for a decision: it is made again
@@ -65,18 +74,18 @@ void ModelLoader::load(std::size_t model) {
   };
   const auto refuse = [&](unsigned status, const std::string& why) {
     give_back_memory();
-    if (options_.logs) fmt::print(stderr, "{} could not be loaded: {}\n", id, why);
+    if (options_.logs) log_line("{} could not be loaded: {}\n", id, why);
     models_.failed(model, ApiError(status, fmt::format("The model \"{}\" could not be loaded: {}", id, why), "model", "model_load_failed"));
   };
   try {
     auto made = make(model, progress);
     made->drive();
     models_.loaded(model, std::move(made), seconds_since(begin));
-    if (options_.logs) fmt::print(stderr, "{} is loaded, in {:.1f} s\n", id, seconds_since(begin));
+    if (options_.logs) log_line("{} is loaded, in {:.1f} s\n", id, seconds_since(begin));
   } catch (const Failure& failure) {
     if (failure.code != tessera::ErrorCode::cancelled || is_wanted) return refuse(failure.code == tessera::ErrorCode::out_of_memory ? 503 : 500, failure.what());
     give_back_memory();
-    if (options_.logs) fmt::print(stderr, "{} is not loaded, as nobody waits for it any more\n", id);
+    if (options_.logs) log_line("{} is not loaded, as nobody waits for it any more\n", id);
     models_.failed(model, std::nullopt);
   } catch (const std::bad_alloc&) {
     refuse(503, "there is no memory for it");
@@ -105,7 +114,7 @@ std::shared_ptr<LoadedModel> ModelLoader::make(std::size_t model, tessera::LoadP
   auto chat_template = template_of(options_.chat_template, *source);
   models_.book(model, need, make_card(configured.id, *source, value(tessera::Engine::plan(*source, engine_options)), chat_template));
   const std::string whose = models_.size() == 1 ? "" : configured.id + ": ";
-  engine_options.log = [whose](tessera::LogLevel, std::string_view message) { fmt::print(stderr, "{}{}\n", whose, message); };
+  engine_options.log = [whose](tessera::LogLevel, std::string_view message) { log_line("{}{}\n", whose, message); };
   engine_options.log_level = tessera::LogLevel::warning;
   engine_options.progress = std::move(progress);
   const tessera::Engine engine = value(tessera::Engine::load(*source, engine_options));

@@ -314,6 +314,7 @@ void Models::failed(std::size_t model, const std::optional<ApiError>& error) {
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = *entries_[model];
+    if (entry.state != ModelState::loading) return;  // it was loaded, and what failed came after that
     entry.state = error ? ModelState::failed : ModelState::unloaded;
     entry.fault = error ? error->what() : std::string();
     if (error) entry.waiting.refuse(*error, calls);

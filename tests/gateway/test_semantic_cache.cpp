@@ -1,5 +1,6 @@
 // The semantic cache: who finds whose answers, for how long, and in how much memory.
 #include <cmath>
+#include <limits>
 
 #include "catch.hpp"
 #include "flights.hpp"
@@ -70,14 +71,25 @@ TEST_CASE("an answer is found until its time is over", "[gateway]") {
 TEST_CASE("the least recently used answers give way, and memory stays within its limit", "[gateway]") {
   SemanticCache cache({.threshold = 0.999, .bytes = 5000});
   for (int i = 0; i < 20; ++i) {
-    cache.put(kAcme, "q", at_angle(i * 10), plain(std::string(500, 'x')));
+    cache.put(kAcme, "q" + std::to_string(i), at_angle(i * 10), plain(std::string(500, 'x')));
     REQUIRE(cache.find(kAcme, at_angle(0)).hit);  // used again and again
     CHECK(cache.figures().bytes <= 5000);
   }
   CHECK(cache.figures().evicted > 10);
   CHECK_FALSE(cache.find(kAcme, at_angle(10)).hit);
-  cache.put(kAcme, "q", at_angle(0), plain(std::string(6000, 'x')));  // larger than the cache: not taken, and nothing else goes
+  cache.put(kAcme, "q0", at_angle(0), plain(std::string(6000, 'x')));  // larger than the cache: not taken, and nothing else goes
   CHECK(cache.find(kAcme, at_angle(0)).hit->answer.text.size() == 500);
+}
+
+TEST_CASE("a newer answer to the same text takes the older one's place", "[gateway]") {
+  SemanticCache cache({});
+  cache.put(kAcme, "q", at_angle(0), plain("old"));
+  cache.put(kAcme, "q", at_angle(0), plain("new"));
+  cache.put(key_of("other", "model=m"), "q", at_angle(0), plain("other's"));
+  CHECK(cache.find(kAcme, at_angle(0)).hit->answer.text == "new");
+  CHECK(cache.figures().entries == 2);
+  cache.put(kAcme, "broken", std::vector<float>(2, std::numeric_limits<float>::quiet_NaN()), plain("none"));
+  CHECK_FALSE(cache.find(kAcme, std::vector<float>(2, std::numeric_limits<float>::quiet_NaN())).hit);
 }
 
 TEST_CASE("a wrong answer is forgotten", "[gateway]") {
@@ -114,6 +126,23 @@ TEST_CASE("identical questions that arrive together are computed once; if the fi
   for (std::thread& thread : threads) thread.join();
   CHECK(led >= 1);
   CHECK(answered + led == 4);
+}
+
+TEST_CASE("if an answer cannot be shared, those who waited for it compute at the same time", "[gateway]") {
+  Flights flights;
+  auto first = flights.join("q", [] { return false; });
+  std::atomic<int> alone{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const auto joined = flights.join("q", [] { return false; });
+      alone += !joined.lead && !joined.answer;
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // so that all four wait
+  first.lead->land(std::nullopt);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(alone == 4);
 }
 
 }  // namespace test_semantic_cache
