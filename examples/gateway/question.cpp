@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -68,8 +69,14 @@ void read_messages(Question& q) {
   if (role == nullptr || *role != "user") q.never_cached = "the last message is not the user's";
   else if (!text) q.never_cached = "the last message is not a text";
   q.text = text.value_or("");
-  const Json::Array earlier(all.begin(), all.end() - 1);
-  q.context = context_of(*q.body.members(), "messages", Json(earlier).dump());
+  // Everything of the messages but the question's text.
+  Json::Array others(all.begin(), all.end() - 1);
+  Json::Object of_last;
+  if (const Json::Object* members = all.back().members()) {
+    std::ranges::copy_if(*members, std::back_inserter(of_last), [](const auto& member) { return member.first != "content"; });
+  }
+  others.emplace_back(std::move(of_last));
+  q.context = context_of(*q.body.members(), "messages", Json(std::move(others)).dump());
 }
 
 void read_prompt(Question& q) {

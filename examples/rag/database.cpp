@@ -28,7 +28,6 @@ Database::Database(const std::filesystem::path& file, OpenMode mode) : name_(tes
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     execute("PRAGMA foreign_keys = ON");
-    execute("PRAGMA journal_mode = WAL");
     execute("PRAGMA synchronous = NORMAL");
   } catch (...) {
     sqlite3_close(handle_);

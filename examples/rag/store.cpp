@@ -77,12 +77,14 @@ Store::Store(const std::filesystem::path& file, OpenMode mode) : database_(file,
     database_.execute(kSchema);
     database_.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplication, kVersion).c_str());
     transaction.commit();
+    database_.execute("PRAGMA journal_mode = WAL");
     return;
   }
   if (application != kApplication) throw Failure(ErrorCode::corrupt_file, fmt::format("{} is a database of another program: name another file with --index", name));
   if (version != kVersion) {
     throw Failure(ErrorCode::unsupported, fmt::format("{} has version {} of the format, and this program reads version {}: make the index anew with index --rebuild", name, version, kVersion));
   }
+  database_.execute("PRAGMA journal_mode = WAL");  // the file is ours
 }
 
 bool Store::is_index(const std::filesystem::path& file) {

@@ -62,10 +62,10 @@ bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
   return true;
 }
 
-// The first or the second half of the outputs of experts' matrices, which are [outputs, inputs] or [inputs, outputs].
+// The first or the second half of the outputs of experts' matrices, which are [outputs, inputs] or [inputs, outputs]; the latter if both fit.
 bool half_of_outputs(std::uint64_t inputs, Recipe& recipe, std::uint64_t which) {
   if (recipe.n_dims != 3) return false;
-  const bool is_transposed = recipe.dims[0] != inputs;
+  const bool is_transposed = recipe.dims[0] != inputs || recipe.dims[1] == inputs;
   const std::uint64_t outputs = recipe.dims[is_transposed ? 0 : 1], experts = recipe.dims[2];
   if (outputs % 2 != 0 || recipe.dims[is_transposed ? 1 : 0] != inputs) return false;
   if (is_transposed) recipe.transposed_rows = inputs;
@@ -156,7 +156,7 @@ bool transposed_experts(const Shape&, Recipe& recipe) {
 bool gates_of_experts(const Shape& shape, Recipe& recipe) { return half_of_outputs(shape.width, recipe, 0); }
 bool ups_of_experts(const Shape& shape, Recipe& recipe) { return half_of_outputs(shape.width, recipe, 1); }
 bool downs_of_experts(const Shape& shape, Recipe& recipe) {
-  return recipe.n_dims == 3 && recipe.dims[1] == shape.width ? true : transposed_experts(shape, recipe);
+  return recipe.n_dims == 3 && recipe.dims[1] == shape.width && recipe.dims[0] != shape.width ? true : transposed_experts(shape, recipe);
 }
 bool transposed_gates(const Shape&, Recipe& recipe) { return alternate_outputs(recipe, 0); }
 bool transposed_ups(const Shape&, Recipe& recipe) { return alternate_outputs(recipe, 1); }

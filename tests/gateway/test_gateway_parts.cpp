@@ -1,6 +1,8 @@
 // The gateway's parts without a network: questions, answers, routes, certainty, compression.
 #include "api_error.hpp"
 #include "answer.hpp"
+#include <fmt/format.h>
+
 #include "catch.hpp"
 #include "certainty.hpp"
 #include "compressor.hpp"
@@ -41,6 +43,11 @@ TEST_CASE("a question is its last text; everything else that matters is its cont
   CHECK(chat(R"(,"model":"m","seed":1)").context == chat(R"(,"seed":1,"model":"m","stream":true)").context);
   CHECK(chat(R"(,"seed":1)").context != chat(R"(,"seed":2)").context);
   CHECK(chat(R"(,"temperature":0.50)").context != chat(R"(,"temperature":0.7)").context);
+  const auto from = [](std::string_view name) {
+    return read_question(Api::chat, fmt::format(R"({{"messages":[{{"role":"user","name":"{}","content":"Who am I?"}}]}})", name), {}).context;
+  };
+  CHECK(from("alice") != from("bob"));
+  CHECK(read_question(Api::chat, R"({"messages":["no object"]})", {}).never_cached == "the last message is not the user's");
 }
 
 TEST_CASE("questions whose answers must not be reused say why", "[gateway]") {
