@@ -57,7 +57,7 @@ std::vector<std::string_view> split_sentences(std::string_view text) {
 }
 
 std::string Compressor::shorten(const std::string& text, Saved& saved) const {
-  if (text.size() < options_.least_bytes) return text;
+  if (text.size() < options_.least_bytes || text.size() > options_.most_bytes) return text;
   const std::vector<std::string_view> sentences = split_sentences(text);
   if (sentences.size() < 3) return text;
   const auto scores = score_(sentences);

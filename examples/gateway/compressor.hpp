@@ -17,6 +17,7 @@ namespace gateway {
 struct CompressOptions {
   double keep = 0.8;              // about the share of a text's tokens that is kept (whole sentences are left out)
   std::size_t least_bytes = 2000; // shorter texts stay as they are
+  std::size_t most_bytes = 64 * 1024; // longer texts stay as they are: scoring takes time for each token
   bool system_too = false;        // shortens messages of role system or developer too
   bool code_too = false;          // shortens code between ``` lines too
 };

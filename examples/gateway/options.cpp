@@ -189,6 +189,7 @@ void add_prompt_options(CLI::App& app, Options& o) {
   app.add_option("--compressor", o.scorer, "A small model that runs in the gateway and shortens prompts")->type_name("MODEL");
   add_percent(app, "--keep", o.compress.keep, "Share of a long text's tokens that is kept. Default: 80");
   add_bytes(app, "--compress-over", o.compress.least_bytes, "Shorter texts stay as they are. Default: 2000");
+  add_bytes(app, "--compress-under", o.compress.most_bytes, "Longer texts stay as they are, because scoring takes time\nfor each token. Default: 64KiB");
   app.add_flag("--compress-system", o.compress.system_too, "Shorten system messages too");
   app.add_flag("--compress-code", o.compress.code_too, "Shorten code between ``` lines too");
 }

@@ -1,8 +1,8 @@
 // The gateway's parts without a network: questions, answers, routes, certainty, compression.
-#include "api_error.hpp"
-#include "answer.hpp"
 #include <fmt/format.h>
 
+#include "api_error.hpp"
+#include "answer.hpp"
 #include "catch.hpp"
 #include "certainty.hpp"
 #include "compressor.hpp"
@@ -199,6 +199,12 @@ TEST_CASE("the most predictable sentences are left out, within the budget", "[ga
   CHECK(compressor.shorten(Api::chat, body).before == 40);
   CHECK(body.dump().find("A dull text. Another dull one.") != std::string::npos);  // the system's message stays whole
   CHECK(body.dump().find("\"A text. End.\"") != std::string::npos);
+  Compressor::Saved nothing;
+  const Compressor short_only({.keep = 0.1, .least_bytes = 1, .most_bytes = 20}, [](const auto&) -> std::optional<std::vector<SentenceScore>> {
+    FAIL("a text that is too long is not scored");
+    return std::nullopt;
+  });
+  CHECK(short_only.shorten("One sentence. And two. And three.", nothing) == "One sentence. And two. And three.");
   const Compressor broken({.least_bytes = 1}, [](const auto&) { return std::optional<std::vector<SentenceScore>>(); });
   CHECK(broken.shorten(text, none) == text);
 }
