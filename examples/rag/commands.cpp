@@ -62,7 +62,7 @@ void remove_index(const fs::path& index) {
     throw Failure(ErrorCode::invalid_argument, fmt::format("{} is no index of tessera-rag, so it is not removed: name another file with --index", text_of(index)));
   }
   for (const char* ending : {"", "-wal", "-shm", ".hnsw", ".hnsw.seal"}) fs::remove(beside(index, ending), error);
-  // Of the folder of saved prefixes, only files with such names are removed: 32 digits.
+  // Files whose names are 32 digits are saved prefixes. Other files in their folder stay.
   const fs::path saved = beside(index, ".kv");
   for (const fs::directory_entry& file : fs::directory_iterator(saved, error)) {
     const std::string name = text_of(file.path().filename());

@@ -96,7 +96,11 @@ Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table
   ModelSpec spec;
   spec.architecture = table.name;
   TESSERA_TRY(spec.name, from.settings.string_or(Setting::name, ""));
-  TESSERA_TRY(const bool is_parallel, from.settings.boolean_or(Setting::parallel_residual, table.wiring == Wiring::parallel));
+  const bool is_usual = table.wiring == Wiring::parallel, has_both = is_usual && table.tensors[Role::ffn_norm] == Presence::required;
+  TESSERA_TRY(const bool is_parallel, from.settings.boolean_or(Setting::parallel_residual, is_usual));
+  if (is_parallel != is_usual && !has_both) {
+    return from.unsupported(Setting::parallel_residual, "tessera does not implement this architecture with {}", is_parallel ? "attention and FFN in parallel" : "attention before the FFN");
+  }
   spec.wiring = is_parallel ? Wiring::parallel : Wiring::sequential;
   spec.positions = table.positions;
   TESSERA_TRY_STATUS(read_norm(from, spec));
