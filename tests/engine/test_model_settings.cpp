@@ -258,6 +258,15 @@ TEST_CASE("queries grow by the context that the file names, or by that of the fi
                    logits_with("deepseek-v3", "deepseek2.attention.temperature_scale", 0.3f)));  // Mistral Large 3's
 }
 
+TEST_CASE("attention and FFN run in parallel only in architectures that can do both", "[model]") {
+  CHECK(load_golden("gptneox").spec().wiring == Wiring::parallel);
+  CHECK(load_golden("gptneox-sequential").spec().wiring == Wiring::sequential);
+  const std::string parallel = refusal("olmo2", [](GgufWriter& writer) { must(writer.set_boolean("olmo2.use_parallel_residual", true)); });
+  CHECK(parallel.find("with attention and FFN in parallel") != std::string::npos);
+  const std::string sequential = refusal("falcon-7b", [](GgufWriter& writer) { must(writer.set_boolean("falcon.use_parallel_residual", false)); });
+  CHECK(sequential.find("with attention before the FFN") != std::string::npos);
+}
+
 TEST_CASE("experts in a narrower vector have the products that lead there and back, and those alone", "[model]") {
   const Engine engine = load_golden("nemotron_h_moe-narrow");
   CHECK(engine.spec().layers[2].ffn == Ffn::plain_experts);
