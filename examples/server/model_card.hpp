@@ -1,4 +1,4 @@
-// What is known of a model without its weights, for lists of models: the server makes a card of each model's file when it starts.
+// The facts of a model without its weights, for lists of models. The server makes a card of each model's file when it starts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What tokens cost, by numbers that can be worked out by hand.
+// Costs of tokens, by numbers that can be worked out by hand.
 #include <cmath>
 #include <string>
 
