@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/adapter.hpp>
 #include <tessera/backend/cuda_options.hpp>
 #include <tessera/backend/instruction_set.hpp>
 #include <tessera/batch.hpp>
@@ -85,6 +86,8 @@ struct EngineOptions {
   // Bytes of KV pages at most, over all paged sessions and the prefix index. 0: sessions get the pages that they need, and pages
   // that no session uses are kept for reuse while all pages together are within Plan::kv.
   std::uint64_t kv_budget = 0;
+  // Bytes that all adapters together may take (Engine::adapter()); Plan::peak includes them. 0: the rest of memory_budget, or no limit.
+  std::uint64_t adapter_budget = 0;
   // A file of kv_file_bytes for KV pages that are not in memory: pages of suspended sessions, and of the prefix index when
   // memory is short. The file must not exist; the engine makes it with its whole size and removes its name. Empty: no file.
   std::filesystem::path kv_file = {};
@@ -112,6 +115,7 @@ struct Plan {
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
+  std::uint64_t adapters = 0;            // EngineOptions::adapter_budget
   std::uint64_t loading = 0;             // bytes that only loading takes: headers, staging
   std::uint64_t peak = 0;                // the host's memory, the most at any time
   std::uint64_t device_peak = 0;         // the device's memory, the most at any time; 0: no device
@@ -150,6 +154,12 @@ class Engine {
   // Returns the memory that load() with these options would take, without loading. Errors: those of the options and of the file's
   // header. Exception: the memory budgets of host and device are not checked.
   [[nodiscard]] static Result<Plan> plan(const ModelSource& source, const EngineOptions& options = {}) noexcept;
+
+  // Loads an adapter for this engine's model: a GGUF file, or a folder of PEFT (adapter_config.json). It may be called while sessions
+  // compute. An adapter with the same name and content that is loaded already is returned again. Errors name the file and the tensor or key:
+  // not_found; corrupt_file; unsupported, such as an adapter for another architecture, or a backend that does not compute adapters;
+  // over_budget, EngineOptions::adapter_budget; io; cancelled.
+  [[nodiscard]] Result<Adapter> adapter(const std::filesystem::path& path, const AdapterOptions& options = {}) const noexcept;
 
   // Makes an empty session. Errors: invalid_argument, the options contradict each other or the engine's (a context above
   // plan().context, for example); unsupported, an option that this model or backend does not have.
@@ -221,6 +231,7 @@ class Engine {
 
  private:
   friend class Scheduler;
+  friend class Adapter;
   explicit Engine(std::shared_ptr<const State> state) noexcept;
   std::shared_ptr<const State> state_;
 };

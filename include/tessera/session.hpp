@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/adapter.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
@@ -89,6 +90,7 @@ struct SessionOptions {
   KvOptions kv = {};
   std::uint32_t context = 0;  // tokens at most; 0: the engine's
   StreamOptions stream = {};
+  std::vector<AdapterUse> adapters = {};  // of the same engine; use_adapters() changes them later
 };
 
 enum class LogitsOf : std::int32_t { last = 0, all = 1, none = 2 };
@@ -145,6 +147,14 @@ class Session {
   // Appends a token that the host drew, without computing it: the token is pending. Errors: invalid_argument, the token is not in
   // the vocabulary; cache_full, the context has no room for the pending tokens.
   Status add_pending(Token token) noexcept;
+
+  // Changes the session's adapters. The tokens stay. Those whose keys and values would be others with the new adapters are pending
+  // afterwards: the next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another engine
+  // or an empty one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported, a session
+  // with embeddings among these tokens. After an error the session is as it was.
+  Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
+  // Returns the session's adapters, in the order of their first positions. Adapters with scale 0 are left out.
+  [[nodiscard]] Result<std::vector<AdapterUse>> adapters() const noexcept;
 
   // Drops the tokens from `position` on. If `position` is the number of tokens or more, nothing changes. The logits are no longer known:
   // append({}) and generate() compute the last token again. If the next token's sliding window needs keys that were given back already, the

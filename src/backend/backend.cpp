@@ -111,6 +111,19 @@ Status Backend::scan(const Recurrence&, Act, Act, Act, Act) { return no_recurren
 Status Backend::group_norm(const Vector&, float, std::uint32_t, Act) { return no_recurrence(*this); }
 Status Backend::multiply(Act, Act) { return no_recurrence(*this); }
 
+namespace {
+
+Error no_adapters(const Backend& backend) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not compute adapters", backend.name());
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const LowRank>> Backend::hold_low_rank(const LowRankShape&, const LowRankValues&) const { return no_adapters(*this); }
+Status Backend::add_low_rank(std::span<const LowRankTerm>, Act) { return no_adapters(*this); }
+Status Backend::add_low_rank_of_tokens(std::span<const LowRankTerm>, float) { return no_adapters(*this); }
+void Backend::change_product(const LowRank&, float, std::uint32_t, std::span<const float>, std::span<float>) noexcept {}
+
 Status Backend::sample(Act, std::size_t, std::span<Token>) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not draw tokens", name());
 }

@@ -27,6 +27,7 @@
 #include <tessera/extend/kv/kv_view.hpp>
 
 #include "backend/explanation.hpp"
+#include "backend/low_rank.hpp"
 #include "backend/sample_row.hpp"
 
 namespace tessera::backend {
@@ -191,8 +192,9 @@ struct LatentShape {
 enum class Capability : std::uint8_t {
   softcap, temperature, experts, score_softcap, sinks, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
   weight_scales, global_tokens, both_sides, segments,
-  votes,    // needed by token budgets, not by models
-  branches  // RowTable::n_also, needed by draft trees
+  votes,     // needed by token budgets, not by models
+  branches,  // RowTable::n_also, needed by draft trees
+  low_rank   // add_low_rank(), needed by adapters
 };
 
 // Tokens of a sequence that move to lower positions. All pages involved must be writable.
@@ -236,6 +238,14 @@ struct RowTable {
   std::uint64_t position = 0;
   std::uint64_t end = 0;      // end of the row's text: no row of the sequence at or behind this position is in the step
   std::uint32_t segment = 0;  // the row of the table that add_segments() adds
+  std::uint32_t first_adapter = 0, n_adapters = 0;  // the row's adapters, a range of StepTables::adapters
+};
+
+class AdapterWeights;  // backend/adapter_backend.hpp
+
+struct StepAdapter {
+  const AdapterWeights* weights = nullptr;
+  float scale = 1.0f;
 };
 
 struct StepTables {
@@ -248,6 +258,7 @@ struct StepTables {
   // Every attention that the step computes. `counts_votes` has no meaning here.
   std::span<const AttentionShape> attentions = {};
   std::span<const SampleRow> draws = {};  // the draws of sample(), in the order in which sample() makes them
+  std::span<const StepAdapter> adapters = {};  // only AdapterBackend reads them
 };
 
 // One of several products of the same activation.
@@ -399,6 +410,21 @@ class Backend {
   virtual Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x);
   // x *= y.
   virtual Status multiply(Act y, Act x);
+
+  // Changes of products by adapters (backend/adapter_backend.hpp).
+  // Returns the bytes that hold_low_rank() takes.
+  [[nodiscard]] virtual std::uint64_t low_rank_bytes(const LowRankShape&) const noexcept { return 0; }
+  // Keeps a change in the form that the kernels read. May be called while a step is computed.
+  virtual Result<std::shared_ptr<const LowRank>> hold_low_rank(const LowRankShape& shape, const LowRankValues& values) const;
+  // Makes the changes, one after another in each row: the row of a term's `out`, which is W x with x the row of `in`, gets the change. `in`
+  // and `out` have all matrices of the weight, one after another.
+  virtual Status add_low_rank(std::span<const LowRankTerm> terms, Act in);
+  // Makes the changes of tables: each row of a term's `out` is the row of the table for the row's token. Rows with an embedding of their own
+  // do not change. (Gemma: `out` is scaled already, and so is the change, by `factor`.)
+  virtual Status add_low_rank_of_tokens(std::span<const LowRankTerm> terms, float factor);
+  // Changes `product` [outputs], which is matrix `index` of the weight times `in` [inputs].
+  virtual void change_product(const LowRank& change, float scale, std::uint32_t index, std::span<const float> in,
+                              std::span<float> product) noexcept;
 
   // --- Fused operations. The default calls plain operations; an override must give the same bits. An operation never reads an
   // activation that it writes or uses as scratch, unless its comment says so.

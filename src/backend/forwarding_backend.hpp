@@ -16,7 +16,9 @@ class ForwardingBackend : public Backend {
   using Matrix = backend::Matrix;
   using Vector = backend::Vector;
 
-  explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+  explicit ForwardingBackend(std::unique_ptr<Backend> inner) : owned_(std::move(inner)), inner_(owned_.get()) {}
+  // `inner` must outlive the object.
+  explicit ForwardingBackend(Backend& inner) noexcept : inner_(&inner) {}
 
   [[nodiscard]] bool on_device() const noexcept override { return inner_->on_device(); }
   [[nodiscard]] std::shared_ptr<Memory> kv_memory() const noexcept override { return inner_->kv_memory(); }
@@ -108,6 +110,18 @@ class ForwardingBackend : public Backend {
   }
   Status keep_rows(std::span<const Act> acts) override { return inner_->keep_rows(acts); }
   Status read(Act x, std::uint32_t row, std::span<float> out) override { return inner_->read(x, row, out); }
+  [[nodiscard]] std::uint64_t low_rank_bytes(const LowRankShape& shape) const noexcept override { return inner_->low_rank_bytes(shape); }
+  Result<std::shared_ptr<const LowRank>> hold_low_rank(const LowRankShape& shape, const LowRankValues& values) const override {
+    return inner_->hold_low_rank(shape, values);
+  }
+  Status add_low_rank(std::span<const LowRankTerm> terms, Act in) override { return inner_->add_low_rank(terms, in); }
+  Status add_low_rank_of_tokens(std::span<const LowRankTerm> terms, float factor) override {
+    return inner_->add_low_rank_of_tokens(terms, factor);
+  }
+  void change_product(const LowRank& change, float scale, std::uint32_t index, std::span<const float> in,
+                      std::span<float> product) noexcept override {
+    inner_->change_product(change, scale, index, in, product);
+  }
   [[nodiscard]] bool samples() const noexcept override { return inner_->samples(); }
   Status sample(Act logits, std::size_t first, std::span<Token> out) override {
     return inner_->sample(logits, first, out);
@@ -118,7 +132,8 @@ class ForwardingBackend : public Backend {
   [[nodiscard]] const Backend& own() const noexcept { return *inner_; }
 
  private:
-  std::unique_ptr<Backend> inner_;
+  std::unique_ptr<Backend> owned_;
+  Backend* inner_;
 };
 
 }  // namespace tessera::backend

@@ -44,8 +44,24 @@ Status JoiningBackend::linear_residual(const Matrix& weight, const Vector* bias,
                        : inner().linear_residual(weight, bias, in, scratch, x);
 }
 
+// The products are still computed together; biases follow what joins.
 Status JoiningBackend::linear_group(std::span<const LinearPart> parts, Act in) {
-  return joins_any(parts) ? Backend::linear_group(parts, in) : inner().linear_group(parts, in);
+  if (!joins_any(parts)) return inner().linear_group(parts, in);
+  products_.assign(parts.begin(), parts.end());
+  for (LinearPart& part : products_) part.bias = nullptr;
+  TESSERA_TRY_STATUS(inner().linear_group(products_, in));
+  TESSERA_TRY_STATUS(join_group(products_, in));
+  for (const LinearPart& part : parts) {
+    if (part.bias != nullptr) TESSERA_TRY_STATUS(inner().add_bias(*part.bias, part.out));
+  }
+  return {};
+}
+
+Status JoiningBackend::join_group(std::span<const LinearPart> parts, Act in) {
+  for (const LinearPart& part : parts) {
+    if (joins(*part.weight)) TESSERA_TRY_STATUS(join(*part.weight, in, part.out));
+  }
+  return {};
 }
 
 Status JoiningBackend::norm_linear_group(const Norm& norm, Act in, Act scratch, std::span<const LinearPart> parts) {

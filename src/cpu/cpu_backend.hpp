@@ -95,6 +95,13 @@ class CpuBackend final : public backend::Backend {
   Status activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
                                    Act x) override;
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
+  [[nodiscard]] std::uint64_t low_rank_bytes(const backend::LowRankShape& shape) const noexcept override;
+  Result<std::shared_ptr<const backend::LowRank>> hold_low_rank(const backend::LowRankShape& shape,
+                                                                const backend::LowRankValues& values) const override;
+  Status add_low_rank(std::span<const backend::LowRankTerm> terms, Act in) override;
+  Status add_low_rank_of_tokens(std::span<const backend::LowRankTerm> terms, float factor) override;
+  void change_product(const backend::LowRank& change, float scale, std::uint32_t index, std::span<const float> in,
+                      std::span<float> product) noexcept override;
 
  private:
   struct Activation {
@@ -205,6 +212,24 @@ class CpuBackend final : public backend::Backend {
   template <class Columns>
   void recur(const backend::Recurrence& how, const Activation& rows, const Activation& decays, const Activation& rates, Activation& out,
              StateFn step, Columns columns) noexcept;
+  // The work of add_low_rank(). The lists keep their memory.
+  struct LowRankWork {
+    struct Down {  // some rows, and some rows of A, of a term
+      std::uint32_t term, matrix;
+      std::size_t row, rank;
+    };
+    struct Up {  // a panel of the outputs of terms [first, last)
+      std::uint32_t first, last, matrix;
+      std::size_t panel;
+    };
+    std::vector<Down> downs;
+    std::vector<Up> ups;
+    std::vector<float> t;             // of all terms, each [matrix][row][rank]
+    std::vector<std::size_t> t_at;    // [term]: its first number
+    void place(std::span<const backend::LowRankTerm> terms);
+  };
+  Status add_changes(std::span<const backend::LowRankTerm> terms);
+
   Memory& memory_;
   InstructionSet set_;
   std::string refused_;
@@ -221,6 +246,7 @@ class CpuBackend final : public backend::Backend {
   InputKind prepared_kind_;
   ExpertSlots experts_;
   Voters voters_;
+  LowRankWork low_rank_;
 
   // The present step.
   std::vector<backend::RowTable> rows_;

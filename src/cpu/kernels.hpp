@@ -140,8 +140,49 @@ struct RecurrentKernels {
   StateFn delta_rule = nullptr, scan = nullptr;
 };
 
+// The numbers of an adapter's change (backend/low_rank.hpp): rows of A, padded with zeros to whole vectors, and panels of B. A panel has the
+// columns of B for kLowRankPanel outputs, one after another  [rank][kLowRankPanel].
+inline constexpr std::size_t kLowRankPanel = 64, kLowRankVector = 16;
+
+// The arguments of t = scale * A x, for some rows of A and some rows x.
+struct LowRankDown {
+  const std::byte* a = nullptr;
+  std::size_t a_stride = 0;            // bytes from row to row of A
+  std::size_t ranks = 0;               // rows of A
+  std::size_t inputs = 0;
+  const float* x = nullptr;            // [][x_stride]
+  std::size_t x_stride = 0;            // floats
+  const std::uint32_t* rows = nullptr;  // the rows of x
+  std::size_t n_rows = 0;
+  float scale = 1.0f;
+  float* t = nullptr;                  // [n_rows][t_stride]
+  std::size_t t_stride = 0;
+};
+
+// The arguments of out = factors * (out + B t), for one panel of B and some rows.
+struct LowRankUp {
+  const std::byte* b = nullptr;        // the panel
+  std::size_t rank = 0;
+  std::size_t outputs = 0;             // outputs to write: kLowRankPanel, or fewer in the last panel
+  const float* t = nullptr;            // [n_rows][t_stride]
+  std::size_t t_stride = 0;
+  const std::uint32_t* rows = nullptr;  // the rows of out
+  std::size_t n_rows = 0;
+  const float* factors = nullptr;      // [outputs]; nullptr: all are 1
+  float* out = nullptr;                // [][out_stride]
+  std::size_t out_stride = 0;          // floats
+};
+
+// Index: the type of A and B, as LowRankType says.
+enum class LowRankType : std::uint8_t { f32, f16, bf16 };
+struct LowRankKernels {
+  void (*down[3])(const LowRankDown& job) noexcept = {};
+  void (*up[3])(const LowRankUp& job) noexcept = {};
+};
+
 struct Kernels {
   Elementwise elementwise;
+  LowRankKernels low_rank;
   RecurrentKernels recurrent;
   LinearPair linear[kFamilies][formats::kPackedForms] = {};
   PrepareFn prepare[kInputForms] = {};

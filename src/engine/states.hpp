@@ -9,6 +9,9 @@
 
 #include <tessera/engine.hpp>
 
+#include "engine/adapters/adapter_places.hpp"
+#include "engine/adapters/loaded_adapters.hpp"
+#include "engine/adapters/sequence_adapters.hpp"
 #include "engine/load/identity.hpp"
 #include "engine/load/metadata.hpp"
 #include "engine/run/fair_queue.hpp"
@@ -44,6 +47,9 @@ struct Engine::State {
   } texts;
   std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
   std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
+  std::filesystem::path path;      // of the model; empty if it was loaded from a source
+  detail::AdapterPlaces places;
+  mutable detail::LoadedAdapters adapters;
   mutable detail::FairQueue queue;  // calls wait here until they may use the backend
   mutable detail::Recycled<detail::RunLists> run_lists;
 
@@ -62,6 +68,7 @@ struct SequenceRecord {
   // content_hash() of each embedding among `tokens`, in order. Empty for sequences without embeddings, so they pay nothing. An embedding
   // is never pending, because its values are not kept.
   std::vector<Hash128> contents;
+  SequenceAdapters adapters;
   // The layers [first_layer, last_layer) that compute the sequence; last_layer 0: not known before the first run.
   std::uint32_t first_layer = 0, last_layer = 0;
   History history;            // empty unless the sequence is edited
@@ -70,7 +77,7 @@ struct SequenceRecord {
   bool drop_is_due = false;   // true: a drop failed for want of memory; the next call makes it first
   std::size_t reused = 0;     // tokens whose pages were taken from the prefix index
 
-  [[nodiscard]] KvInputs inputs() const noexcept { return {tokens, contents}; }
+  [[nodiscard]] KvInputs inputs() const noexcept { return {tokens, contents, adapters.keys()}; }
   // Adds an embedding. It may throw bad_alloc, and then has changed nothing. Precondition: `tokens` has room for one more.
   void add_embedding(std::span<const float> embedding) {
     contents.push_back(content_hash(embedding));
@@ -79,6 +86,7 @@ struct SequenceRecord {
   // Keeps the first n tokens, and forgets the later ones with their contents. Precondition: there are at least n tokens.
   void keep_tokens(std::size_t n) noexcept {
     if (n < tokens.size() && !contents.empty()) contents.resize(inputs().first(n).contents.size());
+    if (n < tokens.size() && !adapters.empty()) adapters.truncate(n);
     tokens.resize(n);
   }
   // Removes the tokens [first, last) with their contents.
@@ -86,6 +94,7 @@ struct SequenceRecord {
     const KvInputs before = inputs().first(first), erased = inputs().behind(before).first(last - first);
     const auto at = contents.begin() + static_cast<std::ptrdiff_t>(before.contents.size());
     contents.erase(at, at + static_cast<std::ptrdiff_t>(erased.contents.size()));
+    if (!adapters.empty()) adapters.erase(first, last);
     tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.begin() + static_cast<std::ptrdiff_t>(last));
   }
 

@@ -55,6 +55,7 @@ struct Step {
   std::span<const backend::SampleRow> draws = {};
   std::span<const backend::AttentionShape> attentions = {};  // every attention of the step
   std::span<const backend::RowVotes> votes = {};
+  std::span<const backend::StepAdapter> adapters = {};  // none: no row has an adapter. Else the backend is an AdapterBackend
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;        // one past the last; its output goes to the final norm, also if more layers follow in the model
 };

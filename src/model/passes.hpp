@@ -45,7 +45,8 @@ Status between(const Model& model, backend::Backend& b, const Step& step, Comput
                               .wanted = step.wanted,
                               .selected = step.selected,
                               .attentions = step.attentions,
-                              .draws = step.draws}));
+                              .draws = step.draws,
+                              .adapters = step.adapters}));
   TESSERA_TRY_STATUS(compute(Pass{.model = model, .backend = b, .step = step}));
   ended.done = true;
   return b.end();

@@ -82,24 +82,44 @@ struct KvCacheOptions {
 // have different identities. The hash is not made against malice: see docs/kv-cache.md, "Sharing".
 [[nodiscard]] Hash128 content_hash(std::span<const float> embedding) noexcept;
 
+// An adapter that changes a sequence's keys and values.
+struct KvAdapter {
+  std::uint64_t from = 0;  // the first position that it changes
+  Hash128 content;         // hash of the adapter and of the scale with which it is used
+
+  bool operator==(const KvAdapter&) const noexcept = default;
+};
+
 // The inputs of consecutive positions. Example: two tokens, two embeddings and a token are {.tokens = 5, 6, -1, -1, 7} and two contents.
 struct KvInputs {
   std::span<const Token> tokens = {};      // -1 for an embedding
   std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. There may be fewer: the last ones are missing then
+  std::span<const KvAdapter> adapters = {};  // all adapters of the sequence, by their first positions
+  std::uint64_t position = 0;                // of the first input in the sequence; matters only if there are adapters
 
   KvInputs() noexcept = default;
   template <class Tokens>
     requires std::convertible_to<const Tokens&, std::span<const Token>>
-  KvInputs(const Tokens& of, std::span<const Hash128> with = {}) noexcept : tokens(of), contents(with) {}
+  KvInputs(const Tokens& of, std::span<const Hash128> with = {}, std::span<const KvAdapter> by = {}, std::uint64_t at = 0) noexcept
+      : tokens(of), contents(with), adapters(by), position(at) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return tokens.size(); }
   // Returns the first `n` inputs. Precondition: n <= size(). Cost: linear in `n` if there are contents, otherwise constant.
   [[nodiscard]] KvInputs first(std::size_t n) const noexcept {
-    return {tokens.first(n), contents.first(std::min(contents.size(), contents.empty() ? 0 : embeddings_in(tokens.first(n))))};
+    return {tokens.first(n), contents.first(std::min(contents.size(), contents.empty() ? 0 : embeddings_in(tokens.first(n)))), adapters,
+            position};
   }
   // Returns the inputs that follow `beginning`, which must be a result of this object's first().
   [[nodiscard]] KvInputs behind(const KvInputs& beginning) const noexcept {
-    return {tokens.subspan(beginning.tokens.size()), contents.subspan(beginning.contents.size())};
+    return {tokens.subspan(beginning.tokens.size()), contents.subspan(beginning.contents.size()), adapters,
+            position + beginning.tokens.size()};
+  }
+  // Returns the adapters whose first position is one of these inputs. Those with an earlier one are part of the key of earlier inputs.
+  [[nodiscard]] std::span<const KvAdapter> beginning_adapters() const noexcept {
+    std::size_t first = 0, last = 0;
+    while (first < adapters.size() && adapters[first].from < position) ++first;
+    for (last = first; last < adapters.size() && adapters[last].from < position + size();) ++last;
+    return adapters.subspan(first, last - first);
   }
   [[nodiscard]] KvInputs subspan(std::size_t from, std::size_t n) const noexcept { return behind(first(from)).first(n); }
   // Returns whether `contents` has the content of every embedding.

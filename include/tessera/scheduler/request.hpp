@@ -49,7 +49,9 @@ struct Request {
   // beam_search() with these options. Limits, end tokens and `stop` come from these options; a sampler, several samples and `generate` are
   // refused.
   std::optional<BeamOptions> beams = {};
-  std::string adapter = {};               // the name of an adapter; none exist yet, so any name is refused (unsupported)
+  // The adapters with which the request is computed. nullopt: those of `session`, or of `session_options`. An adapter with an invocation
+  // that is not in the prompt changes nothing.
+  std::optional<std::vector<AdapterUse>> adapters = {};
   std::int32_t priority = 0;              // lower is served first (by_priority)
   double deadline = std::numeric_limits<double>::infinity();  // seconds from now to the last token
   IfLate if_late = IfLate::run;

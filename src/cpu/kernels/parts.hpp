@@ -7,6 +7,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 void add_elementwise(Kernels& kernels) noexcept;
 void add_recurrent(Kernels& kernels) noexcept;
+void add_low_rank(Kernels& kernels) noexcept;
 void add_preparation(Kernels& kernels) noexcept;
 void add_attention(Kernels& kernels) noexcept;
 void add_linear_f32(Kernels& kernels) noexcept;

@@ -6,6 +6,7 @@ namespace tessera::cpu::TESSERA_ISA {
 void add_kernels(Kernels& kernels) noexcept {
   add_elementwise(kernels);
   add_recurrent(kernels);
+  add_low_rank(kernels);
   add_preparation(kernels);
   add_attention(kernels);
   add_linear_f32(kernels);

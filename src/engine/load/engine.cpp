@@ -8,6 +8,7 @@
 #include "engine/load/kv_setup.hpp"
 #include "engine/load/make_backend.hpp"
 #include "backend/observing_backend.hpp"
+#include "engine/adapters/adapter_state.hpp"
 #include "engine/load/metadata.hpp"
 #include "engine/load/plan.hpp"
 #include "engine/states.hpp"
@@ -107,7 +108,8 @@ void name_matrices(backend::ObservingBackend& observing, const detail::Model& mo
   }
 }
 
-Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& source, const EngineOptions& given) {
+Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& source, const EngineOptions& given,
+                                                         const std::filesystem::path& path = {}) {
   const detail::FpState fp_state;
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   {
@@ -117,6 +119,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(source, options));
   auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), detail::KeptSettings(source.settings()));
   TESSERA_TRY(detail::Machine machine, detail::make_backend(options));
+  state->path = path;
   state->executor = std::move(machine.executor);
   state->backend = std::move(machine.backend);
   backend::ObservingBackend* observing = nullptr;
@@ -135,6 +138,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   TESSERA_TRY_STATUS(
       detail::load_weights(state->model, source, blueprint.bindings, *state->backend, options.progress, options.stop));
   state->model.attentions = detail::attentions_of(state->model);
+  state->places = detail::AdapterPlaces(state->model, source, blueprint.bindings);
   if (observing != nullptr) name_matrices(*observing, state->model, source, blueprint.bindings);
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_of(state->model.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context)));
@@ -173,7 +177,7 @@ Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(s
 Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
     TESSERA_TRY(const auto source, open_model(path, options.stop));
-    auto state = load_engine(*source, options);
+    auto state = load_engine(*source, options, path);
     if (!state) return in_file(std::move(state).error(), os::text_of(path));
     return Engine(*std::move(state));
   }, ErrorCode::callback_failed);
@@ -192,6 +196,14 @@ Result<Plan> Engine::plan(const ModelSource& source, const EngineOptions& option
     TESSERA_TRY_STATUS(source.settings().status());
     return make_plan(source, options);
   });
+}
+
+Result<detail::SequenceAdapters> detail::make_adapters(std::span<const AdapterUse> uses, const Engine::State& engine) {
+  for (const AdapterUse& use : uses) {
+    if (use.adapter.state() == nullptr || use.adapter.state()->engine.get() == &engine) continue;
+    return make_error(ErrorCode::invalid_argument, "adapter \"{}\" belongs to another engine: load it by this engine's adapter()", use.adapter.name());
+  }
+  return SequenceAdapters::make(uses);
 }
 
 Result<std::unique_ptr<Session::State>> detail::make_session(const Engine& engine, const std::shared_ptr<const Engine::State>& state,
@@ -214,10 +226,12 @@ Result<std::unique_ptr<Session::State>> detail::make_session(const Engine& engin
   TESSERA_TRY_STATUS(check(options.kv, kv_options));
   TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
   TESSERA_TRY_STATUS(check_token_budget(kv_options.budget, context, options.stream, s));
+  TESSERA_TRY(SequenceAdapters adapters, make_adapters(options.adapters, s));
   TESSERA_TRY(KvCache kv, make_kv_cache(s, kv_options, context, options.stream));
   auto session = std::make_unique<Session::State>(engine, state, std::move(kv));
   session->kv_options = kv_options;
   session->stream = options.stream;
+  session->adapters = std::move(adapters);
   return session;
 }
 

@@ -200,6 +200,8 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
     while_loading += plan.weights;
     while_running = with_kv(while_running + plan.weights + plan.workspace);
   }
+  plan.adapters = options.adapter_budget;
+  while_running += std::min(plan.adapters, std::numeric_limits<std::uint64_t>::max() - while_running);
   plan.peak = std::max(while_loading, while_running);
   return blueprint;
 }

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/token_error.hpp"
+#include "engine/adapters/adapter_state.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/session/token_budget.hpp"
 #include "engine/states.hpp"
@@ -308,11 +309,21 @@ void Run::fill_step(Cursor& at) {
       added = at.part + 1 + part.branches;
     }
     const auto sequence = static_cast<std::uint32_t>(first_sequence + (at.part - first_added));
+    const SequenceAdapters& adapters = part.session->adapters;
+    const auto first_adapter = static_cast<std::uint32_t>(step.adapters.size());
+    for (const SequenceAdapters::One& one : adapters.list()) {
+      step.adapters.push_back({.content = one.adapter.content(), .scale = one.scale});
+      lists.adapters.push_back(&one.adapter.state()->weights);
+    }
     for (; at.row < part.rows; ++at.row) {
       const RunRow& row = lists.rows[part.first + at.row];
       if (is_full(row)) return;
       lists.voters += row.votes ? 1 : 0;
       DescribedRow described{.sequence = sequence, .branches = row.also, .position = part.begin + at.row, .segment = row.segment, .votes = row.votes};
+      if (!adapters.empty()) {
+        described.first_adapter = first_adapter;
+        described.n_adapters = adapters.active_at(described.position);
+      }
       if (row.embedding == nullptr) {
         described.token = row.token;
       } else {
@@ -363,7 +374,7 @@ Status Run::compute_step() {
     const Turn turn(engine_.queue, options_.stop);
     if (!turn.mine()) return make_error(ErrorCode::cancelled, "stopped while waiting; the session is as it was");
     take_copies(*engine_.kv_pools, lists.description.copies);
-    TESSERA_TRY_STATUS(engine_.steps->execute(lists.description, {.embeddings = lists.embeddings}, sink, options_.stop));
+    TESSERA_TRY_STATUS(engine_.steps->execute(lists.description, {.embeddings = lists.embeddings, .adapters = lists.adapters}, sink, options_.stop));
   }
   if (host_draws > 0) lists.draws.finish();
   for (const StepRow& at : lists.step) {

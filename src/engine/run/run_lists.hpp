@@ -71,6 +71,7 @@ struct RunLists {
   std::vector<StepRow> step;  // the rows of `description`
   StepDescription description;
   std::vector<const float*> embeddings;  // StepInputs::embeddings
+  std::vector<const backend::AdapterWeights*> adapters;  // StepInputs::adapters
   std::size_t voters = 0;     // rows of the step that vote
   HostDraws draws;
 
@@ -78,6 +79,7 @@ struct RunLists {
     step.clear();
     description.clear();
     embeddings.clear();
+    adapters.clear();
     voters = 0;
   }
   void clear() noexcept {

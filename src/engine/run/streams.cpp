@@ -1,6 +1,8 @@
 #include "engine/run/streams.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "engine/session/edit.hpp"
@@ -23,6 +25,27 @@ Status cut_if_full(Session::State& session) noexcept {
   return guard([&] { return keep_window(session, session.stream.sinks, session.stream.window); });
 }
 
+namespace {
+
+// Prepares the part. If its session has adapters that wait for their invocation, first looks for it among the part's new tokens.
+Status prepare(Run& run, std::size_t part) noexcept {
+  Session::State& session = *run.part(part).session;
+  if (!session.adapters.wait_for_invocation()) return run.prepare(part);
+  Status status = guard([&] {
+    const auto added = std::as_const(run).rows(part).subspan(session.pending().size());
+    std::vector<Token> tokens;
+    for (const RunRow& row : added.first(added.size() - run.part(part).drafts)) tokens.push_back(row.embedding != nullptr ? -1 : row.token);
+    session.adapters.invoke(tokens, session.tokens.size());
+    return Status();
+  });
+  if (!status) run.fail(part, status.error());
+  if (status) status = run.prepare(part);
+  if (!status) session.adapters.truncate(session.tokens.size());
+  return status;
+}
+
+}  // namespace
+
 Status make_ready(Run& run, std::size_t part) noexcept {
   Status status = run.check(part);
   if (status) status = cut_if_full(*run.part(part).session);
@@ -31,7 +54,7 @@ Status make_ready(Run& run, std::size_t part) noexcept {
     run.fail(part, status.error());
     return status;
   }
-  return run.prepare(part);
+  return prepare(run, part);
 }
 
 void after_commit(Run& run, std::size_t part) noexcept {

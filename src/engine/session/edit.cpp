@@ -103,6 +103,33 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (tokens.empty()) session.last_layer = 0;
 }
 
+Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept {
+  const std::uint64_t length = session.kv.length(), first = session.adapters.first_difference(adapters);
+  if (first < length) {
+    if (session.kv.edited()) {
+      return make_error(ErrorCode::invalid_state,
+                        "the session is edited, and its tokens from position {} on would have to be computed again with the new adapters: "
+                        "truncate it to {} tokens first, or make a new session",
+                        first, first);
+    }
+    if (!session.contents.empty()) {
+      return make_error(ErrorCode::unsupported,
+                        "the session has embeddings, which are not kept, and its tokens from position {} on would have to be computed again "
+                        "with the new adapters: make a new session",
+                        first);
+    }
+    session.shares_last_page = true;
+    session.kv.truncate(first);
+    session.votes.truncate(session.kv.length(), session.removed);
+    session.logits.drop_excess(session.vocab());
+    session.next_logits.drop_excess(session.vocab());
+    if (session.kv.length() == 0) session.forget_rows();
+  }
+  if (first < session.tokens.size()) session.has_last = false;
+  session.adapters = std::move(adapters);
+  return {};
+}
+
 bool can_give_pages_up(const Session::State& session) noexcept {
   return session.contents.empty() && !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
 }

@@ -9,6 +9,7 @@
 #include <tessera/engine.hpp>
 #include <tessera/session.hpp>
 
+#include "engine/adapters/sequence_adapters.hpp"
 #include "kv/token_choice.hpp"
 
 namespace tessera::detail {
@@ -25,6 +26,8 @@ void give_pages_up(Session::State& session) noexcept;
 
 // Implements Session::truncate().
 void truncate(Session::State& session, std::size_t position) noexcept;
+// Implements Session::use_adapters(): makes the tokens from the first one on pending that the new adapters compute differently.
+Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept;
 // Implements Session::remove().
 Status remove(Session::State& session, std::size_t first, std::size_t last);
 // Removes several runs of computed tokens as one edit. Preconditions: the runs ascend, at least one token lies between two of them, and

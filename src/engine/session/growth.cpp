@@ -23,7 +23,7 @@ namespace {
 std::size_t adopt(Session::State& session, std::span<const Token> tokens, std::uint64_t end) noexcept {
   const std::uint64_t length = session.kv.length();
   const std::uint64_t before_votes = Voters(session, end).first_from(length) - length;
-  const std::size_t n = session.kv.adopt(tokens.first(std::min<std::size_t>(tokens.size(), before_votes)));
+  const std::size_t n = session.kv.adopt({tokens.first(std::min<std::size_t>(tokens.size(), before_votes)), {}, session.adapters.keys(), length});
   session.reused += n;
   session.has_last = session.has_last && n == 0;
   return n;

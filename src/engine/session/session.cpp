@@ -5,6 +5,7 @@
 #include "core/token_error.hpp"
 #include "engine/run/append.hpp"
 #include "engine/session/edit.hpp"
+#include "engine/session/make_session.hpp"
 #include "engine/states.hpp"
 
 namespace tessera {
@@ -56,6 +57,19 @@ Status Session::add_pending(Token token) noexcept {
     s.reserve_tokens(s.tokens.size() + 1);
     s.tokens.push_back(token);
     return {};
+  });
+}
+
+Status Session::use_adapters(std::span<const AdapterUse> adapters) noexcept {
+  return change(state_, [&]() -> Status {
+    TESSERA_TRY(detail::SequenceAdapters made, detail::make_adapters(adapters, *state_->shared));
+    return detail::use_adapters(*state_, std::move(made));
+  });
+}
+Result<std::vector<AdapterUse>> Session::adapters() const noexcept {
+  return guard([&]() -> Result<std::vector<AdapterUse>> {
+    if (state_ == nullptr) return detail::empty_handle("Session");
+    return state_->adapters.uses();
   });
 }
 

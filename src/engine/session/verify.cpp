@@ -32,6 +32,9 @@ std::string why_unverifiable(const Session::State& s) {
   if (s.last_layer != 0 && (s.first_layer != 0 || s.last_layer != s.shared->model.spec.n_layers())) {
     return fmt::format("the session holds layers {} to {} alone", s.first_layer, s.last_layer);
   }
+  if (s.kv.edited() && std::ranges::any_of(s.adapters.keys(), [](const KvAdapter& adapter) { return adapter.from != 0; })) {
+    return "the session was edited, and its adapters begin within its tokens";
+  }
   if (s.kv.edited() && !s.history.replayable) {
     return "the session was edited, and how is not known (converted from another type, restored from another backend, too long, or "
            "of a range of layers)";
@@ -194,6 +197,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));
     fresh.state_->stream = {};
+    fresh.state_->adapters = s.adapters;
     TESSERA_TRY_STATUS(replay(s, *fresh.state_, options, embeddings));
     if (fresh.position() != s.kv.length()) {
       return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());

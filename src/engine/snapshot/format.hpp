@@ -47,6 +47,7 @@ enum class SectionType : std::uint32_t {
   state = tag("STAT"),    // SavedState, then a SavedLayer for each layer of the cache
   tokens = tag("TOKS"),   // i32 each; -1 for an embedding
   contents = tag("CONT"),  // if there are embeddings: content_hash() of each, in order, two u64 each
+  adapters = tag("ADPT"),  // if the session has adapters: SavedAdapter for each, in order, then their names, one after another
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals, and content_hash() of each embedding among its tokens
   votes = tag("VOTE"),    // u64: the position before which rows have voted; then a u64 for each of the first tokens: the votes for it
@@ -74,6 +75,7 @@ inline constexpr std::uint64_t kMaxModelBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint32_t kEdited = 1;      // there is a history section
 inline constexpr std::uint32_t kHasLogits = 2;   // there is a logits section
 inline constexpr std::uint32_t kHasVotes = 4;    // there is a votes section
+inline constexpr std::uint32_t kHasAdapters = 8;  // there is an adapters section
 
 struct SavedState {
   std::uint64_t tokens = 0;   // all tokens, pending ones included
@@ -96,6 +98,14 @@ struct SavedLayer {
   std::uint64_t first = 0;   // the first position whose keys and values are saved
 };
 
+struct SavedAdapter {
+  Hash128 content;                 // Adapter::content()
+  std::uint64_t from = 0;          // the first position that it changes; 2^64 - 1: it waits for its invocation
+  std::uint32_t scale = 0;         // the bits of a float
+  std::uint32_t waits = 0;         // 1: `from` was set, or will be set, by its invocation
+  std::uint64_t name_bytes = 0;
+};
+
 struct SavedHistory {
   std::uint64_t tokens = 0, removals = 0;
   std::uint32_t replayable = 0;
@@ -113,6 +123,7 @@ static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representati
 static_assert(sizeof(SavedState) == 64 && std::has_unique_object_representations_v<SavedState>);
 static_assert(sizeof(SavedLayer) == 24 && std::has_unique_object_representations_v<SavedLayer>);
 static_assert(sizeof(Hash128) == 16 && std::has_unique_object_representations_v<Hash128>);
+static_assert(sizeof(SavedAdapter) == 40 && std::has_unique_object_representations_v<SavedAdapter>);
 static_assert(sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 32);
 
 template <class T>
@@ -136,6 +147,7 @@ template <class T>
     case SectionType::state: return "state";
     case SectionType::tokens: return "tokens";
     case SectionType::contents: return "contents";
+    case SectionType::adapters: return "adapters";
     case SectionType::logits: return "logits";
     case SectionType::history: return "history";
     case SectionType::votes: return "votes";

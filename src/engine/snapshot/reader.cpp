@@ -1,6 +1,7 @@
 // Engine::restore(): makes a session from the bytes that Session::save() wrote. Each section is checked when it is read: first its
 // checksum, then whether its contents make sense. The caller gets a session only if all sections are right.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <tessera/extend/kv/layer_on_host.hpp>
@@ -8,6 +9,7 @@
 #include "core/checked.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "engine/load/kv_setup.hpp"
 #include "engine/session/token_budget.hpp"
 #include "engine/snapshot/sections.hpp"
@@ -188,7 +190,7 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
     return in.corrupt("{} layers and a vocabulary of {}; the model has {} and {}", state.layers, state.vocab, n,
                       spec.vocab_size);
   }
-  if ((state.flags & ~(kEdited | kHasLogits | kHasVotes)) != 0) {
+  if ((state.flags & ~(kEdited | kHasLogits | kHasVotes | kHasAdapters)) != 0) {
     return in.error(ErrorCode::unsupported, "the session has flags that this library does not know");
   }
   const bool is_wide = static_cast<DType>(state.wide_type) != DType::automatic;
@@ -280,6 +282,36 @@ Result<std::vector<Hash128>> read_contents(SectionReader& in, std::span<const To
   if (content_bytes(tokens) == 0) return std::vector<Hash128>();
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::contents, content_bytes(tokens)));
   return values_of<Hash128>(payload);
+}
+
+// Reads the session's adapters, and finds them among those that the engine has loaded.
+Result<detail::SequenceAdapters> read_adapters(SectionReader& in, const detail::LoadedAdapters& loaded) {
+  TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::adapters, in.remaining()));
+  std::vector<SavedAdapter> saved;
+  for (std::uint64_t names = 0, at = 0; at + names < payload.size();) {  // the names follow the last record
+    if (payload.size() - at < sizeof(SavedAdapter)) return in.corrupt("{} bytes of adapters", payload.size());
+    saved.push_back(value_at<SavedAdapter>(payload, at));
+    at += sizeof(SavedAdapter);
+    if (saved.back().name_bytes > payload.size() - at - names) return in.corrupt("an adapter's name has {} bytes", saved.back().name_bytes);
+    names += saved.back().name_bytes;
+  }
+  std::vector<detail::SequenceAdapters::One> list;
+  std::size_t name = saved.size() * sizeof(SavedAdapter);
+  for (const SavedAdapter& one : saved) {
+    const std::string_view called(reinterpret_cast<const char*>(payload.data() + name), static_cast<std::size_t>(one.name_bytes));
+    name += called.size();
+    const float scale = std::bit_cast<float>(one.scale);
+    if (one.waits > 1 || !std::isfinite(scale) || scale == 0.0f) return in.corrupt("an adapter with a scale of {}", scale);
+    Adapter adapter = loaded.find(one.content);
+    if (adapter.state() == nullptr) {
+      return in.error(ErrorCode::not_found,
+                      "the session uses adapter \"{}\" ({:016x}{:016x}), which the engine has not loaded: load it by Engine::adapter(), and keep "
+                      "it while you restore the session",
+                      detail::printable(called), one.content.high, one.content.low);
+    }
+    list.push_back({.adapter = std::move(adapter), .scale = scale, .from = one.from, .waits = one.waits == 1});
+  }
+  return detail::SequenceAdapters(std::move(list));
 }
 
 // Reads the history. Checks that its removals are possible one after another, and that they leave saved.length tokens.
@@ -404,6 +436,9 @@ Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Se
   TESSERA_TRY_STATUS(make_room(in, saved, by, to.kv));
   TESSERA_TRY(to.tokens, read_tokens(in, saved));
   TESSERA_TRY(to.contents, read_contents(in, to.tokens));
+  if ((saved.flags & kHasAdapters) != 0) {
+    TESSERA_TRY(to.adapters, read_adapters(in, to.shared->adapters));
+  }
   if ((saved.flags & kHasLogits) != 0) {
     TESSERA_TRY_STATUS(to.logits.ensure(*to.shared->options.memory, 1, to.vocab()));
     const std::span<float> row = to.logits.values().first(to.vocab());
@@ -446,10 +481,12 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
       TESSERA_TRY(const SavedNumerics numerics, check_model(in, state_->identity));
       TESSERA_TRY(const SavedSession saved, read_state(in, state_->model.spec));
       TESSERA_TRY(const SavedBy by, check_numerics(numerics, state_->identity, saved.kv()));
-      TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
+      TESSERA_TRY(SessionOptions options, options_for(in, saved, given, state_->plan.context));
+      options.adapters.clear();
       TESSERA_TRY(Session to, session(options));
       TESSERA_TRY_STATUS(detail::check_held(to.budget(), to.kv().layout(), saved.first_held()));
       TESSERA_TRY_STATUS(read_session(in, saved, by, *to.state_));
+      if (!given.adapters.empty()) TESSERA_TRY_STATUS(to.use_adapters(given.adapters));
       return to;
     }();
     if (!restored) return in_source(std::move(restored).error(), name);

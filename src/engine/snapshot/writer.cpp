@@ -128,6 +128,12 @@ std::vector<std::size_t> saved_layers(const Session::State& s) {
 
 bool has_votes(const Session::State& s) { return s.votes.voted != 0; }
 
+std::uint64_t adapter_bytes(const Session::State& s) {
+  std::uint64_t bytes = 0;
+  for (const auto& one : s.adapters.list()) bytes += sizeof(SavedAdapter) + one.adapter.name().size();
+  return bytes;
+}
+
 std::vector<Section> parts_of(const Session::State& s) {
   std::uint64_t model = 0;
   for (const std::string& text : strings_of(s)) model += sizeof(std::uint32_t) + text.size();
@@ -135,6 +141,7 @@ std::vector<Section> parts_of(const Session::State& s) {
                              {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedLayer)},
                              {SectionType::tokens, s.tokens.size() * sizeof(Token)}};
   if (!s.contents.empty()) parts.push_back({SectionType::contents, s.contents.size() * sizeof(Hash128)});
+  if (!s.adapters.empty()) parts.push_back({SectionType::adapters, adapter_bytes(s)});
   if (s.knows_logits()) parts.push_back({SectionType::logits, s.vocab() * sizeof(float)});
   if (s.kv.edited()) {
     parts.push_back({SectionType::history, sizeof(SavedHistory) + s.history.tokens.size() * sizeof(Token) +
@@ -168,7 +175,8 @@ Status put_state(Writer& out, const Session::State& s) {
       .layers = static_cast<std::uint32_t>(layout.layers.size()),
       .first_layer = began ? s.first_layer : 0,
       .last_layer = s.last_layer,
-      .flags = (s.kv.edited() ? kEdited : 0) | (s.knows_logits() ? kHasLogits : 0) | (has_votes(s) ? kHasVotes : 0),
+      .flags = (s.kv.edited() ? kEdited : 0) | (s.knows_logits() ? kHasLogits : 0) | (has_votes(s) ? kHasVotes : 0) |
+               (s.adapters.empty() ? 0 : kHasAdapters),
       .wide_type = static_cast<std::uint32_t>(s.kv_options.wide.dtype),
       .wide_first = s.kv_options.wide.first,
       .wide_last = s.kv_options.wide.last,
@@ -181,6 +189,18 @@ Status put_state(Writer& out, const Session::State& s) {
                                                    .shares = static_cast<std::uint32_t>(layout.first_layer_at(layout.layers[layer])),
                                                    .first = s.kv.first_of_layer(layer)})));
   }
+  return {};
+}
+
+Status put_adapters(Writer& out, const detail::SequenceAdapters& adapters) {
+  for (const auto& one : adapters.list()) {
+    TESSERA_TRY_STATUS(out.put(bytes_of(SavedAdapter{.content = one.adapter.content(),
+                                                     .from = one.from,
+                                                     .scale = std::bit_cast<std::uint32_t>(one.scale),
+                                                     .waits = one.waits ? 1u : 0u,
+                                                     .name_bytes = one.adapter.name().size()})));
+  }
+  for (const auto& one : adapters.list()) TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(one.adapter.name()))));
   return {};
 }
 
@@ -244,6 +264,7 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
       case SectionType::state: TESSERA_TRY_STATUS(put_state(out, s)); break;
       case SectionType::tokens: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.tokens)))); break;
       case SectionType::contents: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.contents)))); break;
+      case SectionType::adapters: TESSERA_TRY_STATUS(put_adapters(out, s.adapters)); break;
       case SectionType::logits: TESSERA_TRY_STATUS(out.put(std::as_bytes(s.last_logits()))); break;
       case SectionType::history: TESSERA_TRY_STATUS(put_history(out, s.history)); break;
       case SectionType::votes: TESSERA_TRY_STATUS(put_votes(out, s.votes)); break;

@@ -11,8 +11,11 @@ Hash128 PrefixIndex::root_hash(std::string_view identity) const noexcept {
 
 Hash128 PrefixIndex::page_hash(const PrefixNode& parent, const KvInputs& page) const noexcept {
   static_assert(std::has_unique_object_representations_v<Hash128>);
-  const Hash128 of_tokens = hash_(parent.hash, std::as_bytes(page.tokens));
-  return page.contents.empty() ? of_tokens : hash_(of_tokens, std::as_bytes(page.contents));
+  static_assert(std::has_unique_object_representations_v<KvAdapter>);
+  Hash128 hash = hash_(parent.hash, std::as_bytes(page.tokens));
+  if (!page.contents.empty()) hash = hash_(hash, std::as_bytes(page.contents));
+  if (const auto adapters = page.beginning_adapters(); !adapters.empty()) hash = hash_(hash, std::as_bytes(adapters));
+  return hash;
 }
 
 PrefixNode* PrefixIndex::root(std::string_view identity, const PooledLayout& layout) const noexcept {
@@ -28,7 +31,10 @@ PrefixNode* PrefixIndex::child(const PrefixNode& parent, const KvInputs& page) c
   const auto [first, last] = nodes_.equal_range(page_hash(parent, page));
   for (auto at = first; at != last; ++at) {
     PrefixNode& node = *at->second;
-    if (node.parent == &parent && std::ranges::equal(node.tokens, page.tokens) && std::ranges::equal(node.contents, page.contents)) return &node;
+    if (node.parent == &parent && std::ranges::equal(node.tokens, page.tokens) && std::ranges::equal(node.contents, page.contents) &&
+        std::ranges::equal(node.adapters, page.beginning_adapters())) {
+      return &node;
+    }
   }
   return nullptr;
 }
@@ -47,6 +53,7 @@ PrefixNode& PrefixIndex::add_child(PrefixNode& parent, const KvInputs& page) {
   made->layout = parent.layout;
   made->tokens.assign(page.tokens.begin(), page.tokens.end());
   made->contents.assign(page.contents.begin(), page.contents.end());
+  made->adapters.assign(page.beginning_adapters().begin(), page.beginning_adapters().end());
   made->pages.resize(parent.layout->pools.size());
   for (std::size_t group = 0; group < made->pages.size(); ++group) {
     made->pages[group].node = made.get();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/hash.hpp>
 
 #include "backend/sample_row.hpp"
 #include "kv/step_pages.hpp"
@@ -33,6 +34,14 @@ enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding,
 
 inline constexpr std::uint32_t kNoEmbedding = ~std::uint32_t{0};
 
+// An adapter and its scale. Whoever executes the step finds the adapter's weights by its content.
+struct DescribedAdapter {
+  Hash128 content;
+  float scale = 1.0f;
+
+  bool operator==(const DescribedAdapter&) const noexcept = default;
+};
+
 struct DescribedRow {
   Token token = 0;                         // in a row with an embedding: the token that gather() takes, 0 if there is none
   std::uint32_t embedding = kNoEmbedding;  // index into StepInputs::embeddings, for a row that has a vector in place of its token
@@ -40,6 +49,7 @@ struct DescribedRow {
   std::uint32_t branches = 0;              // sequences right behind `sequence` that get the row's key and value too (RowTable::n_also)
   std::uint64_t position = 0;
   std::uint32_t segment = 0;               // the row's segment, in models that have segments
+  std::uint32_t first_adapter = 0, n_adapters = 0;  // the row's adapters, a range of StepDescription::adapters
   RowOutput output = RowOutput::nothing;
   bool votes = false;                      // attention adds up what the row attends to (OutputSink::votes())
 
@@ -50,6 +60,7 @@ struct StepDescription {
   std::vector<PageCopy> copies;           // made before the step, in their order. None if the engine's pools do not keep_copies()
   StepPages pages;                        // the pages of the step's sequences
   std::vector<DescribedRow> rows;
+  std::vector<DescribedAdapter> adapters;  // of the step's sequences, one after another
   std::vector<backend::SampleRow> draws;  // of the rows whose output is a token, ascending; SampleRow::row is the index in `rows`
   std::uint32_t first_layer = 0;          // layers [first_layer, last_layer)
   std::uint32_t last_layer = 0;
@@ -58,6 +69,7 @@ struct StepDescription {
     copies.clear();
     pages.clear();
     rows.clear();
+    adapters.clear();
     draws.clear();
     first_layer = last_layer = 0;
   }

@@ -29,6 +29,8 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
     lists.selected.clear();
     lists.draws.clear();
     lists.votes.clear();
+    lists.adapters.clear();
+    for (std::size_t i = 0; i < step.adapters.size(); ++i) lists.adapters.push_back({inputs.adapters[i], step.adapters[i].scale});
     lists.rows.reserve(step.rows.size());
     lists.outputs.reserve(step.rows.size());
     lists.wanted.reserve(step.rows.size());
@@ -43,7 +45,9 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
                             .also = row.sequence + 1,
                             .n_also = row.branches,
                             .position = row.position,
-                            .segment = row.segment});
+                            .segment = row.segment,
+                            .first_adapter = row.first_adapter,
+                            .n_adapters = row.n_adapters});
       lists.outputs.push_back(row.output);
       if (all_go_on || row.output != RowOutput::nothing) lists.wanted.push_back(i);
       if (row.votes) lists.votes.push_back({.row = i, .of_keys = sink.votes(i)});
@@ -51,7 +55,8 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
     if (model_.spec.sight == Sight::both_sides) set_ends(lists.rows);
     const std::size_t n_outputs = select_outputs(lists.outputs, lists.wanted, all_go_on, lists.selected);
     order_draws(lists.outputs, lists.wanted, std::span(lists.selected).first(n_outputs), step.draws, lists.draws);
-    return forward(model_, backend_,
+    backend::Backend& backend = step.adapters.empty() ? backend_ : adapting_;
+    return forward(model_, backend,
                    {.rows = lists.rows,
                     .sequences = addresses_.views(),
                     .outputs = lists.outputs,
@@ -61,6 +66,7 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
                     .draws = lists.draws,
                     .attentions = model_.attentions_of(step.first_layer, step.last_layer),
                     .votes = lists.votes,
+                    .adapters = lists.adapters,
                     .first_layer = step.first_layer,
                     .last_layer = step.last_layer},
                    sink, stop);

@@ -8,6 +8,7 @@
 
 #include <tessera/core/result.hpp>
 
+#include "backend/adapter_backend.hpp"
 #include "backend/backend.hpp"
 #include "kv/page_addresses.hpp"
 #include "model/forward.hpp"
@@ -19,6 +20,7 @@ namespace tessera::detail {
 // The numbers that go into a step beside its description: those that a row has in place of its token's embedding.
 struct StepInputs {
   std::span<const float* const> embeddings;  // each [d_model]
+  std::span<const backend::AdapterWeights* const> adapters = {};  // the weights of StepDescription::adapters, each
 };
 
 // Executes one description at a time: an engine calls it in its turn (Engine::State::queue). The copies of a description are made in any
@@ -42,7 +44,7 @@ class StepExecutor {
 class BackendExecutor final : public StepExecutor {
  public:
   BackendExecutor(const Model& model, backend::Backend& backend, PageMemory& memory) noexcept
-      : model_(model), backend_(backend), memory_(memory) {}
+      : model_(model), backend_(backend), adapting_(backend), memory_(memory) {}
 
   Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept override;
   Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept override;
@@ -57,10 +59,12 @@ class BackendExecutor final : public StepExecutor {
     std::vector<std::uint32_t> wanted, selected;  // Step::wanted, Step::selected
     std::vector<backend::SampleRow> draws;        // Step::draws
     std::vector<backend::RowVotes> votes;
+    std::vector<backend::StepAdapter> adapters;
   };
 
   const Model& model_;
   backend::Backend& backend_;
+  backend::AdapterBackend adapting_;  // around backend_, for steps in which rows have adapters
   PageMemory& memory_;
   PageAddresses addresses_;
   Lists lists_;

@@ -11,6 +11,7 @@
 
 #include "decoding/beam_search_state.hpp"
 #include "decoding/decoding.hpp"
+#include "engine/adapters/sequence_adapters.hpp"
 #include "kv/prefix/prefix_probe.hpp"
 #include "scheduler/requests/request_state.hpp"
 
@@ -55,6 +56,7 @@ struct Active {
   // would not vote again.
   bool has_earlier_votes = false;
   std::shared_ptr<const PrefixProbe> probe;  // looks prompts up in the prefix index; shared by requests that may share pages
+  SequenceAdapters adapters;     // the request's, for comparing prefixes
   Request wanted;                // the request as submitted; on admission its session and sampler move to the members above
 
   [[nodiscard]] std::uint64_t order() const noexcept { return planned.order; }

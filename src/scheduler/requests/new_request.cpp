@@ -9,6 +9,7 @@
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "core/token_error.hpp"
+#include "engine/session/make_session.hpp"
 #include "scheduler/step/drops.hpp"
 
 namespace tessera::detail {
@@ -38,6 +39,30 @@ Status check_beams(const Setup& setup, const Request& request, std::size_t token
   return most ? Status() : Status(most.error());
 }
 
+// Decides with which adapters the request is computed, and from which position on. The whole prompt is known here, so this does not depend
+// on how the prompt is cut into steps.
+Status set_adapters(const Setup& setup, Request& request, Active& active) {
+  std::vector<AdapterUse> uses;
+  if (request.adapters) {
+    uses = std::move(*request.adapters);
+  } else if (request.session) {
+    TESSERA_TRY(uses, request.session->adapters());
+  } else {
+    uses = std::move(request.session_options.adapters);
+  }
+  const std::uint64_t before = request.session ? request.session->tokens().size() : 0;
+  std::erase_if(uses, [&](AdapterUse& use) {
+    if (use.from || use.adapter.invocation().empty()) return false;
+    const auto found = std::ranges::find_end(request.prompt, use.adapter.invocation());
+    if (!found.empty()) use.from = before + static_cast<std::uint64_t>(found.begin() - request.prompt.begin());
+    return found.empty();
+  });
+  TESSERA_TRY(active.adapters, make_adapters(uses, *setup.shared));
+  if (request.session) return request.session->use_adapters(uses);
+  request.session_options.adapters = std::move(uses);
+  return {};
+}
+
 }  // namespace
 
 Status check(const Setup& setup, const Request& request) {
@@ -62,9 +87,7 @@ Status check(const Setup& setup, const Request& request) {
   if (!(request.deadline > 0.0)) {
     return make_error(ErrorCode::invalid_argument, "a deadline of {} seconds from now; give a positive number", request.deadline);
   }
-  if (!request.adapter.empty()) {
-    return make_error(ErrorCode::unsupported, "adapter \"{}\": a request's adapter is not supported yet; leave it empty", request.adapter);
-  }
+  TESSERA_TRY_STATUS(make_adapters(request.adapters ? *request.adapters : request.session_options.adapters, *setup.shared));
   if (request.sampler) TESSERA_TRY_STATUS(check_sampler(*request.sampler, setup.engine));
   TESSERA_TRY_STATUS(TextState::check(request.generate));
   const std::uint64_t context = setup.context_of(request);
@@ -87,6 +110,7 @@ Result<ActivePtr> make_active(const Setup& setup, Request request) {
   auto active = std::make_unique<Active>();
   auto handle = std::make_shared<RequestHandle::State>();
   const std::uint64_t before = request.session ? request.session->tokens().size() : 0;
+  TESSERA_TRY_STATUS(set_adapters(setup, request, *active));
   PlannedRequest& planned = active->planned;
   if (request.beams) {
     planned.beams = request.beams->beams;

@@ -16,6 +16,7 @@ constexpr std::size_t kManyProbes = 256;
 struct Sequence {
   std::span<const Token> session, prompt;
   std::span<const Hash128> contents = {};  // contents of the session's embeddings; a prompt has none
+  std::span<const KvAdapter> adapters = {};
   std::uint64_t computed = 0;
   bool is_edited = false;
 
@@ -27,16 +28,22 @@ struct Sequence {
   }
 };
 
-Sequence sequence_of(const Session& session, std::span<const Token> prompt) {
+Sequence sequence_of(const Active& active, const Session& session, std::span<const Token> prompt) {
   return {.session = session.tokens(),
           .prompt = prompt,
           .contents = view_of(state_of(session)).contents,
+          .adapters = active.adapters.keys(),
           .computed = session.position(),
           .is_edited = session.edited()};
 }
 
-// Returns whether the embeddings before position `end` are the same in both sequences. Precondition: the tokens before `end` are.
+// Returns whether the embeddings before position `end`, and the adapters there, are the same in both sequences. Precondition: the tokens
+// before `end` are.
 bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) noexcept {
+  const auto active_before = [&](const Sequence& one) {
+    return one.adapters.first(static_cast<std::size_t>(std::ranges::lower_bound(one.adapters, end, {}, &KvAdapter::from) - one.adapters.begin()));
+  };
+  if (!std::ranges::equal(active_before(a), active_before(b))) return false;
   const auto before = [&](const Sequence& one) {
     return KvInputs(one.session, one.contents).first(std::min(end, one.session.size())).contents;
   };
@@ -55,10 +62,10 @@ bool are_alike(const Sequence& a, const Sequence& b, std::size_t begin, std::siz
 }
 
 Sequence sequence_of(const Active& active) {
-  if (active.decoding) return sequence_of(*active.session, active.decoding->rest_of_prompt());
-  if (active.session) return sequence_of(*active.session, active.wanted.prompt);
-  if (active.wanted.session) return sequence_of(*active.wanted.session, active.wanted.prompt);
-  return {.session = {}, .prompt = active.wanted.prompt};
+  if (active.decoding) return sequence_of(active, *active.session, active.decoding->rest_of_prompt());
+  if (active.session) return sequence_of(active, *active.session, active.wanted.prompt);
+  if (active.wanted.session) return sequence_of(active, *active.wanted.session, active.wanted.prompt);
+  return {.session = {}, .prompt = active.wanted.prompt, .adapters = active.adapters.keys()};
 }
 
 // Returns whether the request `one` will compute the next page that the request `waiting` needs. `there` is how many tokens of `one` are
@@ -97,7 +104,7 @@ void Prefixes::look_up(std::size_t i) noexcept {
       tokens = looked_for_;
     }
     // The last token is not looked up: it must be computed in any case, because its logits are wanted.
-    const KnownPrefix known = (*active.probe)(KvInputs(tokens, sequence.contents).first(tokens.size() - 1), sequence.computed / page);
+    const KnownPrefix known = (*active.probe)(KvInputs(tokens, sequence.contents, sequence.adapters).first(tokens.size() - 1), sequence.computed / page);
     saved = known.tokens - std::min(known.tokens, sequence.computed);
     in_use = known.bytes_in_use;
     return {};

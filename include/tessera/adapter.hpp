@@ -1,0 +1,82 @@
+// An Adapter is a small change of a model's weights (LoRA): a file of a few megabytes that teaches a model a style, a task or a language.
+// One engine holds many adapters. Each session chooses its own, and sequences with different adapters are computed in the same step.
+//
+//   auto pirate = engine.adapter("pirate.gguf");
+//   auto session = engine.session({.adapters = {{*pirate}}});
+//   session->append(*engine.tokenizer().encode("Good morning"));
+//
+// The bits of a sequence depend on its own adapters alone: a session without adapters has the bits of an engine that never loaded one.
+//
+// An Adapter is a handle: copies are cheap and share the weights, which are freed with the last copy. Sessions keep the adapters that they
+// use. Threads: every function may be called from several at once. An empty Adapter (docs/headers.md) has no name and no bytes, and its
+// engine() is empty.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string_view>
+
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+#include <tessera/extend/core/hash.hpp>
+
+namespace tessera {
+
+class Engine;
+class ModelSource;
+
+// Options of Engine::adapter().
+struct AdapterOptions {
+  // The source from which the engine was loaded, for engines that were not loaded from a path. Only adapters with lengths (DoRA) need it:
+  // what they do depends on the model's weights. nullptr: the engine's path is opened again.
+  const ModelSource* base = nullptr;
+  std::stop_token stop = {};
+};
+
+class Adapter {
+ public:
+  Adapter() noexcept;  // an empty handle
+  Adapter(const Adapter&) noexcept;
+  Adapter& operator=(const Adapter&) noexcept;
+  Adapter(Adapter&&) noexcept;
+  Adapter& operator=(Adapter&&) noexcept;
+  ~Adapter();
+
+  // Return the adapter's name and the name of the model for which it was made, as its file says. They may be empty.
+  [[nodiscard]] std::string_view name() const noexcept;
+  [[nodiscard]] std::string_view base_name() const noexcept;
+  // Returns a hash of the adapter's numbers. Adapters with equal hashes change a model in the same way.
+  [[nodiscard]] Hash128 content() const noexcept;
+  // Returns the memory that the adapter takes, in bytes.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  // Returns the largest rank of its matrices, and the number of the model's matrices that it changes.
+  [[nodiscard]] std::uint32_t rank() const noexcept;
+  [[nodiscard]] std::size_t matrices() const noexcept;
+  // Returns the tokens from whose beginning on the adapter is active (aLoRA: activated LoRA); empty: it is active from the first token on.
+  [[nodiscard]] std::span<const Token> invocation() const noexcept;
+
+  // Returns the engine that loaded the adapter. Only sessions of this engine can use it.
+  [[nodiscard]] Engine engine() const noexcept;
+
+  struct State;  // internal
+  explicit Adapter(std::shared_ptr<const State> state) noexcept;
+  [[nodiscard]] const std::shared_ptr<const State>& state() const noexcept { return state_; }
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+// An adapter and how a session uses it.
+struct AdapterUse {
+  Adapter adapter = {};
+  float scale = 1.0f;  // factor of the adapter's change; 0: the adapter is not used
+  // The position of the first token that the adapter changes. Default: 0, or for adapters with an invocation: the last place in a call's
+  // tokens (Session::append(), Request::prompt) where the invocation begins. Until a call has the invocation, the adapter is not active.
+  std::optional<std::uint64_t> from = {};
+};
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// The change that an adapter makes to the products of one matrix (LoRA; Hu et al. 2021): W x becomes W x + scale * B (A x). A has few rows
+// (the rank), and B as many columns. With lengths (DoRA; Liu et al. 2024) each output is then multiplied by a factor, so that the row of
+// W + scale * B A to which it belongs has the given length.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <tessera/core/dtype.hpp>
+
+namespace tessera::backend {
+
+enum class Act : std::uint8_t;
+
+inline constexpr std::uint32_t kMaxLowRank = 4096;
+
+struct LowRankShape {
+  std::uint64_t outputs = 0, inputs = 0;
+  std::uint32_t rank = 0;
+  DType dtype = DType::f32;               // of A and B: F32, F16 or BF16
+  std::uint64_t count = 1;                // matrices of the weight: heads of head_linear(), or experts
+  std::uint64_t a_count = 1, b_count = 1;  // matrices in A and in B: `count`, or 1 if all matrices of the weight share it
+  float scale = 1.0f;  // factor of B A, beside the scale with which a step uses the change
+  bool has_lengths = false;
+  // true: the change of a table. `inputs` is its number of rows; row i becomes row + scale * B (column i of A).
+  bool is_table = false;
+};
+
+// The numbers of a change, as an adapter's file has them.
+struct LowRankValues {
+  std::span<const std::byte> a;  // [a_count, rank, inputs]; in tables [inputs, rank]
+  std::span<const std::byte> b;  // [b_count, outputs, rank]
+  // With lengths, for each output of each matrix: the wanted length, and the products of the rows of W and B A, from which the length that
+  // a row of W + scale * B A has follows for any scale.
+  struct Length {
+    double wanted = 0.0;
+    double base = 0.0, mixed = 0.0, change = 0.0;  // W W, W BA, BA BA
+  };
+  std::span<const Length> lengths;  // [count * outputs]
+};
+
+// A change that a backend holds in the form that its kernels read. It may outlive the backend.
+class LowRank {
+ public:
+  virtual ~LowRank() = default;
+  [[nodiscard]] const LowRankShape& shape() const noexcept { return shape_; }
+
+ protected:
+  explicit LowRank(const LowRankShape& shape) noexcept : shape_(shape) {}
+
+ private:
+  LowRankShape shape_;
+};
+
+// A change that some rows of a step make to the product that is in `out`.
+struct LowRankTerm {
+  const LowRank* change = nullptr;
+  float scale = 1.0f;
+  std::span<const std::uint32_t> rows;  // ascending indices of the step's present rows
+  Act out;
+};
+
+}  // namespace tessera::backend

@@ -1,0 +1,157 @@
+#include "engine/adapters/adapter_places.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/float16.hpp"
+#include "formats/formats.hpp"
+#include "model/load/weight_rows.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+// Returns whether the step computes products with this weight, or looks up tokens in it. Other matrices (tables of positions, draft heads)
+// have no place for an adapter.
+bool has_place(const Binding& binding, const ModelSpec& spec) {
+  if (!binding.is_matrix || (row_of(binding.role).owner != Owner::model && binding.layer >= spec.n_layers())) return false;
+  switch (binding.role) {
+    case Role::position_embd:
+    case Role::segment_embd:
+    case Role::per_layer_token_embd:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Returns the row of the tensor that is row `i` of the weight's matrices, counted over all of them.
+std::uint64_t tensor_row(const Binding& binding, std::uint64_t i) noexcept {
+  if (binding.stretch_rows == 0) return binding.first_row + i;
+  return binding.first_row + i / binding.stretch_rows * binding.stretch_stride + i % binding.stretch_rows;
+}
+
+std::size_t number_bytes(DType dtype) noexcept { return dtype == DType::f32 ? 4 : 2; }
+
+backend::LowRankShape shape_of(const AdapterTensor& from, const Binding& binding) noexcept {
+  const backend::MatrixShape& weight = binding.shape;
+  const auto shared = [&](std::uint64_t count) { return count == 1 ? 1 : weight.count; };
+  return {.outputs = from.is_embedding ? weight.inputs : weight.outputs,
+          .inputs = from.is_embedding ? weight.outputs : weight.inputs,
+          .rank = from.rank,
+          .dtype = from.dtype,
+          .count = weight.count,
+          .a_count = shared(from.a_count),
+          .b_count = shared(from.b_count),
+          .scale = from.scale,
+          .has_lengths = !from.lengths.empty(),
+          .is_table = from.is_embedding};
+}
+
+std::vector<float> numbers_of(DType dtype, std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / number_bytes(dtype));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (dtype == DType::f32) {
+      std::memcpy(&values[i], bytes.data() + 4 * i, 4);
+    } else {
+      std::uint16_t bits;
+      std::memcpy(&bits, bytes.data() + 2 * i, 2);
+      values[i] = dtype == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+    }
+  }
+  return values;
+}
+
+// Computes the products of the rows of W and B A, from which the lengths of rows follow for any scale. `a` and `b` are the weight's.
+Result<std::vector<backend::LowRankValues::Length>> lengths_of(const AdapterTensor& from, const Binding& binding, const ModelSource& source,
+                                                               std::span<const std::byte> a, std::span<const std::byte> b) {
+  const backend::LowRankShape shape = shape_of(from, binding);
+  const TensorInfo& tensor = source.tensors()[binding.tensor];
+  const std::vector<float> of_a = numbers_of(from.dtype, a), of_b = numbers_of(from.dtype, b);
+  std::vector<backend::LowRankValues::Length> lengths(shape.count * shape.outputs);
+  std::vector<std::byte> row(file_row_bytes(binding.shape));
+  std::vector<float> base(shape.inputs);
+  std::vector<double> change(shape.inputs);
+  for (std::uint64_t i = 0; i < lengths.size(); ++i) {
+    TESSERA_TRY_STATUS(read_rows(source, tensor, binding, i, row));
+    formats::visit(tensor.dtype, [&]<class F>(std::type_identity<F>) {
+      for (std::size_t block = 0; block < base.size() / F::block_values; ++block) {
+        F::decode(row.data() + block * F::block_bytes, base.data() + block * F::block_values);
+      }
+    });
+    const std::uint64_t matrix = i / shape.outputs, output = i % shape.outputs;
+    const float* rows = of_a.data() + (shape.a_count == 1 ? 0 : matrix) * shape.rank * shape.inputs;
+    const float* columns = of_b.data() + ((shape.b_count == 1 ? 0 : matrix) * shape.outputs + output) * shape.rank;
+    std::ranges::fill(change, 0.0);
+    for (std::uint32_t r = 0; r < shape.rank; ++r) {
+      for (std::size_t k = 0; k < change.size(); ++k) change[k] += static_cast<double>(columns[r]) * static_cast<double>(rows[r * shape.inputs + k]);
+    }
+    backend::LowRankValues::Length& length = lengths[i];
+    length.wanted = static_cast<double>(from.lengths[tensor_row(binding, i)]);
+    for (std::size_t k = 0; k < change.size(); ++k) {
+      const double weight = static_cast<double>(base[k]);
+      length.base += weight * weight;
+      length.mixed += weight * change[k];
+      length.change += change[k] * change[k];
+    }
+  }
+  return lengths;
+}
+
+}  // namespace
+
+AdapterPlaces::AdapterPlaces(const Model& model, const ModelSource& source, std::span<const Binding> bindings) {
+  std::vector<const Binding*> placed;
+  for (const Binding& binding : bindings) {
+    if (has_place(binding, model.spec)) placed.push_back(&binding);
+  }
+  const auto name = [&](const Binding* binding) { return source.tensors()[binding->tensor].name; };
+  std::ranges::stable_sort(placed, {}, name);
+  for (const Binding* binding : placed) {
+    const TensorInfo& tensor = source.tensors()[binding->tensor];
+    if (tensors_.empty() || tensors_.back().name != tensor.name) {
+      tensors_.push_back({.name = std::string(tensor.name), .inputs = tensor.dims[0], .outputs = tensor.dims[1], .count = tensor.dims[2]});
+      first_.push_back(weights_.size());
+    }
+    const bool once = row_of(binding->role).owner == Owner::model;
+    weights_.push_back({.binding = *binding, .matrix = (once ? model.weights : model.layer_weights[binding->layer]).matrix(binding->role)});
+  }
+  first_.push_back(weights_.size());
+}
+
+std::uint64_t change_bytes(const AdapterTensor& from, const AdapterPlaces::Weight& weight, const backend::Backend& backend) noexcept {
+  return backend.low_rank_bytes(shape_of(from, weight.binding));
+}
+
+Result<std::shared_ptr<const backend::LowRank>> make_change(const AdapterTensor& from, const AdaptedTensor& tensor,
+                                                            const AdapterPlaces::Weight& weight, const backend::Backend& backend,
+                                                            const ModelSource* source) {
+  const Binding& binding = weight.binding;
+  const backend::LowRankShape shape = shape_of(from, binding);
+  if (shape.is_table) return backend.hold_low_rank(shape, {.a = from.a, .b = from.b, .lengths = {}});
+  const std::size_t number = number_bytes(from.dtype), rank_bytes = shape.rank * number;
+  std::vector<std::byte> a(shape.a_count * shape.rank * shape.inputs * number), b(shape.b_count * shape.outputs * rank_bytes);
+  for (std::uint64_t i = 0; i < shape.a_count; ++i) {
+    const std::uint64_t matrix = from.a_count == 1 ? 0 : tensor_row(binding, i * shape.outputs) / tensor.outputs;
+    for (std::uint64_t r = 0; r < shape.rank; ++r) {
+      std::memcpy(a.data() + (i * shape.rank + r) * shape.inputs * number,
+                  from.a.data() + ((matrix * shape.rank + r) * tensor.inputs + binding.first_column) * number, shape.inputs * number);
+    }
+  }
+  for (std::uint64_t i = 0; i < shape.b_count * shape.outputs; ++i) {
+    const std::uint64_t row = tensor_row(binding, i);
+    std::memcpy(b.data() + i * rank_bytes, from.b.data() + (from.b_count == 1 ? row % tensor.outputs : row) * rank_bytes, rank_bytes);
+  }
+  std::vector<backend::LowRankValues::Length> lengths;
+  if (shape.has_lengths) {
+    if (binding.companions.has(Companion::factors)) {
+      return make_error(ErrorCode::unsupported, "{}: lengths (DoRA) of a matrix whose products are multiplied by factors", tensor.name);
+    }
+    TESSERA_TRY(lengths, lengths_of(from, binding, *source, a, b));
+  }
+  return backend.hold_low_rank(shape, {.a = a, .b = b, .lengths = lengths});
+}
+
+}  // namespace tessera::detail

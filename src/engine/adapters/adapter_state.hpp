@@ -1,0 +1,32 @@
+// Adapter::State, the data behind the public handle Adapter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/engine.hpp>
+
+#include "backend/adapter_backend.hpp"
+
+namespace tessera {
+
+struct Adapter::State {
+  explicit State(std::shared_ptr<const Engine::State> of) noexcept : engine(std::move(of)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();  // gives the counted bytes back
+
+  std::shared_ptr<const Engine::State> engine;  // first, because the weights are in its memory
+  std::string name, base;
+  std::vector<Token> invocation;
+  Hash128 content;
+  std::uint64_t bytes = 0;  // counted by LoadedAdapters
+  std::uint32_t rank = 0;
+  std::size_t matrices = 0;
+  backend::AdapterWeights weights;
+};
+
+}  // namespace tessera

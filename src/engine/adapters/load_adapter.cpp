@@ -1,0 +1,177 @@
+// Engine::adapter(): reads an adapter and binds it to the engine's weights.
+#include <algorithm>
+#include <utility>
+
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
+#include "engine/adapters/adapter_places.hpp"
+#include "engine/adapters/adapter_state.hpp"
+#include "engine/states.hpp"
+#include "os/file.hpp"
+
+namespace tessera {
+
+using detail::guard;
+using detail::make_error;
+
+namespace detail {
+
+Status LoadedAdapters::take(std::uint64_t bytes, std::uint64_t limit) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (bytes > limit || bytes_ > limit - bytes) {
+    return make_error(ErrorCode::over_budget,
+                      "the adapter needs {} bytes, {} are taken by other adapters, and all may take {}: drop an adapter, or load the engine "
+                      "with a larger budget for adapters",
+                      bytes, bytes_, limit);
+  }
+  bytes_ += bytes;
+  return {};
+}
+
+void LoadedAdapters::give_back(std::uint64_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  bytes_ -= bytes;
+}
+
+void LoadedAdapters::add(const std::shared_ptr<const Adapter::State>& adapter) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(list_, [](const auto& one) { return one.expired(); });
+  list_.push_back(adapter);
+}
+
+Adapter LoadedAdapters::find(const Hash128& content) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& one : list_) {
+    auto adapter = one.lock();
+    if (adapter != nullptr && adapter->content == content) return Adapter(std::move(adapter));
+  }
+  return {};
+}
+
+}  // namespace detail
+
+namespace {
+
+std::uint64_t limit_of(const Engine::State& engine) noexcept {
+  if (engine.options.adapter_budget != 0) return engine.options.adapter_budget;
+  if (engine.options.memory_budget == 0) return UINT64_MAX;
+  return engine.options.memory_budget - std::min(engine.options.memory_budget, engine.plan.peak);
+}
+
+bool has_lengths(const detail::AdapterFile& file) {
+  return std::ranges::any_of(file.tensors, [](const detail::AdapterTensor& tensor) { return !tensor.lengths.empty(); });
+}
+
+// Returns the source of the engine's weights. Error: the source is not the engine's model.
+Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, const AdapterOptions& options) {
+  std::shared_ptr<const ModelSource> base(std::shared_ptr<void>(), options.base);  // owns nothing
+  if (base == nullptr) {
+    if (engine.path.empty()) {
+      return make_error(ErrorCode::invalid_argument,
+                        "the adapter sets lengths of rows (DoRA), for which the model's weights are read again: give its source in "
+                        "AdapterOptions::base, since the engine was not loaded from a path");
+    }
+    TESSERA_TRY(base, open_model(engine.path, options.stop));
+  }
+  for (std::uint32_t i = 0; i < engine.places.tensors().size(); ++i) {
+    for (const detail::AdapterPlaces::Weight& weight : engine.places.weights_of(i)) {
+      const std::uint32_t at = weight.binding.tensor;
+      const bool same = at < base->tensors().size() && base->tensors()[at].name == engine.places.tensors()[i].name &&
+                        base->tensors()[at].dtype == weight.binding.shape.dtype && base->tensors()[at].dims[0] == engine.places.tensors()[i].inputs &&
+                        base->tensors()[at].dims[1] == engine.places.tensors()[i].outputs;
+      if (same) continue;
+      return make_error(ErrorCode::invalid_argument, "the model's weights are read again for the adapter's lengths (DoRA), and are not those of the engine ({})",
+                        engine.places.tensors()[i].name);
+    }
+  }
+  return base;
+}
+
+// Returns the bytes of the adapter's changes, and of the intermediate results that a step keeps for them.
+std::uint64_t bytes_of(const detail::AdapterFile& file, const Engine::State& engine) {
+  std::uint64_t bytes = 0;
+  std::uint32_t rank = 0;
+  for (const detail::AdapterTensor& tensor : file.tensors) {
+    rank = std::max(rank, tensor.rank);
+    for (const detail::AdapterPlaces::Weight& weight : engine.places.weights_of(tensor.tensor)) {
+      bytes += detail::change_bytes(tensor, weight, *engine.backend);
+    }
+  }
+  constexpr std::uint64_t kProducts = 3;  // products of one input that are computed together: queries, keys and values
+  return bytes + kProducts * engine.options.step_rows * rank * sizeof(float);
+}
+
+Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine, const std::filesystem::path& path, const AdapterOptions& options) {
+  const detail::FpState fp_state;
+  const ModelSpec& spec = engine->model.spec;
+  if (!engine->backend->computes(backend::Capability::low_rank)) {
+    return make_error(ErrorCode::unsupported, "backend {} does not compute adapters: use the cpu backend", engine->backend->name());
+  }
+  if (engine->options.input_observer != nullptr) {
+    return make_error(ErrorCode::unsupported, "an engine with an observer of inputs uses no adapters");
+  }
+  TESSERA_TRY(const detail::AdapterFile file,
+              detail::read_adapter(path,
+                                   {.architecture = spec.architecture,
+                                    .settings = engine->metadata,
+                                    .tensors = engine->places.tensors(),
+                                    .n_layers = spec.n_layers(),
+                                    .vocab_size = spec.vocab_size},
+                                   options.stop));
+  if (Adapter known = engine->adapters.find(file.content); known.name() == file.name && known.state() != nullptr) return known;
+  std::shared_ptr<const ModelSource> base;
+  if (has_lengths(file)) {
+    TESSERA_TRY(base, base_of(*engine, options));
+  }
+  auto state = std::make_shared<Adapter::State>(engine);
+  const std::uint64_t bytes = bytes_of(file, *engine);
+  TESSERA_TRY_STATUS(engine->adapters.take(bytes, limit_of(*engine)));
+  state->bytes = bytes;
+  state->name = file.name;
+  state->base = file.base;
+  state->invocation = file.invocation;
+  state->content = file.content;
+  for (const detail::AdapterTensor& tensor : file.tensors) {
+    if (options.stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped while the adapter was loaded");
+    state->rank = std::max(state->rank, tensor.rank);
+    const auto weights = engine->places.weights_of(tensor.tensor);
+    for (const detail::AdapterPlaces::Weight& weight : weights) {
+      TESSERA_TRY(auto change, detail::make_change(tensor, engine->places.tensors()[tensor.tensor], weight, *engine->backend, base.get()));
+      state->weights.add(*weight.matrix, std::move(change));
+      ++state->matrices;
+    }
+  }
+  engine->adapters.add(state);
+  return Adapter(std::shared_ptr<const Adapter::State>(std::move(state)));
+}
+
+}  // namespace
+
+Adapter::State::~State() { engine->adapters.give_back(bytes); }
+
+Adapter::Adapter() noexcept = default;
+Adapter::Adapter(const Adapter&) noexcept = default;
+Adapter& Adapter::operator=(const Adapter&) noexcept = default;
+Adapter::Adapter(Adapter&&) noexcept = default;
+Adapter& Adapter::operator=(Adapter&&) noexcept = default;
+Adapter::~Adapter() = default;
+Adapter::Adapter(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
+
+std::string_view Adapter::name() const noexcept { return state_ == nullptr ? std::string_view() : state_->name; }
+std::string_view Adapter::base_name() const noexcept { return state_ == nullptr ? std::string_view() : state_->base; }
+Hash128 Adapter::content() const noexcept { return state_ == nullptr ? Hash128() : state_->content; }
+std::uint64_t Adapter::bytes() const noexcept { return state_ == nullptr ? 0 : state_->bytes; }
+std::uint32_t Adapter::rank() const noexcept { return state_ == nullptr ? 0 : state_->rank; }
+std::size_t Adapter::matrices() const noexcept { return state_ == nullptr ? 0 : state_->matrices; }
+std::span<const Token> Adapter::invocation() const noexcept { return state_ == nullptr ? std::span<const Token>() : state_->invocation; }
+Engine Adapter::engine() const noexcept { return state_ == nullptr ? Engine() : Engine(state_->engine); }
+
+Result<Adapter> Engine::adapter(const std::filesystem::path& path, const AdapterOptions& options) const noexcept {
+  return guard([&]() -> Result<Adapter> {
+    if (state_ == nullptr) return detail::empty_handle("Engine");
+    return load_adapter(state_, path, options);
+  });
+}
+
+}  // namespace tessera

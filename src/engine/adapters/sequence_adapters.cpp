@@ -1,0 +1,100 @@
+#include "engine/adapters/sequence_adapters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/hasher.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+Hash128 key_of(const SequenceAdapters::One& one) noexcept {
+  Hasher128 hasher;
+  const Hash128 content = one.adapter.content();
+  hasher.add(std::as_bytes(std::span(&content, 1)));
+  hasher.add(std::as_bytes(std::span(&one.scale, 1)));
+  return hasher.digest();
+}
+
+}  // namespace
+
+SequenceAdapters::SequenceAdapters(std::vector<One> list) : list_(std::move(list)) {
+  keys_.reserve(list_.size());
+  set_keys();
+}
+
+Result<SequenceAdapters> SequenceAdapters::make(std::span<const AdapterUse> uses) {
+  std::vector<One> list;
+  for (const AdapterUse& use : uses) {
+    if (use.adapter.state() == nullptr) return make_error(ErrorCode::invalid_argument, "an empty adapter: load one by Engine::adapter()");
+    if (!std::isfinite(use.scale)) return make_error(ErrorCode::invalid_argument, "adapter \"{}\" with a scale of {}", use.adapter.name(), use.scale);
+    if (use.scale == 0.0f) continue;
+    const bool waits = !use.from && !use.adapter.invocation().empty();
+    list.push_back({.adapter = use.adapter, .scale = use.scale, .from = waits ? kNotInvoked : use.from.value_or(0), .waits = waits});
+  }
+  return SequenceAdapters(std::move(list));
+}
+
+std::vector<AdapterUse> SequenceAdapters::uses() const {
+  std::vector<AdapterUse> uses;
+  for (const One& one : list_) {
+    uses.push_back({.adapter = one.adapter, .scale = one.scale,
+                    .from = one.from == kNotInvoked ? std::nullopt : std::optional<std::uint64_t>(one.from)});
+  }
+  return uses;
+}
+
+void SequenceAdapters::set_keys() noexcept {
+  // Few elements, and already in order but for those that moved. (std::stable_sort may take memory.)
+  for (std::size_t i = 1; i < list_.size(); ++i) {
+    for (std::size_t j = i; j > 0 && list_[j].from < list_[j - 1].from; --j) std::swap(list_[j], list_[j - 1]);
+  }
+  keys_.clear();
+  for (const One& one : list_) {
+    if (one.from != kNotInvoked) keys_.push_back({.from = one.from, .content = key_of(one)});
+  }
+}
+
+std::uint32_t SequenceAdapters::active_at(std::uint64_t position) const noexcept {
+  std::uint32_t n = 0;
+  while (n < list_.size() && list_[n].from <= position && list_[n].from != kNotInvoked) ++n;
+  return n;
+}
+
+std::uint64_t SequenceAdapters::first_difference(const SequenceAdapters& other) const noexcept {
+  const auto [mine, theirs] = std::ranges::mismatch(keys_, other.keys_);
+  return std::min(mine != keys_.end() ? mine->from : UINT64_MAX, theirs != other.keys_.end() ? theirs->from : UINT64_MAX);
+}
+
+bool SequenceAdapters::wait_for_invocation() const noexcept {
+  return std::ranges::any_of(list_, [](const One& one) { return one.from == kNotInvoked; });
+}
+
+void SequenceAdapters::invoke(std::span<const Token> tokens, std::uint64_t position) {
+  for (One& one : list_) {
+    if (one.from != kNotInvoked) continue;
+    const auto found = std::ranges::find_end(tokens, one.adapter.invocation());
+    if (!found.empty()) one.from = position + static_cast<std::uint64_t>(found.begin() - tokens.begin());
+  }
+  set_keys();
+}
+
+void SequenceAdapters::truncate(std::uint64_t tokens) noexcept {
+  for (One& one : list_) {
+    if (one.waits && one.from >= tokens) one.from = kNotInvoked;
+  }
+  set_keys();
+}
+
+void SequenceAdapters::erase(std::uint64_t first, std::uint64_t last) noexcept {
+  for (One& one : list_) {
+    if (one.from == kNotInvoked || one.from <= first) continue;
+    one.from = one.from < last ? first : one.from - (last - first);
+  }
+  set_keys();
+}
+
+}  // namespace tessera::detail

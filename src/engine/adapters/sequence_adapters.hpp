@@ -1,0 +1,60 @@
+// The adapters of one sequence, in the order in which their changes are made: by their first positions, and within one position as the
+// caller gave them. A row at position p has the adapters whose first position is p or less.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tessera/adapter.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/kv/kv_cache.hpp>
+
+namespace tessera::detail {
+
+class SequenceAdapters {
+ public:
+  // The first position of an adapter whose invocation has not come yet.
+  static constexpr std::uint64_t kNotInvoked = UINT64_MAX;
+
+  struct One {
+    Adapter adapter;
+    float scale = 1.0f;
+    std::uint64_t from = 0;
+    bool waits = false;  // `from` is set by the adapter's invocation
+  };
+
+  SequenceAdapters() noexcept = default;
+  // Errors: invalid_argument, an empty adapter, or a scale that is NaN or infinite. Uses with scale 0 are left out.
+  [[nodiscard]] static Result<SequenceAdapters> make(std::span<const AdapterUse> uses);
+
+  // `list` is in order, as list() of other adapters was.
+  explicit SequenceAdapters(std::vector<One> list);
+
+  [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
+  [[nodiscard]] std::span<const One> list() const noexcept { return list_; }
+  // Returns the part of a prefix's key that the adapters are. Those that wait for their invocation are no part of it.
+  [[nodiscard]] std::span<const KvAdapter> keys() const noexcept { return keys_; }
+  [[nodiscard]] std::vector<AdapterUse> uses() const;
+
+  // Returns how many adapters a row at `position` has: the first ones of list().
+  [[nodiscard]] std::uint32_t active_at(std::uint64_t position) const noexcept;
+  // Returns the first position at which rows of sequences with these and with the other adapters differ; UINT64_MAX if none does.
+  [[nodiscard]] std::uint64_t first_difference(const SequenceAdapters& other) const noexcept;
+
+  [[nodiscard]] bool wait_for_invocation() const noexcept;
+  // Activates adapters whose invocation begins among `tokens`, which follow `position` tokens: each from its last invocation on.
+  void invoke(std::span<const Token> tokens, std::uint64_t position);
+  // Follow the sequence when tokens are dropped from its end, or removed between [first, last).
+  void truncate(std::uint64_t tokens) noexcept;
+  void erase(std::uint64_t first, std::uint64_t last) noexcept;
+
+ private:
+  void set_keys() noexcept;  // never takes memory: keys_ has room for all of list_
+
+  std::vector<One> list_;
+  std::vector<KvAdapter> keys_;
+};
+
+}  // namespace tessera::detail
