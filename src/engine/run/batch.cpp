@@ -133,7 +133,8 @@ class SharedPrompts {
     const std::size_t most = std::min(mine.size(), its.size() - 1);  // the part computes at least its last row itself
     std::size_t same = 0;
     while (same < most && are_same_input(mine[same], its[same]) && its[same].output == detail::RowOutput::nothing) ++same;
-    return same / a.page_tokens * a.page_tokens > one.adopted;
+    const std::uint64_t alike = std::min<std::uint64_t>(same, one.session->adapters.first_difference(other.session->adapters));
+    return alike / a.page_tokens * a.page_tokens > one.adopted;
   }
 
  private:
