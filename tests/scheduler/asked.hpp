@@ -1,6 +1,7 @@
 // Requests of every kind for tests in which allocations fail, what each of them gives alone, and what came of it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@ struct Asked {
   std::uint32_t beams = 0;  // 0: it draws
   KvOptions kv = {};
   bool by_callback = false;  // its pieces come by on_piece
+  std::function<std::vector<AdapterUse>(const Engine&)> adapters = {};  // its adapters in an engine; none: no adapter
+
+  [[nodiscard]] SessionOptions session_options(const Engine& engine) const {
+    return {.kv = kv, .adapters = adapters ? adapters(engine) : std::vector<AdapterUse>()};
+  }
 };
 
 inline BeamOptions beam_options(const Asked& asked) {
@@ -40,7 +46,7 @@ inline Told told_of(const Beam& beam) {
 
 inline std::vector<Told> alone(const Engine& engine, const Asked& asked) {
   std::vector<Told> told;
-  Session session = must(engine.session({.kv = asked.kv}));
+  Session session = must(engine.session(asked.session_options(engine)));
   const std::span<const Token> prompt(asked.prompt);
   if (asked.given > 0) must(session.append(prompt.first(asked.given)));
   must(session.append(prompt.subspan(asked.given)));
@@ -82,11 +88,11 @@ struct Came {
 // `into` gets the pieces of one that has them by callback, and stays where it is.
 inline Request request_of(const Engine& engine, const Asked& asked, Came& into) {
   Request request{.prompt = {asked.prompt.begin() + static_cast<std::ptrdiff_t>(asked.given), asked.prompt.end()},
-                  .session_options = {.kv = asked.kv},
+                  .session_options = asked.session_options(engine),
                   .samples = asked.samples,
                   .tenant = asked.what};
   if (asked.given > 0) {
-    request.session = must(engine.session({.kv = asked.kv}));
+    request.session = must(engine.session(asked.session_options(engine)));
     must(request.session->append(std::span(asked.prompt).first(asked.given)));
   }
   into.told.resize(asked.samples);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "engine/faulty_memory.hpp"
+#include "engine/made_adapter.hpp"
 #include "sanitized.hpp"
 #include "scheduler/asked.hpp"
 
@@ -28,6 +29,12 @@ std::size_t number(const char* variable, std::size_t otherwise) {
   const char* given = std::getenv(variable);
   return given == nullptr ? otherwise : std::strtoull(given, nullptr, 10);
 }
+
+struct AdapterWish {
+  std::size_t adapter = 0;
+  float scale = 1.0f;
+  std::uint64_t from = 0;
+};
 
 struct Rig {
   Rig() {
@@ -52,10 +59,25 @@ struct Rig {
     options.threads = 2;
     options.step_rows = 24;
     options.memory = &memory;
-    return must(Engine::load(golden_dir() / "llama-long.gguf", options));
+    const ModelFile file = must(ModelFile::open(golden_dir() / "llama-long.gguf"));
+    Engine engine = must(Engine::load(file, options));
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      const MadeAdapter how{.rank = 1 + 3 * (i % 4), .dtype = i % 3 == 0 ? DType::f16 : DType::f32, .alpha = 4.0f, .seed = i + 1,
+                            .takes = [i](std::string_view tensor) { return i % 2 == 0 || tensor.find("attn") != tensor.npos; }};
+      const std::string name = "adapter" + std::to_string(i);
+      adapters[&engine.plan()].push_back(must(engine.adapter(folder.write(name, file, how))));
+    }
+    return engine;
+  }
+  [[nodiscard]] std::vector<AdapterUse> uses(const Engine& engine, std::vector<AdapterWish> wishes) const {
+    std::vector<AdapterUse> list;
+    for (const AdapterWish& wish : wishes) list.push_back({adapters.at(&engine.plan())[wish.adapter], wish.scale, wish.from});
+    return list;
   }
 
   FaultyMemory memory;
+  AdapterFolder folder;
+  std::map<const Plan*, std::vector<Adapter>> adapters;  // of each engine, the same ones
   std::optional<Engine> ample, ample_counting, draft;
   std::vector<Engine> engines;
 };
@@ -163,6 +185,14 @@ class Round {
             .branches = static_cast<std::uint32_t>(1 + any(3))};
   }
 
+  std::function<std::vector<AdapterUse>(const Engine&)> some_adapters(std::size_t prompt) {
+    std::vector<AdapterWish> wishes(1 + any(2));
+    for (AdapterWish& wish : wishes) {
+      wish = {.adapter = any(16), .scale = 0.25f * static_cast<float>(any(9)) - 1.0f, .from = any(3) == 0 ? any(prompt + 4) : 0};
+    }
+    return [this, wishes](const Engine& engine) { return rig_.uses(engine, wishes); };
+  }
+
   Asked wish() {
     Asked asked{.what = "request " + std::to_string(asked_.size()), .kind = kinds_[any(kinds_.size())]};
     const std::vector<Token> some = make_tokens(any(3), 9, engine_.spec().vocab_size);
@@ -188,8 +218,10 @@ class Round {
       asked.beams = static_cast<std::uint32_t>(1 + any(3));
       asked.kind.options = {.max_tokens = 1 + any(8), .end_of_generation = EndOfGeneration::ignore};
       asked.by_callback = false;
+      if (any(2) == 0) asked.adapters = some_adapters(n);
       return asked;
     }
+    if (any(2) == 0) asked.adapters = some_adapters(n);
     if (any(4) == 0) asked.samples = static_cast<std::uint32_t>(1 + any(3));
     if (any(2) == 0) asked.speculate = drafts();
     return asked;
