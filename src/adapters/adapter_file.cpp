@@ -12,6 +12,10 @@ Result<AdapterFile> read_adapter(const std::filesystem::path& path, const Adapte
   float alpha = 0;
   TESSERA_TRY(const double number, file.metadata().number_or("adapter.lora.alpha", 0.0));
   alpha = static_cast<float>(number);
+  if (file.metadata().find("adapter.alora.invocation_tokens") != nullptr) {
+    TESSERA_TRY(const GgufArray list, file.metadata().array("adapter.alora.invocation_tokens"));
+    for (std::uint64_t k = 0; k < list.size(); ++k) made.invocation.push_back(static_cast<Token>(list.integer(k)));
+  }
   for (std::uint32_t i = 0; i < base.tensors.size(); ++i) {
     const auto& t = base.tensors[i];
     const auto* a = file.find_tensor(t.name + ".lora_a");

@@ -73,6 +73,10 @@ inline std::filesystem::path write_adapter(const std::filesystem::path& path, co
   must(writer.set_string("general.name", path.stem().string()));
   must(writer.set_string("adapter.type", "lora"));
   must(writer.set("adapter.lora.alpha", how.alpha));
+  if (!how.invocation.empty()) {
+    must(writer.set_list("adapter.alora.invocation_tokens",
+                         ValueList(ValueType::u32, how.invocation.size(), std::as_bytes(std::span(how.invocation)))));
+  }
   std::map<std::string, std::vector<std::byte>> data;
   const auto add = [&](const std::string& name, std::vector<std::uint64_t> dims, std::uint64_t count, const std::vector<float>& values) {
     if (count > 1) dims.push_back(count);
