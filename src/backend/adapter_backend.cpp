@@ -22,10 +22,9 @@ Status AdapterBackend::keep_rows(std::span<const Act> acts) {
 }
 
 Status AdapterBackend::select_rows(std::size_t first, std::size_t count, Act in, Act out) {
-  std::vector<Range> chosen;
-  chosen.reserve(count);
-  for (const std::uint32_t row : selected_.subspan(first, count)) chosen.push_back(kept_[row]);
-  set_rows(chosen);
+  chosen_.clear();
+  for (const std::uint32_t row : selected_.subspan(first, count)) chosen_.push_back(kept_[row]);
+  set_rows(chosen_);
   return inner().select_rows(first, count, in, out);
 }
 

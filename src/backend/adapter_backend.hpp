@@ -74,6 +74,7 @@ class AdapterBackend final : public JoiningBackend {
   std::vector<StepAdapter> adapters_;                // StepTables::adapters
   std::span<const std::uint32_t> wanted_, selected_;  // as in the tables
   std::vector<Range> kept_;                          // the rows of the step, or those that keep_rows() has kept
+  std::vector<Range> chosen_;                        // those that select_rows() has chosen
   std::vector<Range> rows_;                          // the present ones
   std::vector<Group> groups_;                        // in the order of their places; the first n_groups_ are in use
   std::size_t n_groups_ = 0;

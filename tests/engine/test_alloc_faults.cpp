@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "engine/faulty_memory.hpp"
+#include "engine/made_adapter.hpp"
 #include "engine/models.hpp"
 
 namespace test_alloc_faults {
@@ -381,6 +382,53 @@ TEST_CASE("embed and rerank: any allocation may fail, and leaves nothing", "[fau
     CHECK(made == scores);
     trim();
   }, 8);
+}
+
+TEST_CASE("adapters: any allocation of loading, using and changing them may fail", "[faults]") {
+  FaultyMemory memory;
+  const AdapterFolder folder;
+  const ModelFile file = must(ModelFile::open(golden_dir() / "llama-gqa.gguf"));
+  const Engine engine = must(Engine::load(file, options_with(memory)));
+  const std::filesystem::path first = folder.write("first", file, {.rank = 5, .seed = 1}),
+                              second = folder.write("second", file, {.rank = 3, .dtype = DType::f16, .seed = 2});
+  const Adapter kept = must(engine.adapter(first));
+  for (int i = 0; i < 2; ++i) must(engine.adapter(second));
+  fail_every_allocation("adapter", [&] { return engine.adapter(second); }, [] {}, [](const Adapter& adapter) { CHECK(adapter.rank() == 3); });
+  const Adapter other = must(engine.adapter(second));
+
+  std::vector<Token> tokens;
+  for (Token i = 0; i < 20; ++i) tokens.push_back(3 * i % 50);
+  const std::vector<AdapterUse> uses = {{kept, 0.5f}, {other, 1.0f, 7}}, changed = {{other, 1.0f, 2}};
+  const SessionOptions with{.adapters = uses};
+  Session whole = must(engine.session(with));
+  must(whole.append(tokens));
+  const Snapshot expected(whole);
+  fail_every_allocation("session", [&] { return engine.session(with); }, [] {}, [](const Session&) {});
+  Session session = must(engine.session(with));
+  must(session.append(std::span(tokens).first(9)));
+  const Snapshot before(session);
+  const auto unchanged = [&] { REQUIRE(Snapshot(session) == before); };
+  const auto undo = [&](const auto&) {
+    CHECK(Snapshot(session) == expected);
+    must(session.truncate(8));
+    must(session.append(std::span(tokens).subspan(8, 1)));
+  };
+  for (int i = 0; i < 2; ++i) {
+    must(session.append(std::span(tokens).subspan(9)));
+    undo(0);
+  }
+  fail_every_allocation("append", [&] { return session.append(std::span(tokens).subspan(9)); }, unchanged, undo);
+  fail_every_allocation("use_adapters",
+                        [&]() -> Result<bool> {
+                          if (Status done = session.use_adapters(changed); !done) return done.error();
+                          return true;
+                        },
+                        unchanged, [&](bool) {
+                          counted::Pause pause;
+                          CHECK(session.position() == 0);
+                          must(session.use_adapters(uses));
+                          must(session.append({}));
+                        });
 }
 
 TEST_CASE("truncating, dropping sessions and unloading need no memory, and give all back", "[faults]") {
