@@ -201,6 +201,7 @@ tessera::Request make_request(const ServedModel& model, const RequestLimits& lim
   const std::size_t most = answer_room(model, limits, a, prompt.size());
   tessera::Request request{.prompt = std::move(prompt)};
   request.session_options.kv.salt = caller.tenant;
+  request.session_options.adapters = caller.adapters;
   if (bounds.matcher) request.generate.speculate.drafter = value_or_refuse(tessera::forced_drafter());
   request.sampler = make_sampler(a, std::move(bounds));
   request.generate.max_tokens = most;

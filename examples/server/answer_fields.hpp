@@ -31,6 +31,7 @@ struct RequestLimits {
 // The client of a request.
 struct Caller {
   std::string tenant;  // the tenant's name. KV pages are shared only within a tenant; empty: all clients are one tenant
+  std::vector<tessera::AdapterUse> adapters{};  // the adapters that the request asks for
 };
 
 struct AnswerFields {

@@ -22,6 +22,18 @@ Object state_object(const ModelView& view) {
   return model_object(*view.card).set("status", std::move(status));
 }
 
+// Returns the object of an adapter, as vLLM lists it: with the model to which it belongs.
+Object adapter_object(const Models& models, const ConfiguredAdapter& adapter) {
+  const ModelView base = models.view(adapter.model);
+  return Object()
+      .set("id", adapter.name)
+      .set("object", "model")
+      .set("created", base.card->created)
+      .set("owned_by", "tessera")
+      .set("parent", base.card->id)
+      .set("max_model_len", static_cast<std::int64_t>(base.card->context));
+}
+
 // Returns a part of a path with its escapes decoded: "a%2Fb" is a/b. Invalid escapes stay.
 std::string decoded(std::string_view part) {
   std::string text;
@@ -70,12 +82,16 @@ std::int64_t unix_time() { return std::time(nullptr); }
 void list_models(const Models& models, const Call& call) {
   Json::Array list;
   for (const ModelView& view : models.views()) list.push_back(state_object(view));
+  for (const AdapterNames::View& view : models.adapters().views()) list.push_back(adapter_object(models, view.adapter));
   call.reply->send({.body = Object().set("object", "list").set("data", std::move(list)).dump()});
 }
 
 void one_model(const Models& models, const Call& call) {
   constexpr std::string_view kPath = "/v1/models/";
   const std::string name = decoded(std::string_view(call.request.path).substr(kPath.size()));
+  if (const auto named = models.adapters().find(name); named && !models.names().has(name)) {
+    return call.reply->send({.body = adapter_object(models, named->adapter).dump()});
+  }
   const ModelView view = models.view(models.names().find_exactly(name));
   call.reply->send({.body = state_object(view).dump()});
 }

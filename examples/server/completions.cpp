@@ -301,7 +301,7 @@ void start(const Api& api, const Call& call, Asked asked) {
 void score_and_start(const Api& api, const Call& call, Asked asked) {
   std::vector<std::vector<tessera::Token>> tokens;
   for (const Prompt& prompt : asked.prompts) tokens.push_back(prompt.tokens);
-  auto scoring = std::make_shared<PromptScoring>(api.job.model, api.job.slices, call.caller.tenant, std::move(tokens), asked.answer.logprobs);
+  auto scoring = std::make_shared<PromptScoring>(api.job.model, api.job.slices, call.caller, std::move(tokens), asked.answer.logprobs);
   auto held = std::make_shared<Asked>(std::move(asked));
   api.job.workers.post_long([&api, call, scoring, held] {
     const auto refuse = [&](const ApiError& error) {

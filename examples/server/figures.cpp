@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -117,6 +118,18 @@ std::string Figures::metrics(const Models& models, std::size_t connections) cons
   out.number("vllm:num_requests_running", "gauge", "Requests that are computed", [](Of of) { return of.scheduler.running; });
   out.number("vllm:num_requests_waiting", "gauge", "Requests that wait", [](Of of) { return of.scheduler.waiting; });
   out.number("vllm:kv_cache_usage_perc", "gauge", "Share of the KV budget that sessions use (1: all)", [](Of of) { return share(of.kv_used, of.kv_total); });
+  {  // vLLM's: which adapters requests use now; the value is the time
+    std::string used;
+    std::size_t all = 0;
+    for (const AdapterNames::View& view : models.adapters().views()) {
+      ++all;
+      if (view.users != 0) used += (used.empty() ? "" : ",") + view.adapter.name;
+    }
+    out.head("vllm:lora_requests_info", "gauge", "Adapters that requests use; the value is the time in seconds since 1970");
+    out.alone_labelled("vllm:lora_requests_info",
+                       fmt::format("max_lora=\"{}\",running_lora_adapters=\"{}\",waiting_lora_adapters=\"\"", all, escaped(used)),
+                       static_cast<double>(std::time(nullptr)));
+  }
   out.number("vllm:num_preemptions_total", "counter", "Requests that gave way to another", [](Of of) { return of.scheduler.suspended + of.scheduler.recomputed; });
   out.number("vllm:prompt_tokens_total", "counter", "Tokens of prompts", [](Of of) { return of.scheduler.prompt_tokens; });
   out.number("vllm:generation_tokens_total", "counter", "Tokens drawn", [](Of of) { return of.scheduler.tokens; });

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "adapter_shelf.hpp"
 #include "api.hpp"
 #include "served_model.hpp"
 #include "slices.hpp"
@@ -21,6 +22,8 @@ class LoadedModel {
     tessera::SchedulerOptions scheduler{};
     RequestLimits limits{};
     bool stays = true;  // the model is loaded as long as the server runs
+    std::filesystem::path path{};  // the model's file or folder; empty: `embedded`
+    std::shared_ptr<const tessera::ModelSource> embedded{};
   };
   // Throws Failure. `workers` must outlive the requests of this model.
   LoadedModel(const tessera::Engine& engine, Options options, Workers& workers);
@@ -31,11 +34,13 @@ class LoadedModel {
 
   [[nodiscard]] const Api& api() const noexcept { return api_; }
   [[nodiscard]] const ServedModel& model() const noexcept { return model_; }
+  [[nodiscard]] AdapterShelf& shelf() const noexcept { return shelf_; }
   [[nodiscard]] const Slices& slices() const noexcept { return slices_; }
   [[nodiscard]] tessera::Scheduler& scheduler() noexcept { return scheduler_; }
 
  private:
   // In this order: each uses the ones before it.
+  mutable AdapterShelf shelf_;
   ServedModel model_;
   tessera::Scheduler scheduler_;
   Slices slices_;

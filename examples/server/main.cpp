@@ -157,7 +157,8 @@ ModelsOptions models_options(const Options& options, std::uint64_t memory) {
   return {.memory = memory,
           .keep_alive = options.keep_alive.value_or(-1.0),
           .load_time = options.load_time,
-          .max_waiting = std::max<std::size_t>(1, options.scheduler.max_waiting)};
+          .max_waiting = std::max<std::size_t>(1, options.scheduler.max_waiting),
+          .changes_adapters = options.changes_adapters};
 }
 
 int serve(Options options) {
@@ -170,7 +171,9 @@ int serve(Options options) {
   check_pinned(configured, memory);
 
   options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
-  Models models(std::move(configured), models_options(options, memory),
+  ModelsOptions models_option = models_options(options, memory);
+  models_option.adapters = list_adapters(options.adapters, configured);
+  Models models(std::move(configured), std::move(models_option),
                 {.any_name = !options.strict_model, .needs_name = options.names.models.empty() && options.names.folder.has_value()});
   Workers workers;
   Server server(options.server, models, workers);

@@ -106,4 +106,28 @@ std::vector<ConfiguredModel> list_configured(const NamedModels& names) {
   return models;
 }
 
+std::vector<ConfiguredAdapter> list_adapters(const std::vector<std::string>& texts, const std::vector<ConfiguredModel>& models) {
+  std::vector<ConfiguredAdapter> adapters;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+      throw UsageError(fmt::format("--lora {}: give the adapter a name, NAME={}", text, equals == text.npos ? text : "FILE"));
+    }
+    ConfiguredAdapter adapter{.name = text.substr(0, equals), .path = tessera::tool::path_of(text.substr(equals + 1))};
+    if (const std::size_t slash = adapter.name.find('/'); slash != text.npos) {
+      const auto found = std::ranges::find(models, adapter.name.substr(0, slash), &ConfiguredModel::id);
+      if (found == models.end()) throw UsageError(fmt::format("--lora {}: there is no model \"{}\"", text, adapter.name.substr(0, slash)));
+      adapter.model = static_cast<std::size_t>(found - models.begin());
+      adapter.name = adapter.name.substr(slash + 1);
+    }
+    const bool is_taken = std::ranges::find(models, adapter.name, &ConfiguredModel::id) != models.end() ||
+                          std::ranges::find(adapters, adapter.name, &ConfiguredAdapter::name) != adapters.end();
+    if (adapter.name.empty() || is_taken) throw UsageError(fmt::format("--lora {}: the name \"{}\" is {}", text, adapter.name, is_taken ? "taken" : "empty"));
+    std::error_code ignored;
+    if (!fs::exists(adapter.path, ignored)) throw UsageError(fmt::format("--lora {}: there is no file {}", text, text_of(adapter.path)));
+    adapters.push_back(std::move(adapter));
+  }
+  return adapters;
+}
+
 }  // namespace server

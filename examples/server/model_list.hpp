@@ -21,4 +21,8 @@ struct NamedModels {
 // that another program's store does not have.
 [[nodiscard]] std::vector<ConfiguredModel> list_configured(const NamedModels& names);
 
+// Returns the adapters of `texts` ([MODEL/]NAME=PLACE), for these models; if the list is empty, for the program's own model. Throws UsageError:
+// a name or a place is missing, a name is taken, there is no such model or no such file.
+[[nodiscard]] std::vector<ConfiguredAdapter> list_adapters(const std::vector<std::string>& texts, const std::vector<ConfiguredModel>& models);
+
 }  // namespace server

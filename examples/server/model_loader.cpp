@@ -120,7 +120,8 @@ std::shared_ptr<LoadedModel> ModelLoader::make(std::size_t model, tessera::LoadP
   const tessera::Engine engine = value(tessera::Engine::load(*source, engine_options));
   source.reset();  // an engine has copied what it needs
   return std::make_shared<LoadedModel>(engine, LoadedModel::Options{.id = configured.id, .chat_template = std::move(chat_template), .scheduler = options_.scheduler,
-                                                                    .limits = options_.limits, .stays = configured.is_pinned}, workers_);
+                                                                    .limits = options_.limits, .stays = configured.is_pinned,
+                                                                    .path = configured.path, .embedded = configured.embedded}, workers_);
 }
 
 }  // namespace server

@@ -24,6 +24,8 @@ std::size_t ModelNames::find_exactly(std::string_view name) const {
   return static_cast<std::size_t>(found - ids_.begin());
 }
 
+bool ModelNames::has(std::string_view name) const noexcept { return std::ranges::find(ids_, name) != ids_.end(); }
+
 ApiError ModelNames::no_such_model(std::string_view name) const {
   return {404, fmt::format("There is no model \"{}\" here; this server has {}.", name, all()), "model", "model_not_found"};
 }

@@ -25,6 +25,8 @@ class ModelNames {
   [[nodiscard]] std::size_t find(std::string_view name) const;
   // Returns the index of the model of exactly this name. Errors: ApiError of status 404.
   [[nodiscard]] std::size_t find_exactly(std::string_view name) const;
+  // Returns whether a model has exactly this name.
+  [[nodiscard]] bool has(std::string_view name) const noexcept;
 
  private:
   [[nodiscard]] ApiError no_such_model(std::string_view name) const;

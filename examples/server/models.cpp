@@ -54,7 +54,7 @@ std::string_view to_string(ModelState state) noexcept {
   return {};
 }
 
-Models::Models(std::vector<ConfiguredModel> models, ModelsOptions options, ModelNames::Options names) : options_(options), names_(ids_of(models), names) {
+Models::Models(std::vector<ConfiguredModel> models, ModelsOptions options, ModelNames::Options names) : options_(options), names_(ids_of(models), names), adapters_(options.adapters) {
   for (ConfiguredModel& model : models) {
     auto entry = std::make_unique<Entry>();
     entry->card = std::make_shared<const ModelCard>(model.card);

@@ -25,6 +25,7 @@
 
 #include <tessera/extend/files/model_source.hpp>
 
+#include "adapter_names.hpp"
 #include "api_error.hpp"
 #include "memory_need.hpp"
 #include "model_card.hpp"
@@ -54,6 +55,8 @@ struct ModelsOptions {
   double keep_alive = -1.0;                    // seconds without a request after which a model is unloaded; below 0: never
   std::chrono::seconds load_time{300};         // a request waits at most this long for its model
   std::size_t max_waiting = 1024;              // requests that may wait for models
+  std::vector<ConfiguredAdapter> adapters{};
+  bool changes_adapters = false;               // requests may load and unload adapters
 };
 
 // A model as lists show it.
@@ -78,6 +81,8 @@ class Models {
   // --- For requests, on any thread.
 
   [[nodiscard]] const ModelNames& names() const noexcept { return names_; }
+  [[nodiscard]] AdapterNames& adapters() const noexcept { return adapters_; }
+  [[nodiscard]] bool may_change_adapters() const noexcept { return options_.changes_adapters; }
   // Returns a lease if the model is loaded. Otherwise returns nullptr, and `wait` gets the lease when the model is loaded. `keep_alive`:
   // the model's new keep_alive in seconds, until the model is unloaded; below 0: for ever; nullopt: no change. Throws ApiError if the model
   // can never fit, if the server ends, or if too many requests wait.
@@ -171,6 +176,7 @@ class Models {
 
   ModelsOptions options_;
   ModelNames names_;
+  mutable AdapterNames adapters_;  // guards itself
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   mutable std::uint64_t changes_ = 0;      // counts what next() should look at

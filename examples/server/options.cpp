@@ -119,6 +119,10 @@ void add_model_options(CLI::App& app, Options& o) {
                                        "A model is unloaded when no request has used it for this\nlong: 5m, 90 (seconds), 0: at once. Default: -1, never")
       ->type_name("TIME");
   add_seconds(app, "--load-time", o.load_time, "The longest time that a request waits for its model (then\n503). Default: 300");
+  add_texts("--lora", o.adapters, "An adapter (LoRA) of the first model, or of MODEL: a GGUF file\nor a folder of PEFT. Requests use it by NAME in place of the\nmodel's name, or by the field \"lora\". Given again: a further one")->type_name("[MODEL/]NAME=FILE");
+  add_bytes(app, "--lora-memory", o.engine.adapter_budget, "Memory of a model's adapters together; the least used ones\nare dropped, and loaded again when a request names them.\nDefault: no limit");
+  app.add_flag_function("--lora-updates", [&o](std::int64_t) { o.changes_adapters = true; },
+                        "Requests may load and unload adapters, from any file that\nthis program can read: /v1/load_lora_adapter");
   app.add_option("--template", o.chat_template, "A chat template (Jinja) instead of the model's; for a server\nwith one model")->type_name("FILE");
 }
 

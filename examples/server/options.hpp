@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/engine.hpp>
 #include <tessera/scheduler/scheduler.hpp>
@@ -17,6 +18,8 @@ namespace server {
 
 struct Options {
   NamedModels names{};                  // no model: the model inside the program
+  std::vector<std::string> adapters{};  // --lora: NAME=PATH or MODEL/NAME=PATH
+  bool changes_adapters = false;       // requests may load and unload adapters
   std::uint64_t memory = 0;            // bytes of all loaded models together; 0: what the server chooses
   std::optional<double> keep_alive{};  // seconds; nullopt: a model stays until its memory is needed
   std::chrono::seconds load_time{300};

@@ -38,8 +38,8 @@ std::vector<TokenLogprob> likeliest(std::span<const float> logits, double total,
 
 }  // namespace
 
-PromptScoring::PromptScoring(const ServedModel& model, Slices& slices, std::string tenant, std::vector<std::vector<Token>> prompts, std::size_t top)
-    : model_(model), slices_(slices), tenant_(std::move(tenant)), prompts_(std::move(prompts)), top_(top), scores_(prompts_.size()) {}
+PromptScoring::PromptScoring(const ServedModel& model, Slices& slices, Caller caller, std::vector<std::vector<Token>> prompts, std::size_t top)
+    : model_(model), slices_(slices), caller_(std::move(caller)), prompts_(std::move(prompts)), top_(top), scores_(prompts_.size()) {}
 PromptScoring::~PromptScoring() = default;
 
 bool PromptScoring::advance() {
@@ -53,8 +53,17 @@ bool PromptScoring::advance() {
   }
   if (!session_) {
     tessera::SessionOptions options;
-    options.kv.salt = tenant_;
+    options.kv.salt = caller_.tenant;
     options.context = static_cast<std::uint32_t>(tokens.size());
+    for (tessera::AdapterUse use : caller_.adapters) {
+      // The prompt comes a few rows at a time, so an adapter's invocation is looked up here.
+      if (const auto invocation = use.adapter.invocation(); !invocation.empty()) {
+        const auto found = std::ranges::find_end(tokens, invocation);
+        if (found.empty()) continue;
+        use.from = static_cast<std::uint64_t>(found.begin() - tokens.begin());
+      }
+      options.adapters.push_back(std::move(use));
+    }
     session_ = value_or_refuse(model_.engine().session(options), "prompt");
   }
   tessera::Batch batch;

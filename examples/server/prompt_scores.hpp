@@ -9,6 +9,7 @@
 #include <tessera/generation.hpp>
 #include <tessera/session.hpp>
 
+#include "answer_fields.hpp"
 #include "served_model.hpp"
 #include "slices.hpp"
 
@@ -23,7 +24,7 @@ struct PromptScores {
 // Scores prompts a few rows at a time, so that other requests come in between.
 class PromptScoring {
  public:
-  PromptScoring(const ServedModel& model, Slices& slices, std::string tenant, std::vector<std::vector<tessera::Token>> prompts, std::size_t top);
+  PromptScoring(const ServedModel& model, Slices& slices, Caller caller, std::vector<std::vector<tessera::Token>> prompts, std::size_t top);
   ~PromptScoring();
 
   // Computes a few rows. Returns true when all prompts are scored. Throws ApiError.
@@ -35,7 +36,7 @@ class PromptScoring {
 
   const ServedModel& model_;
   Slices& slices_;
-  std::string tenant_;
+  Caller caller_;
   std::vector<std::vector<tessera::Token>> prompts_;
   std::size_t top_;
   std::vector<PromptScores> scores_;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "adapter_requests.hpp"
 #include "fields.hpp"
 #include "loaded_model.hpp"
 #include "ollama/answer_wish.hpp"
@@ -27,6 +28,8 @@ struct Server::Exchange {
   std::shared_ptr<Notes> notes{};
   Json body{};             // the request's body, if the route needs a model
   std::size_t model = 0;   // index of the model that answers
+  std::vector<NamedAdapter> adapters{};         // which the request asks for
+  std::vector<tessera::AdapterUse> loaded{};    // the same ones
   std::atomic<bool> logged{false};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
@@ -66,6 +69,9 @@ const std::vector<Server::Route>& Server::routes() {
       {"GET", "/tokenizer_info", Kind::quick, [](const Api& api, const Call& call) { call.reply->send(tokenizer_info(api)); }},
       {"GET", "/v1/models", Kind::quick, nullptr, nullptr, true, list_models},
       {"GET", "/v1/models/", Kind::quick, nullptr, nullptr, true, one_model},
+      {"GET", "/lora-adapters", Kind::quick, nullptr, nullptr, true, list_adapters},
+      {"POST", "/v1/load_lora_adapter", Kind::quick, nullptr, nullptr, true, load_adapter},
+      {"POST", "/v1/unload_lora_adapter", Kind::quick, nullptr, nullptr, true, unload_adapter},
       {"POST", "/api/chat", Kind::answer, ollama::chat},
       {"POST", "/api/generate", Kind::answer, ollama::generate},
       {"POST", "/api/embed", Kind::answer, ollama::embed},
@@ -334,7 +340,13 @@ void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
   } else {
     name = query_field(request.query, "model");
   }
-  exchange->model = models_.names().find(name);
+  if (auto named = models_.names().has(name) ? std::nullopt : models_.adapters().find(name)) {
+    exchange->model = named->adapter.model;
+    exchange->adapters.push_back(*std::move(named));
+  } else {
+    exchange->model = models_.names().find(name);
+  }
+  for (NamedAdapter& one : take_lora_field(exchange->body, models_.adapters(), exchange->model)) exchange->adapters.push_back(std::move(one));
   if (keep_alive && !models_.is_pinned(exchange->model) && models_.view(exchange->model).state == ModelState::unloaded &&
       ollama::asks_to_unload(request.path, exchange->body, keep_alive)) {
     return ollama::answer_unloaded(call_of(exchange, nullptr), models_.configured(exchange->model).id);
@@ -354,14 +366,24 @@ void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
   if (lease != nullptr) compute(exchange, std::move(lease));  // else the exchange belongs to whoever calls ready() or failed()
 }
 
+// Returns whether an endpoint writes text, or only reads and writes tokens, which are the same with adapters.
+bool Server::uses_adapters(const Route& route) noexcept {
+  return route.answer != embeddings && route.answer != rerank && route.answer != score && route.answer != ollama::embed &&
+         route.answer != ollama::embeddings;
+}
+
 void Server::compute(const std::shared_ptr<Exchange>& exchange, ModelLease lease) {
   const Api& api = lease->api();
+  if (!exchange->adapters.empty() && !uses_adapters(*exchange->route)) {
+    throw ApiError(400, fmt::format("{} computes without adapters: name a model, and leave \"lora\" out.", exchange->route->path), "model");
+  }
+  exchange->loaded = load_adapters(exchange->adapters, lease->shelf());
   exchange->route->answer(api, call_of(exchange, std::move(lease)));
   exchange->reply.reset();  // a job that goes on holds the reply itself
 }
 
 Call Server::call_of(const std::shared_ptr<Exchange>& exchange, ModelLease lease) {
-  return {.request = exchange->request, .reply = exchange->reply, .caller = {.tenant = exchange->tenant},
+  return {.request = exchange->request, .reply = exchange->reply, .caller = {.tenant = exchange->tenant, .adapters = exchange->loaded},
           .on_answered = [this, exchange](AnswerReport report) {
             if (report.status == 499 && cutting_) report.status = 503;
             figures_.count_answer(report);

@@ -53,6 +53,7 @@ class Server {
   // Has the model that the request names answer, as soon as the model is loaded.
   void choose_model(const std::shared_ptr<Exchange>& exchange);
   void compute(const std::shared_ptr<Exchange>& exchange, ModelLease lease);
+  [[nodiscard]] static bool uses_adapters(const Route& route) noexcept;
   [[nodiscard]] Call call_of(const std::shared_ptr<Exchange>& exchange, ModelLease lease);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
   // Return answers of routes that need no model. health() throws ApiError while the server ends, no_store() always.

@@ -1,0 +1,61 @@
+// The adapters (LoRA) of this server: which there are, for which model each is, and how many requests use each. Requests name an adapter in
+// place of a model. An adapter is loaded by its model (AdapterShelf).
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace server {
+
+struct ConfiguredAdapter {
+  std::string name{};
+  std::filesystem::path path{};
+  std::size_t model = 0;  // index of the model to which it belongs
+};
+
+// An adapter that a request uses. The request counts as its user as long as `use` lives.
+struct NamedAdapter {
+  ConfiguredAdapter adapter{};
+  double scale = 1.0;
+  std::shared_ptr<const void> use{};
+};
+
+// Any thread may call.
+class AdapterNames {
+ public:
+  struct View {
+    ConfiguredAdapter adapter;
+    std::size_t users = 0;  // requests that use it now
+  };
+
+  explicit AdapterNames(std::vector<ConfiguredAdapter> adapters);
+
+  // Returns the adapter of this name, and counts a user; nullopt if there is none.
+  [[nodiscard]] std::optional<NamedAdapter> find(std::string_view name) const;
+  // Returns the adapter with this number in views().
+  [[nodiscard]] std::optional<NamedAdapter> at(std::size_t number) const;
+  [[nodiscard]] std::vector<View> views() const;
+
+  // Adds an adapter. Error: ApiError of status 400, there is one of this name.
+  void add(ConfiguredAdapter adapter);
+  // Removes an adapter. Requests that use it go on. Error: ApiError of status 404, there is none of this name.
+  ConfiguredAdapter remove(std::string_view name);
+
+ private:
+  struct Entry {
+    ConfiguredAdapter adapter;
+    std::shared_ptr<const int> users = std::make_shared<const int>(0);  // each user has a copy
+  };
+  [[nodiscard]] static NamedAdapter use(const Entry& entry);
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace server

@@ -1,0 +1,42 @@
+// The adapters that a loaded model keeps in memory. An adapter is loaded when a request first names it. If the engine's budget for adapters
+// is full, the ones that were used the longest time ago are dropped; those that requests still use are freed when the requests end.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <tessera/engine.hpp>
+
+namespace server {
+
+// Any thread may call. One adapter is loaded at a time.
+class AdapterShelf {
+ public:
+  // `base`: the file or folder of the model; empty: `embedded` is the model.
+  AdapterShelf(tessera::Engine engine, std::filesystem::path base, std::shared_ptr<const tessera::ModelSource> embedded)
+      : engine_(std::move(engine)), base_(std::move(base)), embedded_(std::move(embedded)) {}
+
+  // Returns the adapter of a file. Errors: ApiError of status 400, it is no adapter of this model; 503, the adapters in use leave no memory.
+  [[nodiscard]] tessera::Adapter take(const std::filesystem::path& path);
+  // Drops the adapter, if it is loaded.
+  void drop(const std::filesystem::path& path);
+
+ private:
+  struct Kept {
+    std::filesystem::path path;
+    tessera::Adapter adapter;
+  };
+  [[nodiscard]] tessera::Result<tessera::Adapter> load(const std::filesystem::path& path) const;
+
+  tessera::Engine engine_;
+  std::filesystem::path base_;
+  std::shared_ptr<const tessera::ModelSource> embedded_;
+  std::mutex mutex_;
+  std::list<Kept> kept_;  // the last used ones first
+};
+
+}  // namespace server
