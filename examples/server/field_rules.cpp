@@ -48,7 +48,7 @@ constexpr FieldRule kRules[] = {
     {kAnswers, "", "use_beam_search", Fate::refused, "Beam search is not supported here: leave use_beam_search out, or set it to false.", "false"},
     {kAnswers, "", "length_penalty", Fate::refused, "length_penalty is of beam search, which is not supported here: leave it out.", "1|1.0"},
     {kAnswers, "", "truncate_prompt_tokens", Fate::refused, "truncate_prompt_tokens is not supported: send a prompt that fits.", "-1"},
-    {kAnswers, "", "samplers logits_processors lora vllm_xargs", Fate::refused, "This is not supported here: leave it out.", "[]|{}"},
+    {kAnswers, "", "samplers logits_processors vllm_xargs", Fate::refused, "This is not supported here: leave it out.", "[]|{}"},
     {kAnswers, "", "skip_special_tokens", Fate::refused, "Control tokens are never in the text: leave skip_special_tokens out, or set it to true.", "true"},
     {kAnswers, "", "include_stop_str_in_output", Fate::refused, "A stop string is never in the answer: leave this out, or set it to false.", "false"},
     {kAnswers, "", "spaces_between_special_tokens add_special_tokens", Fate::ignored, "the tokenizer of the model says it"},
