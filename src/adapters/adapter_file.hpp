@@ -41,17 +41,20 @@ struct AdapterBase {
 };
 
 // The change of one tensor. `a` and `b` have one matrix for each matrix of the tensor, or one for all of them.
+// Exception: the change of the table of embeddings has one row of `a` for each token, [vocab_size, rank], and `b` [inputs, rank]; token t's row
+// of the table changes by scale * b a[t]. (`inputs` is the width of the table's rows.)
 struct AdapterTensor {
   std::uint32_t tensor = 0;     // index into AdapterBase::tensors
   std::uint32_t rank = 0;       // > 0
   DType dtype = DType::f32;     // of `a` and `b`: F32, F16 or BF16
   std::uint64_t a_count = 1, b_count = 1;
-  std::vector<std::byte> a;     // [a_count, rank, inputs]
-  std::vector<std::byte> b;     // [b_count, outputs, rank]
-  std::vector<float> lengths;   // [count * outputs], DoRA's magnitude: the length of each row of W + scale * B A; empty: not DoRA
+  std::vector<std::byte> a = {};  // [a_count, rank, inputs]; embeddings: [vocab_size, rank]
+  std::vector<std::byte> b = {};  // [b_count, outputs, rank]; embeddings: [inputs, rank]
+  std::vector<float> lengths = {};  // [count * outputs], DoRA's magnitude: the length of each row of W + scale * B A; empty: not DoRA
   float scale = 1.0f;           // alpha / rank, alpha / sqrt(rank) (rsLoRA), or 1 if the file gives no alpha
-  // true: the change of the table of embeddings (a token's row of `b` A, not a product). `tensor` may be the output matrix too (tied
-  // embeddings): the product with it does not change.
+  // true: the change of the table of embeddings: of what a token's row is, not of a product. If the table is the output matrix too (tied
+  // embeddings), the product with it does not change. false: the change of a product. In a tied model the change of the output's product
+  // has the table as its `tensor` too.
   bool is_embedding = false;
 };
 
@@ -63,7 +66,8 @@ struct AdapterFile {
   Hash128 content;                       // hash of all of the above but the names: equal adapters have equal hashes
 };
 
-// Returns whether a path is an adapter, by what is there: a GGUF file whose general.type is "adapter", or a folder with adapter_config.json.
+// Returns whether a path is an adapter, by what is there: a GGUF file whose general.type is "adapter", a folder with adapter_config.json, or a
+// file of such a folder.
 [[nodiscard]] bool is_adapter(const std::filesystem::path& path) noexcept;
 
 // Reads an adapter, and checks that it fits the model. Errors, which name the file and the tensor or key, and say what differs:
@@ -71,7 +75,8 @@ struct AdapterFile {
 //   corrupt_file  the file is damaged, has a tensor without its other half, a shape that does not fit the model, or NaN
 //   unsupported   another kind of adapter, a model of another architecture, a tensor that cannot be adapted, modules_to_save, trained biases
 //   io, cancelled
-// Cost: the file is read once. No more memory is taken than twice the file's size + 64 MB, whatever the file claims.
+// Cost: the file is read once. No more memory is taken than twice the file's size (quantised tensors count with their size in F32) + 64 MB,
+// whatever the file claims.
 [[nodiscard]] Result<AdapterFile> read_adapter(const std::filesystem::path& path, const AdapterBase& base, const std::stop_token& stop);
 
 }  // namespace tessera::detail

@@ -21,6 +21,16 @@ const Table* find_table(std::string_view model_type) noexcept {
   return nullptr;
 }
 
+std::vector<const Table*> tables_of(std::string_view architecture) {
+  std::vector<const Table*> found;
+  for (const auto& family : all_tables()) {
+    for (const Table& table : family) {
+      if (table.architecture == architecture) found.push_back(&table);
+    }
+  }
+  return found;
+}
+
 std::string known_types() {
   std::string names;
   for (const auto& family : all_tables()) {

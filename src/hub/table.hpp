@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hub/mapping.hpp"
 #include "hub/recipe.hpp"
@@ -54,6 +55,8 @@ struct Table {
 
 // Returns the table of a type of model; nullptr if there is none.
 [[nodiscard]] const Table* find_table(std::string_view model_type) noexcept;
+// Returns the tables of all types of models that an architecture computes, in the order of the families.
+[[nodiscard]] std::vector<const Table*> tables_of(std::string_view architecture);
 // Returns the names of all types, for errors.
 [[nodiscard]] std::string known_types();
 

@@ -6,6 +6,7 @@
 #include "core/printable.hpp"
 #include "files/sorted_names.hpp"
 #include "formats/formats.hpp"
+#include "hub/shape.hpp"
 
 namespace tessera::detail::hub {
 
@@ -32,6 +33,8 @@ Error wrong(ErrorCode code, const SafetensorsFolder& folder, const SafetensorsTe
 std::string_view name_of_info(const TensorInfo& info) noexcept { return info.name; }
 
 }  // namespace
+
+std::span<const std::string_view> known_prefixes() noexcept { return kPrefixes; }
 
 std::string prefix_of(const SafetensorsFolder& folder, const Table& table) {
   for (const TensorRows rows : table.rows) {
@@ -77,22 +80,7 @@ std::int64_t count_further(const SafetensorsFolder& folder, const Table& table, 
 
 TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisation& quantisation)
     : model_(model), mapping_(mapping), quantisation_(quantisation), used_(model.folder_.tensors().size()) {
-  const auto count = [&](Setting setting) { return static_cast<std::uint64_t>(std::clamp<std::int64_t>(mapping.given(setting), 0, 1 << 24)); };
-  shape_.heads = count(Setting::n_heads);
-  shape_.width = count(Setting::d_model);
-  shape_.kv_heads = count(Setting::n_kv_heads);
-  if (const auto list = model.settings_.find(Setting::n_kv_heads)) {
-    if (const auto* heads = std::get_if<ValueList>(&*list)) {  // of the layers that have some, which are alike
-      for (std::uint64_t i = 0; i < heads->size(); ++i) shape_.kv_heads = std::max(shape_.kv_heads, static_cast<std::uint64_t>(std::max<std::int64_t>(heads->integer(i), 0)));
-    }
-  }
-  if (shape_.kv_heads == 0) shape_.kv_heads = shape_.heads;
-  shape_.state_groups = count(Setting::state_groups);
-  shape_.state_heads = count(Setting::state_heads);
-  shape_.state_keys = count(Setting::state_keys);
-  shape_.state_values = shape_.state_heads == 0 ? 0 : count(Setting::state_columns) / shape_.state_heads;
-  shape_.head_value_dim = count(Setting::latent_value_dim);
-  shape_.plain_dim = count(Setting::latent_key_dim) > count(Setting::rope_dim) ? count(Setting::latent_key_dim) - count(Setting::rope_dim) : 0;
+  shape_ = shape_of_model(model.settings_);
   has_experts_ = mapping.given(Setting::n_experts) > 0;
   // Each layer has a tensor, so more layers than tensors are none; the reader of the settings says so.
   const auto most = static_cast<std::int64_t>(std::min<std::size_t>(model.folder_.tensors().size(), kMostLayers));

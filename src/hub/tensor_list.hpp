@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 
 namespace tessera::detail::hub {
 
+// Returns all texts that may stand in front of the names of a language model's tensors.
+[[nodiscard]] std::span<const std::string_view> known_prefixes() noexcept;
 // Returns what stands in front of the names of the language model's tensors: "model.", or "language_model.model." in models that also
 // see. Empty if nothing does.
 [[nodiscard]] std::string prefix_of(const SafetensorsFolder& folder, const Table& table);

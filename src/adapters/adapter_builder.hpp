@@ -1,0 +1,59 @@
+// Collects the tensors of an adapter, whatever its file. Everything that an AdapterFile promises is checked here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "adapters/adapter_file.hpp"
+
+namespace tessera::detail::adapters {
+
+// The rank, dims and number of matrices of one half (A or B), as the file has it.
+struct HalfShape {
+  std::uint64_t columns = 0, rows = 0, count = 1;
+};
+
+class AdapterBuilder {
+ public:
+  // `file`: the file's name, for errors. `most_bytes`: how many bytes all tensors together may take.
+  AdapterBuilder(const AdapterBase& base, std::string file, std::uint64_t most_bytes) noexcept
+      : base_(base), file_(std::move(file)), left_(most_bytes), most_(most_bytes) {}
+
+  [[nodiscard]] const AdapterBase& base() const noexcept { return base_; }
+  [[nodiscard]] const std::string& file() const noexcept { return file_; }
+
+  // Takes bytes from those that all tensors may have. To be called before memory of a size that the file states is taken.
+  // Error: corrupt_file.
+  [[nodiscard]] Status take(std::uint64_t bytes, std::string_view called);
+
+  // Returns the rank, which both halves must have. Error: corrupt_file, two ranks, or one beyond kMaxAdapterRank.
+  [[nodiscard]] Result<std::uint32_t> check_rank(std::uint64_t of_a, std::uint64_t of_b, std::string_view called) const;
+  // Returns the rank of A and B, which change the base's tensor. `called`: the tensor's name in the file, for errors. Errors: corrupt_file, a shape that does not fit the
+  // model's matrix, or a rank beyond kMaxAdapterRank.
+  [[nodiscard]] Result<std::uint32_t> check_shapes(std::uint32_t tensor, bool is_embedding, const HalfShape& a, const HalfShape& b,
+                                                   std::string_view called) const;
+
+  // Adds a tensor. Errors: corrupt_file, NaN or infinity.
+  [[nodiscard]] Status add(AdapterTensor tensor, std::string_view called);
+
+  // Returns the adapter. Errors: corrupt_file, it has no tensor, or changes one twice.
+  [[nodiscard]] Result<AdapterFile> finish(std::string name, std::string base_name, std::vector<Token> invocation);
+
+ private:
+  const AdapterBase& base_;
+  std::string file_;
+  std::uint64_t left_, most_;
+  AdapterFile made_;
+};
+
+// Returns the bytes of a number in F32, F16 or BF16.
+[[nodiscard]] constexpr std::uint64_t bytes_of_number(DType dtype) noexcept { return dtype == DType::f32 ? 4 : 2; }
+
+// Returns numbers as F32. `dtype`: F32, F16 or BF16.
+[[nodiscard]] std::vector<float> widened(DType dtype, std::span<const std::byte> bytes);
+
+// Checks that an invocation sequence is one of the model's tokens.
+[[nodiscard]] Status check_invocation(const std::vector<Token>& invocation, const AdapterBase& base, std::string_view place);
+
+}  // namespace tessera::detail::adapters

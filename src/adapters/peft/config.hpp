@@ -1,0 +1,53 @@
+// The configuration of a PEFT adapter: adapter_config.json. PEFT has some fifty keys. Those that change results are read here or refused by name;
+// a key that is not known is refused unless its value is empty.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+
+#include "text/pcre2.hpp"
+
+namespace tessera::detail::adapters {
+
+// The names of modules for which a number differs from the usual one: rank_pattern and alpha_pattern. Each key is a regular expression of the end of
+// a module's name; the first key that matches counts.
+class Pattern {
+ public:
+  // Adds a key. Error: corrupt_file, it is no regular expression.
+  [[nodiscard]] Status add(std::string_view key, double number, std::string_view place);
+  // Returns the number for a module, or `usual`. Error: corrupt_file, the keys take too long to match.
+  [[nodiscard]] Result<double> number_of(std::string_view module, double usual);
+
+ private:
+  struct Row {
+    Pcre2Code code;
+    double number;
+  };
+  std::vector<Row> rows_;
+  std::size_t steps_ = 0;
+};
+
+struct PeftConfig {
+  std::string base;                           // base_model_name_or_path; may be empty
+  double alpha = 8.0;                         // PEFT's default
+  Pattern alphas;
+  bool is_rank_stabilised = false;            // rsLoRA: alpha / sqrt(rank)
+  bool has_lengths = false;                   // DoRA
+  std::vector<Token> invocation;              // aLoRA
+  std::vector<std::string> parameters;        // target_parameters: names of parameters, or ends of such names
+
+  // Reads the folder's adapter_config.json. Errors: not_found; corrupt_file; unsupported, a key whose value changes what is computed in a way
+  // that tessera does not implement; io.
+  [[nodiscard]] static Result<PeftConfig> read(const std::filesystem::path& folder);
+
+  // Returns the factor of B A for a module: alpha / rank, or alpha / sqrt(rank).
+  [[nodiscard]] Result<float> scale_of(std::string_view module, std::uint64_t rank);
+};
+
+}  // namespace tessera::detail::adapters

@@ -1,0 +1,44 @@
+// Reads the matrices of PEFT's modules.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "adapters/adapter_builder.hpp"
+#include "adapters/peft/modules.hpp"
+#include "adapters/peft/placement.hpp"
+
+namespace tessera::detail::adapters {
+
+// Returns a module's matrices. `experts`: how many experts a parameter has, whose matrices the file has interleaved; 1 otherwise. Matrices of two formats
+// become F32. Errors: unsupported, another format than F32, F16 and BF16; corrupt_file; io.
+[[nodiscard]] Result<PeftMatrices> read_matrices(const SafetensorsFolder& file, const PeftModule& module, std::uint64_t experts, const AdapterBuilder& builder);
+
+// Returns the matrix [rows, columns], transposed. `size`: bytes of a number.
+[[nodiscard]] std::vector<std::byte> transposed_matrix(std::span<const std::byte> from, std::uint64_t rows, std::uint64_t columns, std::uint64_t size);
+
+// Makes one list of matrices of those of single experts. Experts of a lower rank get rows and columns of zeros, and experts of another scale have it in B.
+class ExpertStack {
+ public:
+  explicit ExpertStack(std::uint64_t count) : experts_(count) {}
+
+  // Precondition: all experts have the same inputs and outputs, and none is added twice.
+  void add(std::uint32_t expert, PeftMatrices matrices, float scale);
+  // Returns the bytes that stacked() takes.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  [[nodiscard]] PeftMatrices stacked() const;
+  [[nodiscard]] float scale() const noexcept { return scale_; }
+
+ private:
+  struct Expert {
+    PeftMatrices matrices;  // rank 0: the expert has none
+    float scale = 1.0f;
+  };
+  std::vector<Expert> experts_;
+  std::uint64_t inputs_ = 0, outputs_ = 0, rank_ = 0;
+  DType dtype_ = DType::f32;
+  float scale_ = 1.0f;  // of the first expert that was added
+  bool has_some_ = false;
+};
+
+}  // namespace tessera::detail::adapters

@@ -1,0 +1,20 @@
+// The readers of the kinds of adapters that read_adapter() knows.
+#pragma once
+
+#include <filesystem>
+#include <stop_token>
+
+#include "adapters/adapter_file.hpp"
+
+namespace tessera::detail::adapters {
+
+[[nodiscard]] Result<AdapterFile> read_single_file(const std::filesystem::path& file, const AdapterBase& base, const std::stop_token& stop);  // GGUF
+[[nodiscard]] Result<AdapterFile> read_peft(const std::filesystem::path& folder, const AdapterBase& base, const std::stop_token& stop);
+
+// Returns the folder of PEFT that a path names, by itself or by one of its files; an empty path if it names none.
+[[nodiscard]] std::filesystem::path peft_folder_of(const std::filesystem::path& path);
+
+// How many bytes the matrices of an adapter may take, whose file has `bytes` bytes of data.
+[[nodiscard]] constexpr std::uint64_t most_bytes_for(std::uint64_t bytes) noexcept { return 2 * bytes + (std::uint64_t{64} << 20); }
+
+}  // namespace tessera::detail::adapters

@@ -1,0 +1,43 @@
+// An adapter in one file, as the file has it. The only kind of such files is GGUF (files/gguf/adapter_contents.cpp). Layer `adapters` makes an
+// AdapterFile from the contents, which fits a model.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+#include <tessera/extend/files/model_source.hpp>
+
+namespace tessera::detail {
+
+class AdapterContents {
+ public:
+  virtual ~AdapterContents() = default;
+
+  std::string name, base;         // of the adapter, and of the base model as the file calls it; may be empty
+  std::string architecture;       // the base model's
+  double alpha = 0.0;             // numerator of the scale alpha / rank; 0: the file gives none, and the scale is 1
+  std::vector<Token> invocation;  // aLoRA's tokens; empty: not aLoRA
+
+  // The tensors, in the order of the file. Each is named after the tensor that it changes, with ".lora_a" or ".lora_b" behind it. Dims, innermost
+  // first: A [inputs, rank, count], B [rank, outputs, count]; of the table of embeddings A [rank, tokens], B [rank, width].
+  [[nodiscard]] virtual std::span<const TensorInfo> tensors() const noexcept = 0;
+  // Reads all bytes of an element of tensors().
+  [[nodiscard]] virtual Status read(const TensorInfo& tensor, std::span<std::byte> out) const noexcept = 0;
+};
+
+// Returns whether a file says that it is an adapter. A file that cannot be read is none.
+[[nodiscard]] bool is_adapter_file(const std::filesystem::path& path);
+
+// Opens an adapter's file. Errors: not_found; corrupt_file; unsupported, the file is a model, or an adapter of a kind that is not read; io;
+// cancelled, by `stop`.
+[[nodiscard]] Result<std::shared_ptr<const AdapterContents>> open_adapter_file(const std::filesystem::path& path, const std::stop_token& stop);
+
+}  // namespace tessera::detail
