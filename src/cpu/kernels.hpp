@@ -140,14 +140,15 @@ struct RecurrentKernels {
   StateFn delta_rule = nullptr, scan = nullptr;
 };
 
-// The numbers of an adapter's change (backend/low_rank.hpp): rows of A, padded with zeros to whole vectors, and panels of B. A panel has the
-// columns of B for kLowRankPanel outputs, one after another  [rank][kLowRankPanel].
-inline constexpr std::size_t kLowRankPanel = 64, kLowRankVector = 16;
+// The numbers of an adapter's change (backend/low_rank.hpp): blocks of rows of A, and panels of B. Both are read from front to back. A block
+// has kLowRankBlock rows, whose vectors alternate  [inputs / kLowRankVector][kLowRankBlock][kLowRankVector]; the inputs and the rows are
+// filled up with zeros. A panel has the columns of B for kLowRankPanel outputs, one after another  [rank][kLowRankPanel].
+inline constexpr std::size_t kLowRankBlock = 4, kLowRankPanel = 64, kLowRankVector = 16;
 
 // The arguments of t = scale * A x, for some rows of A and some rows x.
 struct LowRankDown {
-  const std::byte* a = nullptr;
-  std::size_t a_stride = 0;            // bytes from row to row of A
+  const std::byte* a = nullptr;        // whole blocks
+  std::size_t block_bytes = 0;
   std::size_t ranks = 0;               // rows of A
   std::size_t inputs = 0;
   const float* x = nullptr;            // [][x_stride]
@@ -159,17 +160,17 @@ struct LowRankDown {
   std::size_t t_stride = 0;
 };
 
-// The arguments of out = factors * (out + B t), for one panel of B and some rows.
+// The arguments of out = factors * (out + B t), for some panels of B, one after another, and some rows.
 struct LowRankUp {
-  const std::byte* b = nullptr;        // the panel
+  const std::byte* b = nullptr;        // the first panel
   std::size_t rank = 0;
-  std::size_t outputs = 0;             // outputs to write: kLowRankPanel, or fewer in the last panel
+  std::size_t outputs = 0;             // outputs to write; the last panel may have fewer than kLowRankPanel
   const float* t = nullptr;            // [n_rows][t_stride]
   std::size_t t_stride = 0;
   const std::uint32_t* rows = nullptr;  // the rows of out
   std::size_t n_rows = 0;
   const float* factors = nullptr;      // [outputs]; nullptr: all are 1
-  float* out = nullptr;                // [][out_stride]
+  float* out = nullptr;                // [][out_stride]; the first panel's first output
   std::size_t out_stride = 0;          // floats
 };
 

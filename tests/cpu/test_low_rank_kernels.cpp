@@ -67,11 +67,13 @@ float dot(const float* a, const float* x, std::size_t n) {
 TEST_CASE("a few numbers in, a few out: an adapter's two products", "[kernels]") {
   on_every_set([](const cpu::LowRankKernels& set) {
     // A is one row (1, 2), B one column (10, 100).
-    const Numbers a({1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, LowRankType::f32);
+    std::vector<float> block(cpu::kLowRankBlock * cpu::kLowRankVector);
+    block[0] = 1, block[1] = 2;
+    const Numbers a(block, LowRankType::f32);
     const float x[] = {3, 4};
     const std::uint32_t row = 0;
     float t = 0;
-    set.down[0]({.a = a.bytes.data(), .a_stride = 64, .ranks = 1, .inputs = 2, .x = x, .rows = &row, .n_rows = 1, .scale = 0.5f, .t = &t});
+    set.down[0]({.a = a.bytes.data(), .block_bytes = 256, .ranks = 1, .inputs = 2, .x = x, .rows = &row, .n_rows = 1, .scale = 0.5f, .t = &t});
     CHECK(t == 5.5f);  // half of 1 * 3 + 2 * 4
     std::vector<float> panel(cpu::kLowRankPanel);
     panel[0] = 10, panel[1] = 100;
@@ -96,34 +98,44 @@ TEST_CASE("an adapter's products have the reference's bits, for any rank, rows a
           const std::size_t padded = (inputs + 15) / 16 * 16, stride = inputs + 3;
           std::vector<float> of_a = values(rank * padded, 1);
           for (std::size_t r = 0; r < rank; ++r) std::fill_n(of_a.data() + r * padded + inputs, padded - inputs, 0.0f);
-          const Numbers a(of_a, type);
+          const Numbers plain(of_a, type);
+          std::vector<float> in_blocks((rank + cpu::kLowRankBlock - 1) / cpu::kLowRankBlock * cpu::kLowRankBlock * padded);
+          for (std::size_t r = 0; r < rank; ++r) {
+            for (std::size_t k = 0; k < inputs; ++k) {
+              const std::size_t vector = r / cpu::kLowRankBlock * (padded / 16) + k / 16;
+              in_blocks[(vector * cpu::kLowRankBlock + r % cpu::kLowRankBlock) * 16 + k % 16] = of_a[r * padded + k];
+            }
+          }
+          const Numbers a(in_blocks, type);
           const std::vector<float> x = values(2 * n_rows * stride, 2);
           std::vector<std::uint32_t> rows;
           for (std::size_t i = 0; i < n_rows; ++i) rows.push_back(static_cast<std::uint32_t>(2 * i + i % 2));
           std::vector<float> expected(n_rows * rank);
           for (std::size_t i = 0; i < n_rows; ++i) {
             for (std::size_t r = 0; r < rank; ++r) {
-              expected[i * rank + r] = 0.3f * dot(a.floats.data() + r * padded, x.data() + rows[i] * stride, inputs);
+              expected[i * rank + r] = 0.3f * dot(plain.floats.data() + r * padded, x.data() + rows[i] * stride, inputs);
             }
           }
           on_every_set([&](const cpu::LowRankKernels& set) {
             std::vector<float> t(expected.size());
-            set.down[static_cast<std::size_t>(type)]({.a = a.bytes.data(), .a_stride = padded * size_of(type), .ranks = rank, .inputs = inputs,
+            set.down[static_cast<std::size_t>(type)]({.a = a.bytes.data(), .block_bytes = cpu::kLowRankBlock * padded * size_of(type), .ranks = rank, .inputs = inputs,
                                                       .x = x.data(), .x_stride = stride, .rows = rows.data(), .n_rows = n_rows, .scale = 0.3f,
                                                       .t = t.data(), .t_stride = rank});
             CHECK(std::memcmp(t.data(), expected.data(), t.size() * sizeof(float)) == 0);
           });
           if (inputs > 17) continue;  // B does not depend on them
-          const std::size_t outputs = std::min<std::size_t>(4 * inputs, cpu::kLowRankPanel);
-          const Numbers b(values(rank * cpu::kLowRankPanel, 3), type);
-          const std::vector<float> before = values(2 * n_rows * 80, 4), factors = values(outputs, 5);
+          const std::size_t outputs = inputs == 17 ? 100 : 4 * inputs;  // two panels, or a part of one
+          const Numbers b(values(2 * rank * cpu::kLowRankPanel, 3), type);
+          const std::vector<float> before = values(2 * n_rows * 110, 4), factors = values(outputs, 5);
           for (const bool scales : {false, true}) {
             std::vector<float> wanted = before;
             for (std::size_t i = 0; i < n_rows; ++i) {
               for (std::size_t o = 0; o < outputs; ++o) {
                 float sum = 0;
-                for (std::size_t r = 0; r < rank; ++r) sum = std::fma(expected[i * rank + r], b.floats[r * cpu::kLowRankPanel + o], sum);
-                float& out = wanted[rows[i] * 80 + o];
+                for (std::size_t r = 0; r < rank; ++r) {
+                  sum = std::fma(expected[i * rank + r], b.floats[(o / cpu::kLowRankPanel * rank + r) * cpu::kLowRankPanel + o % cpu::kLowRankPanel], sum);
+                }
+                float& out = wanted[rows[i] * 110 + o];
                 out = out + sum;
                 if (scales) out = out * factors[o];
               }
@@ -132,7 +144,7 @@ TEST_CASE("an adapter's products have the reference's bits, for any rank, rows a
               std::vector<float> out = before;
               set.up[static_cast<std::size_t>(type)]({.b = b.bytes.data(), .rank = rank, .outputs = outputs, .t = expected.data(), .t_stride = rank,
                                                       .rows = rows.data(), .n_rows = n_rows, .factors = scales ? factors.data() : nullptr,
-                                                      .out = out.data(), .out_stride = 80});
+                                                      .out = out.data(), .out_stride = 110});
               CHECK(std::memcmp(out.data(), wanted.data(), out.size() * sizeof(float)) == 0);
             });
           }

@@ -9,10 +9,11 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace low_rank {
 namespace {
 
-// How many rows of A and of x, or rows of t, are multiplied at once: as many as the registers have sums for.
-constexpr std::size_t kRanks = kRegisters == 1 ? 4 : 2;
-constexpr std::size_t kRows = kRegisters == 1 ? 4 : 2;
+// How many rows of x, or rows of t, are multiplied at once: as many as the registers have sums for.
+constexpr std::size_t kRows = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kUpRows = kRegisters == 1 ? 4 : 1;
+// How far ahead numbers are prefetched. They are read once, and each adapter's are short: the prefetcher of the CPU begins anew with each.
+constexpr std::size_t kAhead = 2048;
 constexpr std::size_t kVectors = kLowRankPanel / kLowRankVector;
 
 template <LowRankType kType>
@@ -32,10 +33,11 @@ TESSERA_INLINE float sum_of(F32x16 lanes) {
   return lanes.r[0][0];
 }
 
-template <LowRankType kType, std::size_t kR, std::size_t kN>
-TESSERA_INLINE void down_tile(const LowRankDown& job, std::size_t rank, std::size_t row) {
-  F32x16 sums[kR][kN] = {};
-  const std::byte* a = job.a + rank * job.a_stride;
+template <LowRankType kType, std::size_t kN>
+TESSERA_INLINE void down_tile(const LowRankDown& job, std::size_t block, std::size_t row) {
+  constexpr std::size_t kStep = kLowRankBlock * kVectorBytes<kType>;
+  F32x16 sums[kLowRankBlock][kN] = {};
+  const std::byte* a = job.a + block * job.block_bytes;
   const float* x[kN];
   TESSERA_UNROLL
   for (std::size_t n = 0; n < kN; ++n) x[n] = job.x + job.rows[row + n] * job.x_stride;
@@ -43,43 +45,48 @@ TESSERA_INLINE void down_tile(const LowRankDown& job, std::size_t rank, std::siz
     F32x16 of_x[kN];
     TESSERA_UNROLL
     for (std::size_t n = 0; n < kN; ++n) of_x[n] = values(x[n] + k);
+    for (std::size_t line = 0; line < kStep; line += 64) __builtin_prefetch(a + kAhead + line);
     TESSERA_UNROLL
-    for (std::size_t r = 0; r < kR; ++r) {
-      const F32x16 of_a = numbers_at<kType>(a + r * job.a_stride + k / kLowRankVector * kVectorBytes<kType>);
+    for (std::size_t r = 0; r < kLowRankBlock; ++r) {
+      const F32x16 of_a = numbers_at<kType>(a + r * kVectorBytes<kType>);
       TESSERA_UNROLL
       for (std::size_t n = 0; n < kN; ++n) sums[r][n] = fma(of_a, of_x[n], sums[r][n]);
     }
+    a += kStep;
   };
   std::size_t k = 0;
   for (; k + kLowRankVector <= job.inputs; k += kLowRankVector) {
     add(k, [](const float* at) TESSERA_LAMBDA { return load<F32x16>(at); });
   }
   if (k < job.inputs) add(k, [&](const float* at) TESSERA_LAMBDA { return load_some(at, job.inputs - k); });
+  const std::size_t first = block * kLowRankBlock, ranks = job.ranks - first < kLowRankBlock ? job.ranks - first : kLowRankBlock;
   TESSERA_UNROLL
   for (std::size_t n = 0; n < kN; ++n) {
     TESSERA_UNROLL
-    for (std::size_t r = 0; r < kR; ++r) job.t[(row + n) * job.t_stride + rank + r] = job.scale * sum_of(sums[r][n]);
+    for (std::size_t r = 0; r < kLowRankBlock; ++r) {
+      if (r < ranks) job.t[(row + n) * job.t_stride + first + r] = job.scale * sum_of(sums[r][n]);
+    }
   }
 }
 
 template <LowRankType kType>
 void down(const LowRankDown& job) noexcept {
-  std::size_t rank = 0;
-  for (; rank + kRanks <= job.ranks; rank += kRanks) {
+  for (std::size_t block = 0; block * kLowRankBlock < job.ranks; ++block) {
     std::size_t row = 0;
-    for (; row + kRows <= job.n_rows; row += kRows) down_tile<kType, kRanks, kRows>(job, rank, row);
-    for (; row < job.n_rows; ++row) down_tile<kType, kRanks, 1>(job, rank, row);
-  }
-  for (; rank < job.ranks; ++rank) {
-    for (std::size_t row = 0; row < job.n_rows; ++row) down_tile<kType, 1, 1>(job, rank, row);
+    if constexpr (kRows > 1) {
+      for (; row + kRows <= job.n_rows; row += kRows) down_tile<kType, kRows>(job, block, row);
+    }
+    for (; row < job.n_rows; ++row) down_tile<kType, 1>(job, block, row);
   }
 }
 
 template <LowRankType kType, std::size_t kN>
-TESSERA_INLINE void up_tile(const LowRankUp& job, std::size_t row) {
+TESSERA_INLINE void up_tile(const LowRankUp& job, std::size_t panel, std::size_t row) {
+  constexpr std::size_t kStep = kVectors * kVectorBytes<kType>;
   F32x16 sums[kN][kVectors] = {};
-  const std::byte* b = job.b;
-  for (std::size_t r = 0; r < job.rank; ++r, b += kVectors * kVectorBytes<kType>) {
+  const std::byte* b = job.b + panel * job.rank * kStep;
+  for (std::size_t r = 0; r < job.rank; ++r, b += kStep) {
+    for (std::size_t line = 0; line < kStep; line += 64) __builtin_prefetch(b + kAhead + line);
     TESSERA_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) {
       const F32x16 of_b = numbers_at<kType>(b + v * kVectorBytes<kType>);
@@ -87,12 +94,13 @@ TESSERA_INLINE void up_tile(const LowRankUp& job, std::size_t row) {
       for (std::size_t n = 0; n < kN; ++n) sums[n][v] = fma(broadcast(job.t[(row + n) * job.t_stride + r]), of_b, sums[n][v]);
     }
   }
+  const std::size_t first = panel * kLowRankPanel;
   TESSERA_UNROLL
   for (std::size_t n = 0; n < kN; ++n) {
     float* const out = job.out + job.rows[row + n] * job.out_stride;
     TESSERA_UNROLL
     for (std::size_t v = 0; v < kVectors; ++v) {
-      const std::size_t at = v * kLowRankVector;
+      const std::size_t at = first + v * kLowRankVector;
       if (at >= job.outputs) break;
       F32x16 value = load_some(out + at, job.outputs - at) + sums[n][v];
       if (job.factors != nullptr) value = value * load_some(job.factors + at, job.outputs - at);
@@ -103,11 +111,13 @@ TESSERA_INLINE void up_tile(const LowRankUp& job, std::size_t row) {
 
 template <LowRankType kType>
 void up(const LowRankUp& job) noexcept {
-  std::size_t row = 0;
-  if constexpr (kUpRows > 1) {
-    for (; row + kUpRows <= job.n_rows; row += kUpRows) up_tile<kType, kUpRows>(job, row);
+  for (std::size_t panel = 0; panel * kLowRankPanel < job.outputs; ++panel) {
+    std::size_t row = 0;
+    if constexpr (kUpRows > 1) {
+      for (; row + kUpRows <= job.n_rows; row += kUpRows) up_tile<kType, kUpRows>(job, panel, row);
+    }
+    for (; row < job.n_rows; ++row) up_tile<kType, 1>(job, panel, row);
   }
-  for (; row < job.n_rows; ++row) up_tile<kType, 1>(job, row);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::size_t kRowsOfTask = 32, kRanksOfTask = 32;
+constexpr std::size_t kPanelsOfTask = 8;
+static_assert(kRanksOfTask % kLowRankBlock == 0);
 
 const CpuLowRank& change_of(const backend::LowRankTerm& term) noexcept { return static_cast<const CpuLowRank&>(*term.change); }
 
@@ -70,8 +72,8 @@ Status CpuBackend::add_low_rank(std::span<const backend::LowRankTerm> terms, Act
     const backend::LowRankShape& shape = term.change->shape();
     const CpuLowRank& change = change_of(term);
     kernels_.low_rank.down[static_cast<std::size_t>(change.type())](
-        {.a = change.a(task.matrix) + task.rank * change.a_stride(),
-         .a_stride = change.a_stride(),
+        {.a = change.a(task.matrix) + task.rank / kLowRankBlock * change.block_bytes(),
+         .block_bytes = change.block_bytes(),
          .ranks = std::min<std::size_t>(kRanksOfTask, shape.rank - task.rank),
          .inputs = shape.inputs,
          .x = from.data + task.matrix * shape.inputs,
@@ -102,38 +104,36 @@ Status CpuBackend::add_low_rank_of_tokens(std::span<const backend::LowRankTerm> 
   return add_changes(terms);
 }
 
-// Adds B t to the outputs of all terms. A task is a panel of outputs in all terms with the same output, so that a row gets its changes in
-// their order.
+// Adds B t to the outputs of all terms. A task is some panels of outputs in all terms with the same output, so that a row gets its changes
+// in their order.
 Status CpuBackend::add_changes(std::span<const backend::LowRankTerm> terms) {
   LowRankWork& work = low_rank_;
   work.ups.clear();
-  std::size_t rows = 0;
   for (std::uint32_t first = 0; first < terms.size();) {
     std::uint32_t last = first;
-    while (last < terms.size() && terms[last].out == terms[first].out) rows = std::max(rows, terms[last++].rows.size());
+    while (last < terms.size() && terms[last].out == terms[first].out) ++last;
     (void)written(terms[first].out);
     const std::size_t panels = change_of(terms[first]).panels();
     for (std::uint32_t matrix = 0; matrix < terms[first].change->shape().count; ++matrix) {
-      for (std::size_t panel = 0; panel < panels; ++panel) work.ups.push_back({first, last, matrix, panel});
+      for (std::size_t panel = 0; panel < panels; panel += kPanelsOfTask) work.ups.push_back({first, last, matrix, panel});
     }
     first = last;
   }
-  // With few rows a task is short, and several are taken at a time.
-  const std::size_t grain = rows > kRowsOfTask ? 1 : std::max<std::size_t>(1, work.ups.size() / (4 * tasks_.slots()));
-  for_each(work.ups.size(), grain, [&](std::size_t i, std::byte*) {
+  for_each(work.ups.size(), 1, [&](std::size_t i, std::byte*) {
     const LowRankWork::Up& task = work.ups[i];
     const Activation& out = act(terms[task.first].out);
     const std::size_t output = task.panel * kLowRankPanel;
-    float factors[kLowRankPanel];
+    float factors[kPanelsOfTask * kLowRankPanel];
     for (std::uint32_t at = task.first; at < task.last; ++at) {
       const backend::LowRankTerm& term = terms[at];
       const backend::LowRankShape& shape = term.change->shape();
       const CpuLowRank& change = change_of(term);
-      if (shape.has_lengths) change.factors(task.matrix, task.panel, scale_of(term), factors);
+      const std::size_t outputs = std::min<std::size_t>(kPanelsOfTask * kLowRankPanel, shape.outputs - output);
+      if (shape.has_lengths) change.factors(task.matrix, output, outputs, static_cast<double>(scale_of(term)), factors);
       kernels_.low_rank.up[static_cast<std::size_t>(change.type())](
           {.b = change.panel(task.matrix, task.panel),
            .rank = shape.rank,
-           .outputs = std::min<std::size_t>(kLowRankPanel, shape.outputs - output),
+           .outputs = outputs,
            .t = work.t.data() + work.t_at[at] + task.matrix * term.rows.size() * shape.rank,
            .t_stride = shape.rank,
            .rows = term.rows.data(),
@@ -154,13 +154,12 @@ void CpuBackend::change_product(const backend::LowRank& change, float scale, std
   const auto type = static_cast<std::size_t>(of.type());
   const std::uint32_t row = 0;
   float t[backend::kMaxLowRank], factors[kLowRankPanel];
-  kernels_.low_rank.down[type]({.a = of.a(index), .a_stride = of.a_stride(), .ranks = shape.rank, .inputs = shape.inputs, .x = in.data(),
+  kernels_.low_rank.down[type]({.a = of.a(index), .block_bytes = of.block_bytes(), .ranks = shape.rank, .inputs = shape.inputs, .x = in.data(),
                                 .rows = &row, .n_rows = 1, .scale = scale_of(term), .t = t, .t_stride = shape.rank});
   for (std::size_t panel = 0; panel < of.panels(); ++panel) {
-    const std::size_t output = panel * kLowRankPanel;
-    if (shape.has_lengths) of.factors(index, panel, scale_of(term), factors);
-    kernels_.low_rank.up[type]({.b = of.panel(index, panel), .rank = shape.rank,
-                                .outputs = std::min<std::size_t>(kLowRankPanel, shape.outputs - output), .t = t, .t_stride = shape.rank,
+    const std::size_t output = panel * kLowRankPanel, outputs = std::min<std::size_t>(kLowRankPanel, shape.outputs - output);
+    if (shape.has_lengths) of.factors(index, output, outputs, static_cast<double>(scale_of(term)), factors);
+    kernels_.low_rank.up[type]({.b = of.panel(index, panel), .rank = shape.rank, .outputs = outputs, .t = t, .t_stride = shape.rank,
                                 .rows = &row, .n_rows = 1, .factors = shape.has_lengths ? factors : nullptr,
                                 .out = product.data() + output});
   }

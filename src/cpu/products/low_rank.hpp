@@ -23,19 +23,21 @@ class CpuLowRank final : public backend::LowRank {
   CpuLowRank(const backend::LowRankShape& shape, Buffer buffer) noexcept;
 
   [[nodiscard]] LowRankType type() const noexcept { return type_; }
-  [[nodiscard]] std::size_t a_stride() const noexcept { return a_stride_; }
+  [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes_; }
   [[nodiscard]] std::size_t panels() const noexcept { return panels_; }
   // Returns A for matrix `index` of the weight. In tables: row `index` of the table  [rank].
   [[nodiscard]] const std::byte* a(std::uint64_t index) const noexcept;
   [[nodiscard]] const std::byte* panel(std::uint64_t index, std::size_t panel) const noexcept;
-  // Writes the factors of a panel's outputs, for a change with lengths that is used with `scale`.
-  void factors(std::uint64_t index, std::size_t panel, double scale, float* out) const noexcept;
+  // Writes the factors of outputs [first, first + count), for a change with lengths that is used with `scale`.
+  void factors(std::uint64_t index, std::size_t first, std::size_t count, double scale, float* out) const noexcept;
 
  private:
   struct Layout;
 
   LowRankType type_;
-  std::size_t a_stride_ = 0, panels_ = 0, panel_bytes_ = 0;
+  std::size_t block_bytes_ = 0;  // in tables: bytes of a row
+  std::uint64_t a_bytes_ = 0;    // bytes of one matrix of A
+  std::size_t panels_ = 0, panel_bytes_ = 0;
   std::uint64_t b_at_ = 0, lengths_at_ = 0;  // offsets in the buffer
   Buffer buffer_;
 };
