@@ -39,8 +39,8 @@ Json usage_of(const Answer& answer) {
 void read_usage(const Json& object, Answer& answer) {
   const Json* usage = object.find("usage");
   if (usage == nullptr) return;
-  answer.prompt_tokens = static_cast<std::uint64_t>(number_at(*usage, "prompt_tokens").value_or(0));
-  answer.completion_tokens = static_cast<std::uint64_t>(number_at(*usage, "completion_tokens").value_or(0));
+  answer.prompt_tokens = count_at(*usage, "prompt_tokens");
+  answer.completion_tokens = count_at(*usage, "completion_tokens");
 }
 
 // Returns whether a message or delta has content besides its text.

@@ -31,7 +31,7 @@ const char* name_of(UpstreamError::Kind kind) {
 
 }  // namespace
 
-unsigned Answering::run(const Question& question, bool cacheable, bool storable) {
+unsigned Answering::run(Question question, bool cacheable, bool storable) {
   std::string never = question.never_cached;
   if (never.empty() && (parts_.cache == nullptr || !parts_.embed)) never = "no cache";
   if (never.empty() && !storable) never = "no-store";
@@ -60,12 +60,13 @@ unsigned Answering::run(const Question& question, bool cacheable, bool storable)
     cache_note_ = "refresh";
   }
   std::string name = tenant_ + '\n' + std::string(key.context.begin(), key.context.end()) + question.text;
-  Flights::Joined joined = cacheable ? parts_.flights.join(name, [&] { return stop_.stop_requested(); }) : Flights::Joined{};
+  Flights::Joined joined = cacheable ? parts_.flights.join(name, [&] { return stop_.stop_requested(); }, [&] { put_away(question); }) : Flights::Joined{};
   if (joined.answer) {
     parts_.figures.count_lookup("shared");
     cache_note_ = "shared";
     return send_answer(question, *joined.answer);
   }
+  take_up(question);
   parts_.figures.count_lookup(cacheable ? "miss" : "refresh");
   store_ = [&](const Answer& answer) {
     if (answer.is_plain) parts_.cache->put(key, question.text, vector(question), answer);
@@ -85,14 +86,16 @@ unsigned Answering::run(const Question& question, bool cacheable, bool storable)
 }
 
 unsigned Answering::answer_by_models(const Question& question) {
-  Question asked = question;
+  std::optional<Question> shortened;
   if (parts_.compressor != nullptr) {
-    const Compressor::Saved saved = parts_.compressor->shorten(asked.api, asked.body);
+    shortened = question;
+    const Compressor::Saved saved = parts_.compressor->shorten(shortened->api, shortened->body);
     if (saved.before > saved.after) {
       parts_.figures.count_compressed(saved);
       compressed_note_ = fmt::format("{}->{}", saved.before, saved.after);
     }
   }
+  const Question& asked = shortened ? *shortened : question;
   Decision decision{.route = Route::large, .why = "one tier"};
   if (parts_.small != nullptr) {
     decision = parts_.router.route(question, [&]() -> std::span<const float> { return vector(question); });

@@ -45,8 +45,9 @@ class Answering {
       : parts_(parts), tenant_(std::move(tenant)), authorization_(std::move(authorization)), reply_(std::move(reply)), stop_(std::move(stop)) {}
 
   // Sends the answer and returns its status. Throws server::ApiError, but only before anything was sent. `cacheable`: false if the client wants
-  // a new answer (Cache-Control: no-cache), which is stored nevertheless. `storable`: false for Cache-Control: no-store.
-  unsigned run(const Question& question, bool cacheable, bool storable);
+  // a new answer (Cache-Control: no-cache), which is stored nevertheless. `storable`: false for Cache-Control: no-store. While another client's
+  // request computes the answer, the question is put away.
+  unsigned run(Question question, bool cacheable, bool storable);
 
  private:
   unsigned answer_by_models(const Question& question);

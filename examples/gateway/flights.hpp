@@ -47,8 +47,9 @@ class Flights {
   };
   // Returns at once with a lead if nobody computes `key`. Otherwise waits for the answer of the caller that does; if there is none to share,
   // returns neither a lead nor an answer. `is_over` is called ten times a second; if it returns true, the wait ends with neither.
-  template <class IsOver>
-  [[nodiscard]] Joined join(const std::string& key, IsOver is_over) {
+  // `before_wait` is called before a wait begins: it frees memory that the caller does not need meanwhile.
+  template <class IsOver, class BeforeWait>
+  [[nodiscard]] Joined join(const std::string& key, IsOver is_over, BeforeWait before_wait) {
     std::unique_lock lock(mutex_);
     const auto [place, is_new] = flights_.try_emplace(key, nullptr);
     if (is_new) {
@@ -56,10 +57,17 @@ class Flights {
       return {.lead = Lead(this, key), .answer = {}};
     }
     const std::shared_ptr<Flight> flight = place->second;
+    lock.unlock();
+    before_wait();
+    lock.lock();
     while (!flight->over && !is_over()) changed_.wait_for(lock, std::chrono::milliseconds(100));
     if (!flight->over || !flight->can_be_led_again) return {.lead = {}, .answer = flight->answer};
     lock.unlock();
-    return join(key, is_over);
+    return join(key, is_over, before_wait);
+  }
+  template <class IsOver>
+  [[nodiscard]] Joined join(const std::string& key, IsOver is_over) {
+    return join(key, is_over, [] {});
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "gateway.hpp"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -36,13 +37,24 @@ bool has_directive(const HttpRequest& request, std::string_view directive) {
   return request.header("cache-control").find(directive) != std::string_view::npos;
 }
 
-// Counts a question down when it is over, however it ends.
-struct Counted {
-  explicit Counted(std::atomic<std::size_t>& count) : of(count) {}
+// Adds an amount to a count until a question is over, however it ends.
+template <class T>
+class Counted {
+ public:
+  Counted(std::atomic<T>& count, T amount) : count_(count), amount_(amount) { count_ += amount_; }
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
-  ~Counted() { --of; }
-  std::atomic<std::size_t>& of;
+  ~Counted() { count_ -= amount_; }
+
+ private:
+  std::atomic<T>& count_;
+  T amount_;
+};
+
+// A question that waits or is being answered.
+struct Open {
+  Counted<std::size_t> question;
+  Counted<std::uint64_t> bytes;
 };
 
 }  // namespace
@@ -58,11 +70,12 @@ void Gateway::handle(HttpRequest request, HttpReplyPtr reply) {
       (void)tenant_of(request);
       return reply->send({.body = parts_.figures.metrics(parts_.cache), .type = "text/plain; version=0.0.4; charset=utf-8"});
     }
-    if (request.path == "/v1/models" && is_get) return post(reply, [this, request, reply] { list_models(request, reply); });
+    if (request.path == "/v1/models" && is_get) return post(reply, 0, [this, request, reply] { list_models(request, reply); });
     for (const Api api : {Api::chat, Api::completions}) {
       if (request.path != path_of(api)) continue;
       if (request.method != "POST") throw ApiError(405, "Send a POST.");
-      return post(reply, [this, api, request = std::move(request), reply] { ask(api, request, reply); });
+      const std::uint64_t bytes = request.body.size();
+      return post(reply, bytes, [this, api, request = std::move(request), reply] { ask(api, request, reply); });
     }
     throw ApiError(404, fmt::format("There is no {} here; there are /v1/chat/completions, /v1/completions, /v1/models, /health and /metrics.", request.path));
   } catch (const ApiError& error) {
@@ -70,16 +83,17 @@ void Gateway::handle(HttpRequest request, HttpReplyPtr reply) {
   }
 }
 
-void Gateway::post(HttpReplyPtr reply, std::function<void()> task) {
+void Gateway::post(HttpReplyPtr reply, std::uint64_t bytes, std::function<void()> task) {
   if (draining_) throw ApiError(503, "The gateway is ending.", {}, "shutting_down");
-  if (open_ >= options_.at_once + options_.most_waiting) {
-    ApiError busy(429, "Too many requests are waiting; try again soon.", {}, "queue_full");
+  const auto refuse = [](const char* why) {
+    ApiError busy(429, why, {}, "queue_full");
     busy.retry_after = 1;
     throw busy;
-  }
-  ++open_;
-  workers_.post([this, reply = std::move(reply), task = std::move(task)] {
-    const Counted counted(open_);
+  };
+  if (open_ >= options_.at_once + options_.most_waiting) refuse("Too many requests are waiting; try again soon.");
+  if (open_ > 0 && open_bytes_ + bytes > options_.body_bytes) refuse("The waiting requests take all memory that the gateway has for them; try again soon.");
+  auto open = std::shared_ptr<const Open>(new Open{.question{open_, 1}, .bytes{open_bytes_, bytes}});
+  workers_.post([open = std::move(open), reply = std::move(reply), task = std::move(task)] {
     try {
       if (!reply->gone()) task();
     } catch (const ApiError& error) {
@@ -108,10 +122,10 @@ void Gateway::ask(Api api, const HttpRequest& request, const HttpReplyPtr& reply
   if (reply->gone()) stop.request_stop();
   try {
     const std::string tenant = tenant_of(request);
-    const Question question = read_question(api, request.body, parts_.limits);
+    Question question = read_question(api, request.body, parts_.limits);
     Answering answering(parts_, tenant, authorization_for_servers(request), reply, stop.get_token());
     const bool storable = !has_directive(request, "no-store");
-    told(answering.run(question, !has_directive(request, "no-cache"), storable));
+    told(answering.run(std::move(question), !has_directive(request, "no-cache"), storable));
   } catch (const ApiError& error) {
     told(reply->gone() ? 499 : error.status);
     throw;

@@ -18,6 +18,7 @@ struct GatewayOptions {
   std::string tenant_header{};     // a header, in lower case, that a proxy in front sets; empty: none
   std::size_t at_once = 32;        // requests that are answered at once, a thread each
   std::size_t most_waiting = 256;  // further requests are refused (429)
+  std::uint64_t body_bytes = std::uint64_t{256} << 20;  // of the bodies of all requests that wait or are answered; further requests are refused (429)
   bool logs_requests = true;
 };
 
@@ -42,12 +43,14 @@ class Gateway {
   // Returns the client's key, for servers without a key of their own. Returns an empty text if the gateway
   // has keys, because these are not sent on.
   [[nodiscard]] std::string authorization_for_servers(const server::HttpRequest& request) const;
-  void post(server::HttpReplyPtr reply, std::function<void()> task);
+  // `bytes`: of the request's body.
+  void post(server::HttpReplyPtr reply, std::uint64_t bytes, std::function<void()> task);
 
   const GatewayOptions options_;
   Parts& parts_;
   std::stop_source all_;
   std::atomic<std::size_t> open_{0};  // questions that wait or are being answered
+  std::atomic<std::uint64_t> open_bytes_{0};  // of their bodies
   std::atomic<bool> draining_{false};
   server::Workers workers_;           // destroyed first: its tasks use the members above
 };

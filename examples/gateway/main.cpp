@@ -11,6 +11,7 @@
 #include "failure.hpp"
 #include "local_models.hpp"
 #include "options.hpp"
+#include "service.hpp"
 #include "system/end_signals.hpp"
 #include "system/program.hpp"
 
@@ -25,8 +26,7 @@ Tier make_tier(const std::string& name, const TierOptions& options, const Option
 }
 
 void greet(const Options& options, std::uint16_t port) {
-  const bool v6 = options.http.host.find(':') != std::string::npos;
-  fmt::print("the gateway answers at {}://{}{}{}:{}/\n", options.http.tls_certificate.empty() ? "http" : "https", v6 ? "[" : "", options.http.host, v6 ? "]" : "", port);
+  fmt::print("the gateway answers at {}\n", server::url_of(options.http, port));
   std::fflush(stdout);
   const auto names = [](const TierOptions& tier) {
     std::string all;
@@ -35,8 +35,7 @@ void greet(const Options& options, std::uint16_t port) {
   };
   fmt::print(stderr, "  large: {}; small: {}\n", names(options.large), names(options.small));
   if (options.embedder.empty()) fmt::print(stderr, "  without --embedder there is no cache\n");
-  const bool is_local = options.http.host == "127.0.0.1" || options.http.host == "::1" || options.http.host == "localhost";
-  if (!is_local && options.gateway.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
+  server::warn_of_open_address(options.http, !options.gateway.keys.empty());
 }
 
 int serve(Options options) {
@@ -80,11 +79,7 @@ int serve(Options options) {
   greet(options, http->port());
 
   signals.wait();
-  std::thread([] {
-    signals.wait();
-    fmt::print(stderr, "ended at once\n");
-    std::_Exit(130);
-  }).detach();
+  server::end_at_next_signal(signals);
   fmt::print(stderr, "ending: up to {} s for the answers that run (once more ends at once)\n", options.drain_time.count());
   gateway.drain();
   http->drain();
@@ -97,23 +92,11 @@ int serve(Options options) {
   return 0;
 }
 
-int complain(std::string_view message, int status) {
-  fmt::print(stderr, "tessera-gateway: {}\n", message);
-  return status;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  tessera::tool::Program program(argc, argv);
-  try {
-    auto options = gateway::parse_options(program.argc(), program.argv());
+  return server::run_service("tessera-gateway", argc, argv, [](int count, char** values) {
+    auto options = gateway::parse_options(count, values);
     return options ? serve(*std::move(options)) : 0;
-  } catch (const UsageError& error) {
-    return complain(fmt::format("{} (--help tells more)", error.what()), 2);
-  } catch (const Failure& failure) {
-    return complain(failure.what(), failure.code == tessera::ErrorCode::cancelled ? 130 : 1);
-  } catch (const std::exception& error) {
-    return complain(error.what(), 1);
-  }
+  });
 }

@@ -1,6 +1,8 @@
 #include "quality.hpp"
 
 #include <ctime>
+#include <exception>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -14,8 +16,22 @@
 namespace gateway {
 
 namespace {
+
 constexpr std::size_t kMostWaiting = 64;
-}
+
+// A check that waits or runs. Counts itself up and down, so that a check that throws, or that cannot be queued, does not stay counted.
+class Waiting {
+ public:
+  explicit Waiting(std::atomic<std::size_t>& count) : count_(count) { ++count_; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() { --count_; }
+
+ private:
+  std::atomic<std::size_t>& count_;
+};
+
+}  // namespace
 
 Quality::Quality(const QualityOptions& options, const Tier& large, Embed embed, SemanticCache* cache, Figures& figures, std::stop_token stop)
     : options_(options), large_(large), embed_(std::move(embed)), cache_(cache), figures_(figures), stop_(std::move(stop)), random_(options.seed) {
@@ -30,10 +46,16 @@ void Quality::consider(const Question& question, Given given) {
     if (std::uniform_real_distribution<double>(0, 1)(random_) >= options_.share) return;
   }
   if (waiting_ >= kMostWaiting) return figures_.count_failure("quality", "too many wait");
-  ++waiting_;
-  worker_.post([this, question, given = std::move(given)] {
-    if (!stop_.stop_requested()) check(question, given);
-    --waiting_;
+  auto waiting = std::make_shared<const Waiting>(waiting_);
+  Question kept = question;
+  kept.written = {};  // the request's body goes with the request
+  worker_.post([this, question = std::move(kept), given = std::move(given), waiting = std::move(waiting)] {
+    if (stop_.stop_requested()) return;
+    try {
+      check(question, given);
+    } catch (const std::exception&) {
+      figures_.count_failure("quality", "error");
+    }
   });
 }
 

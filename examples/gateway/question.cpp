@@ -99,13 +99,26 @@ std::string why_never(const Question& q, const CacheLimits& limits) {
   return q.text.empty() ? "no text" : "";
 }
 
-}  // namespace
-
-Question read_question(Api api, std::string_view body, const CacheLimits& limits) {
-  auto parsed = tessera::Json::parse(body, {.numbers_as_written = true, .refuse_half_pairs = true, .most_values = 1'000'000});
+Json read_body(std::string_view body) {
+  auto parsed = Json::parse(body, {.numbers_as_written = true, .refuse_half_pairs = true, .most_values = 1'000'000});
   if (!parsed) throw ApiError(400, fmt::format("The body is not JSON: {}", parsed.error().text()));
   if (parsed->members() == nullptr) throw ApiError(400, "The body must be a JSON object.");
-  Question q{.api = api, .body = *std::move(parsed)};
+  return *std::move(parsed);
+}
+
+}  // namespace
+
+void put_away(Question& question) noexcept {
+  question.body = Json();
+  std::string().swap(question.context);
+}
+
+void take_up(Question& question) {
+  if (question.body.is_null()) question.body = read_body(question.written);
+}
+
+Question read_question(Api api, std::string_view body, const CacheLimits& limits) {
+  Question q{.api = api, .written = body, .body = read_body(body)};
   if (api == Api::chat) read_messages(q);
   else read_prompt(q);
   const Json* stream = q.body.find("stream");

@@ -21,6 +21,7 @@ struct CacheLimits {
 
 struct Question {
   Api api = Api::chat;
+  std::string_view written{};   // the request's body, which must outlive the question
   tessera::Json body{};         // as the client sent it, numbers as written
   bool streams = false;
   bool wants_usage = false;     // stream_options.include_usage
@@ -32,7 +33,12 @@ struct Question {
   std::string never_cached{};   // the reason why the answer is neither looked up nor stored; empty: none
 };
 
-// Reads a request's body. Throws server::ApiError (400) for JSON that is broken or that has no messages or prompt.
+// Drops the large values of a question that has to wait: its body and its context, which take several times the bytes of the request's body.
+void put_away(Question& question) noexcept;
+// Reads the body of a question again that was put away. The context stays empty. Does nothing if the body is there.
+void take_up(Question& question);
+
+// Reads a request's body, which must outlive the question. Throws server::ApiError (400) for JSON that is broken or that has no messages or prompt.
 [[nodiscard]] Question read_question(Api api, std::string_view body, const CacheLimits& limits);
 
 }  // namespace gateway

@@ -3,6 +3,9 @@
 // An answer is found only under its own key: the tenant, and a digest of all that the answer depends on besides the question's text (the
 // model, earlier messages, sampling fields). So no tenant ever gets another tenant's answer, however alike the questions are.
 //
+// Cost: find() compares the vector with each one under the key. All else takes a time that hardly grows with the entries: answers whose time is
+// over are removed a few at each call, the oldest first.
+//
 // Every function may be called from several threads.
 #pragma once
 
@@ -17,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "answer.hpp"
@@ -75,16 +79,24 @@ class SemanticCache {
     Answer answer;
     std::uint64_t id = 0, bytes = 0;
     Clock::time_point until;
+    std::size_t place = 0;      // in its group's entries
   };
   using Entries = std::list<Entry>;  // the most recently used one first
+  // The entries of one key.
+  struct Group {
+    std::vector<Entries::iterator> entries;                               // in no order
+    std::unordered_map<std::string_view, Entries::iterator> by_question;  // the names are the entries' own texts
+  };
 
   void remove(Entries::iterator entry);
+  void remove_expired(Clock::time_point now);
 
   const CacheOptions options_;
   const Now now_;
   mutable std::mutex mutex_;  // guards the members below
   Entries entries_;
-  std::map<CacheKey, std::vector<Entries::iterator>> groups_;  // every entry is in its key's group
+  std::map<CacheKey, Group> groups_;                    // every entry is in its key's group
+  std::map<std::uint64_t, Entries::iterator> by_id_;    // every entry. All live equally long, so the first one expires first
   std::uint64_t last_id_ = 0;
   Figures figures_;
 };

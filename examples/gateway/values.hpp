@@ -1,6 +1,8 @@
 // Reads members of JSON values without exceptions: a member that is absent or of another type has no value.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -18,6 +20,12 @@ namespace gateway {
   return std::nullopt;
 }
 [[nodiscard]] inline std::optional<double> number_at(const tessera::Json& value, std::string_view key) { return number_of(value.find(key)); }
+
+// Returns a member that counts something; 0 if it is absent or no whole number from 0 to 2^53. A server's answer may hold any number.
+[[nodiscard]] inline std::uint64_t count_at(const tessera::Json& value, std::string_view key) {
+  const double number = number_at(value, key).value_or(0.0);
+  return number >= 0.0 && number <= 9007199254740992.0 && std::trunc(number) == number ? static_cast<std::uint64_t>(number) : 0;
+}
 
 [[nodiscard]] inline const std::string* text_at(const tessera::Json& value, std::string_view key) {
   const tessera::Json* found = value.find(key);

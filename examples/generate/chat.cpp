@@ -17,6 +17,7 @@
 #include "prompt.hpp"
 #include "sampler.hpp"
 #include "terminal.hpp"
+#include "terminal_modes.hpp"
 #include "terminal_text.hpp"
 
 using tessera::Answer;
@@ -56,7 +57,7 @@ void check_choice(const std::string& choice, const Json::Array& tools) {
     return name != nullptr && *name == Json(choice);
   };
   if (std::none_of(tools.begin(), tools.end(), has_name)) {
-    throw UsageError(fmt::format("--tool-choice: \"{}\" is none of auto|none|required, and no tool of the file", choice));
+    throw UsageError(fmt::format("--tool-choice: \"{}\" is not one of auto|none|required, and no tool of the file", choice));
   }
 }
 
@@ -304,7 +305,7 @@ int converse(const Options& options) {
   (void)make_sampler(options, 0);  // reports wrong options before the model is read
   (void)read_constraint(options);
   tessera::ChatRequest request = first_request(options);
-  Interrupts interrupts;
+  Interrupts interrupts(IdleInterrupt::wakes, &TerminalModes::leave);
   const std::unique_ptr<LineReader> lines = make_line_reader(interrupts);  // keeps what is typed from now on
   const auto engine = [&] {
     const Interruptible work(interrupts);

@@ -14,6 +14,9 @@ class TerminalModes {
   void show_typing() noexcept;
   void hide_typing() noexcept;
 
-  // Restores the modes. For code that ends the program without unwinding; any thread may call it.
+  // Restores the modes, and ends dimmed text on standard output. For code that ends the program without unwinding; any thread may call it.
+  static void leave() noexcept;
+
+ private:
   static void restore() noexcept;
 };

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <system_error>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "embedder.hpp"
@@ -29,6 +31,9 @@ namespace {
 
 constexpr int kNothingNear = 3;
 constexpr std::size_t kPassageTokens = 200, kAroundText = 40;  // tokens; kAroundText: the heading, and what the tokenizer adds
+
+// Ends the line that shows "^C".
+void end_line() noexcept { (void)!::write(STDERR_FILENO, "\n", 1); }
 
 fs::path beside(const fs::path& index, const char* ending) {
   fs::path file = index;
@@ -61,7 +66,7 @@ void remove_index(const fs::path& index) {
   if (fs::exists(index, error) && !Store::is_index(index)) {
     throw Failure(ErrorCode::invalid_argument, fmt::format("{} is no index of tessera-rag, so it is not removed: name another file with --index", text_of(index)));
   }
-  for (const char* ending : {"", "-wal", "-shm", ".hnsw", ".hnsw.seal"}) fs::remove(beside(index, ending), error);
+  for (const char* ending : {"", "-wal", "-shm", ".hnsw"}) fs::remove(beside(index, ending), error);
   // Files whose names are 32 digits are saved prefixes. Other files in their folder stay.
   const fs::path saved = beside(index, ".kv");
   for (const fs::directory_entry& file : fs::directory_iterator(saved, error)) {
@@ -82,13 +87,13 @@ CutOptions cut_options(const Options& options, const Embedder& embedder) {
   cut.most_tokens = options.passage_tokens.value_or(std::min(kPassageTokens, std::max(read, kAroundText + 8) - kAroundText));
   if (cut.most_tokens > read) throw UsageError(fmt::format("the embedder reads {} tokens of a text: --passage-tokens cannot be {}", read, cut.most_tokens));
   cut.overlap = options.overlap.value_or(cut.most_tokens / 5);
-  if (cut.overlap >= cut.most_tokens) throw UsageError(fmt::format("--overlap must be less than a passage's {} tokens", cut.most_tokens));
+  if (cut.overlap >= cut.most_tokens) throw UsageError(fmt::format("--overlap must be lower than a passage's {} tokens", cut.most_tokens));
   return cut;
 }
 
 int index_folder(const Options& options) {
-  Interrupts interrupts;
-  const Work work(interrupts);
+  Interrupts interrupts(IdleInterrupt::ends, &end_line);
+  const Interruptible work(interrupts);
   if (options.rebuild && (!options.argument || options.embedder.empty())) {
     throw UsageError("index --rebuild needs the folder and --embedder");
   }
@@ -108,7 +113,7 @@ int index_folder(const Options& options) {
   if (!is_new) known = Store(options.index, OpenMode::read_write).settings();
   const std::string model = !options.embedder.empty() ? options.embedder : known ? known->embedder : std::string();
   if (model.empty()) throw UsageError("the index has no embedder yet: index FOLDER --embedder MODEL");
-  Engine engine = load(model, options, 0, work.stop());
+  Engine engine = load(model, options, 0, work.token());
   const std::uint32_t dimensions = options.dimensions != 0 || !known ? options.dimensions : dimensions_for(*known, engine);
   const Embedder embedder(std::move(engine), dimensions);
   IndexSettings settings;
@@ -125,7 +130,7 @@ int index_folder(const Options& options) {
   if (options.rebuild) remove_index(options.index);
   Store store(options.index, OpenMode::create);
   if (!known) store.set_settings(settings);
-  IndexingOptions indexing{.limits = options.limits, .stop = work.stop()};
+  IndexingOptions indexing{.limits = options.limits, .stop = work.token()};
   IndexReport report;
   {
     ProgressLine line("indexing", "files");
@@ -215,9 +220,9 @@ int reply_to_lines(Room& room, Interrupts& interrupts) {
     std::string line;
     if (!std::getline(std::cin, line)) break;
     if (is_blank(line)) continue;
-    const Work work(interrupts);
+    const Interruptible work(interrupts);
     try {
-      status = std::max(status, room.reply(line, work.stop()));
+      status = std::max(status, room.reply(line, work.token()));
     } catch (const Failure& failure) {
       if (failure.code != ErrorCode::cancelled || !is_typed) throw;
       fmt::print(stderr, "\n");
@@ -229,12 +234,12 @@ int reply_to_lines(Room& room, Interrupts& interrupts) {
 
 int reply_to_questions(const Options& options) {
   if (options.argument && is_blank(*options.argument)) throw UsageError("the question is empty");
-  Interrupts interrupts;
+  Interrupts interrupts(IdleInterrupt::ends, &end_line);
   std::optional<Room> room;
   {
-    const Work work(interrupts);
-    room.emplace(options, work.stop());
-    if (options.argument) return room->reply(*options.argument, work.stop());
+    const Interruptible work(interrupts);
+    room.emplace(options, work.token());
+    if (options.argument) return room->reply(*options.argument, work.token());
   }
   return reply_to_lines(*room, interrupts);
 }

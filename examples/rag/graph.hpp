@@ -1,5 +1,5 @@
 // A graph of vectors (HNSW; Malkov & Yashunin 2016) that finds near vectors without looking at all of them. It is kept in a file beside the
-// index, and is made anew if the index has changed since.
+// index, and is made anew if the index has changed since, or if the file is not the one whose hash stands in the index.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +31,12 @@ class Graph {
  public:
   using Progress = std::function<void(std::size_t done, std::size_t total)>;
 
-  // Reads the graph of this edition of the index; nullopt: there is no file, or the graph is stale or damaged.
-  [[nodiscard]] static std::optional<Graph> load(const std::filesystem::path& file, std::uint32_t dimensions, const IndexCounts& index);
-  // Makes the graph, and writes it to the file. Throws Failure.
+  // Reads the graph of this edition of the index; nullopt: there is no file, or the graph is stale, damaged or another one
+  // than make() has written.
+  [[nodiscard]] static std::optional<Graph> load(const std::filesystem::path& file, std::uint32_t dimensions, const IndexCounts& index, Store& store);
+  // Makes the graph, writes it to the file, and its hash to the store. Throws Failure.
   [[nodiscard]] static Graph make(const std::filesystem::path& file, const Vectors& vectors, std::uint32_t dimensions, const IndexCounts& index,
-                                  const std::stop_token& stop, const Progress& progress);
+                                  Store& store, const std::stop_token& stop, const Progress& progress);
 
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;

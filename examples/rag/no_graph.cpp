@@ -14,9 +14,9 @@ Graph::~Graph() = default;
 
 bool has_graphs() noexcept { return false; }
 
-std::optional<Graph> Graph::load(const std::filesystem::path&, std::uint32_t, const IndexCounts&) { return std::nullopt; }
+std::optional<Graph> Graph::load(const std::filesystem::path&, std::uint32_t, const IndexCounts&, Store&) { return std::nullopt; }
 
-Graph Graph::make(const std::filesystem::path&, const Vectors&, std::uint32_t, const IndexCounts&, const std::stop_token&, const Progress&) {
+Graph Graph::make(const std::filesystem::path&, const Vectors&, std::uint32_t, const IndexCounts&, Store&, const std::stop_token&, const Progress&) {
   throw Failure(tessera::ErrorCode::unsupported, "this program was built without hnswlib (libhnswlib-dev)");
 }
 

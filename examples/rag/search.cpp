@@ -46,12 +46,12 @@ Searcher::Searcher(Store& store, const std::filesystem::path& index, const Embed
 
 void Searcher::load_vectors(const std::stop_token& stop) {
   const bool uses_graph = has_graphs() && static_cast<std::uint64_t>(counts_.passages) >= options_.graph_from;
-  if (uses_graph) graph_ = Graph::load(graph_file_, embedder_.dimensions(), counts_);
+  if (uses_graph) graph_ = Graph::load(graph_file_, embedder_.dimensions(), counts_, store_);
   if (graph_) return;
   vectors_ = store_.vectors(embedder_.dimensions());
   if (!uses_graph) return;
   ProgressLine line("making the graph of vectors", "passages");
-  graph_ = Graph::make(graph_file_, vectors_, embedder_.dimensions(), counts_, stop, [&](std::size_t done, std::size_t total) { line.update(done, total); });
+  graph_ = Graph::make(graph_file_, vectors_, embedder_.dimensions(), counts_, store_, stop, [&](std::size_t done, std::size_t total) { line.update(done, total); });
   vectors_ = {};
 }
 

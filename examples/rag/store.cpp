@@ -40,6 +40,8 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
   return values;
 }
 
+constexpr std::size_t kMostDimensions = 1 << 20;
+
 // Words that say nothing of a question's subject.
 constexpr std::array<std::string_view, 72> kIdleWords = {
     "a",    "about", "all",  "am",    "an",   "and",  "any",  "are",   "as",   "at",   "be",    "been", "but",   "by",   "can",   "could", "did",  "do",
@@ -113,13 +115,14 @@ std::optional<IndexSettings> Store::settings() {
   IndexSettings settings;
   settings.folder = row.text(0);
   settings.embedder = row.text(1);
-  settings.dimensions = static_cast<std::uint32_t>(row.number(2));
   settings.probe = floats_of(row.bytes(3));
-  settings.cut.most_tokens = static_cast<std::size_t>(row.number(4));
-  settings.cut.overlap = static_cast<std::size_t>(row.number(5));
-  if (settings.dimensions == 0 || settings.probe.size() != settings.dimensions) {
+  const bool has_dimensions = !settings.probe.empty() && settings.probe.size() <= kMostDimensions && row.number(2) == static_cast<std::int64_t>(settings.probe.size());
+  if (!has_dimensions || row.number(4) < 0 || row.number(5) < 0) {
     throw Failure(ErrorCode::corrupt_file, "the index is damaged: make it anew with index --rebuild");
   }
+  settings.dimensions = static_cast<std::uint32_t>(settings.probe.size());
+  settings.cut.most_tokens = static_cast<std::size_t>(row.number(4));
+  settings.cut.overlap = static_cast<std::size_t>(row.number(5));
   return settings;
 }
 
@@ -229,6 +232,26 @@ std::vector<WordMatch> Store::with_words(std::string_view query, std::size_t mos
   row.bind(words).bind(static_cast<std::int64_t>(most));
   while (row.row()) matches.push_back({row.number(0), -row.real(1)});  // FTS5 gives the best the least
   return matches;
+}
+
+std::optional<GraphSeal> Store::graph_seal() {
+  if (database_.number("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'graph'") == 0) return std::nullopt;
+  Statement row(database_, "SELECT edition, passages, dimensions, hash FROM graph");
+  if (!row.row()) return std::nullopt;
+  GraphSeal seal{.edition = row.number(0), .passages = row.number(1), .dimensions = row.number(2)};
+  const std::span<const std::byte> hash = row.bytes(3);
+  if (hash.size() != seal.hash.size()) return std::nullopt;
+  std::ranges::copy(hash, seal.hash.begin());
+  return seal;
+}
+
+void Store::set_graph_seal(const GraphSeal& seal) {
+  Transaction transaction(database_);
+  // Made here, so that indexes of earlier versions get it too.
+  database_.execute("CREATE TABLE IF NOT EXISTS graph(id INTEGER PRIMARY KEY CHECK(id = 1), edition INTEGER NOT NULL, passages INTEGER NOT NULL, "
+                    "dimensions INTEGER NOT NULL, hash BLOB NOT NULL)");
+  Statement(database_, "INSERT OR REPLACE INTO graph VALUES(1, ?, ?, ?, ?)").bind(seal.edition).bind(seal.passages).bind(seal.dimensions).bind_bytes(seal.hash).run();
+  transaction.commit();
 }
 
 }  // namespace rag

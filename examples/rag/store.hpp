@@ -1,11 +1,13 @@
 // The index on disk: files, their passages, the passages' vectors and words, in one file of SQLite.
 //
 // Tables (store.cpp): settings, one row; files; passages, with the vector of each; words, an index of the passages' words (FTS5); prefixes,
-// the saved keys and values of passages (saved_prefixes.hpp).
+// the saved keys and values of passages (saved_prefixes.hpp); graph, one row: the seal of the graph's file, if there is one.
 // Invariants: a file and its passages are written in one transaction, so that a program that is killed loses one file at most. The number
 // `edition` grows with each such transaction: a graph (graph.hpp) that was built from another edition is stale.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -48,6 +50,12 @@ struct IndexCounts {
   std::int64_t files = 0, passages = 0, edition = 0;
 };
 
+// Identifies the file of a graph (graph.hpp): the index that the graph was made from, and the hash of the file.
+struct GraphSeal {
+  std::int64_t edition = 0, passages = 0, dimensions = 0;
+  std::array<std::byte, 16> hash{};
+};
+
 // All vectors, one behind another, and the passage of each.
 struct Vectors {
   std::vector<std::int64_t> passages;
@@ -85,6 +93,9 @@ class Store {
   [[nodiscard]] std::vector<float> vector(std::int64_t passage);  // empty: there is no such passage
   // Returns the passages that have words of the query, the best first.
   [[nodiscard]] std::vector<WordMatch> with_words(std::string_view query, std::size_t most);
+
+  [[nodiscard]] std::optional<GraphSeal> graph_seal();  // nullopt: no graph was written
+  void set_graph_seal(const GraphSeal& seal);
 
   [[nodiscard]] Database& database() noexcept { return database_; }
 

@@ -38,7 +38,13 @@ class Job : public std::enable_shared_from_this<Job> {
   void start(std::vector<AnswerPlan> plans);
   // Makes a worker call run() soon. Any thread may call it.
   void wake() {
-    if (wakes_.fetch_add(1) == 0) context_.workers.post([self = shared_from_this()] { self->run(); });
+    if (wakes_.fetch_add(1) != 0) return;
+    try {
+      context_.workers.post([self = shared_from_this()] { self->run(); });
+    } catch (...) {
+      wakes_ = 0;  // else no later call would post
+      throw;
+    }
   }
 
  private:

@@ -14,6 +14,7 @@
 #include "memory_need.hpp"
 #include "model_loader.hpp"
 #include "options.hpp"
+#include "service.hpp"
 #include "system/end_signals.hpp"
 #include "system/memory.hpp"
 #include "system/program.hpp"
@@ -63,12 +64,13 @@ std::vector<ConfiguredModel> configure(const Options& options, const std::option
   std::vector<ConfiguredModel> models = list_configured(options.names);
   if (models.empty()) models.push_back(own_model(options));
   if (options.has_one_model()) models.front().is_pinned = true;
+  const std::size_t named = options.names.models.empty() && !options.names.folder ? 1 : options.names.models.size();  // by -m, or the model in the program
   std::vector<MemoryNeed> needs;
   for (std::size_t i = 0; i < models.size(); ++i) {
     try {
       look_at(models[i], options, chat_template);
     } catch (const Failure& failure) {
-      if (i < std::max<std::size_t>(options.names.models.size(), 1) || models[i].is_pinned) throw;
+      if (i < named || models[i].is_pinned) throw;
       models[i].fault = failure.what();
       models[i].card.id = models[i].id;
     }
@@ -105,8 +107,6 @@ void load_pinned(const Models& models, ModelLoader& loader) {
   }
 }
 
-bool is_local(const std::string& host) { return host == "127.0.0.1" || host == "::1" || host == "localhost"; }
-
 // Says what one model takes, and what is odd about it.
 void greet_alone(const Options& options, const Models& models) {
   const ConfiguredModel& configured = models.configured(0);
@@ -136,14 +136,12 @@ void greet_several(const Models& models) {
 }
 
 void greet(const Options& options, const Models& models, std::uint16_t port) {
-  const bool v6 = options.http.host.find(':') != std::string::npos;
   const std::string what = models.size() == 1 ? models.configured(0).id + " is" : fmt::format("{} models are", models.size());
-  fmt::print("{} served at {}://{}{}{}:{}/\n", what, options.http.tls_certificate.empty() ? "http" : "https", v6 ? "[" : "", options.http.host,
-             v6 ? "]" : "", port);
+  fmt::print("{} served at {}\n", what, url_of(options.http, port));
   std::fflush(stdout);
   if (options.has_one_model()) greet_alone(options, models);
   else greet_several(models);
-  if (!is_local(options.http.host) && options.server.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
+  warn_of_open_address(options.http, !options.server.keys.empty());
 }
 
 // Returns the figures of all models together.
@@ -191,11 +189,7 @@ int serve(Options options) {
   greet(options, models, http->port());
 
   signals.wait();
-  std::thread([] {
-    signals.wait();
-    fmt::print(stderr, "ended at once\n");
-    std::_Exit(130);
-  }).detach();
+  end_at_next_signal(signals);
   const tessera::SchedulerFigures now = all_figures(models);
   fmt::print(stderr, "ending: {} requests run, {} wait; up to {} s for them (once more ends at once)\n", now.running, now.waiting, options.drain_time.count());
   server.drain();
@@ -216,23 +210,11 @@ int serve(Options options) {
   return 0;
 }
 
-int complain(std::string_view message, int status) {
-  fmt::print(stderr, "tessera-server: {}\n", message);
-  return status;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  tessera::tool::Program program(argc, argv);
-  try {
-    auto options = server::parse_options(program.argc(), program.argv());
+  return server::run_service("tessera-server", argc, argv, [](int count, char** values) {
+    auto options = server::parse_options(count, values);
     return options ? serve(*std::move(options)) : 0;
-  } catch (const UsageError& error) {
-    return complain(error.what(), 2);
-  } catch (const Failure& failure) {
-    return complain(failure.what(), failure.code == tessera::ErrorCode::cancelled ? 130 : 1);
-  } catch (const std::exception& error) {
-    return complain(error.what(), 1);
-  }
+  });
 }

@@ -64,33 +64,39 @@ void ModelLoader::work() {
 
 void ModelLoader::load(std::size_t model) {
   const std::string& id = models_.configured(model).id;
+  FileState files;
   const auto begin = Clock::now();
   auto looked = begin;
   bool is_wanted = true;
-  const auto progress = [&](std::uint64_t, std::uint64_t) {
+  const auto progress = [&](std::uint64_t done, std::uint64_t total) {
     if (seconds_since(looked) < 0.02) return true;
     looked = Clock::now();
-    return is_wanted = models_.goes_on(model);
+    return is_wanted = models_.goes_on(model, total == 0 ? 0.0 : static_cast<double>(done) / static_cast<double>(total));
   };
-  const auto refuse = [&](unsigned status, const std::string& why) {
+  const auto refuse = [&](unsigned status, std::chrono::seconds pause, const std::string& why) {
     give_back_memory();
     if (options_.logs) log_line("{} could not be loaded: {}\n", id, why);
-    models_.failed(model, ApiError(status, fmt::format("The model \"{}\" could not be loaded: {}", id, why), "model", "model_load_failed"));
+    models_.failed(model, {.error = ApiError(status, fmt::format("The model \"{}\" could not be loaded: {}", id, why), "model", "model_load_failed"),
+                           .files = files, .again = Clock::now() + pause});
   };
   try {
+    files = file_state(models_.configured(model).path);  // before the load, so that a change during the load counts
     auto made = make(model, progress);
     made->drive();
     models_.loaded(model, std::move(made), seconds_since(begin));
     if (options_.logs) log_line("{} is loaded, in {:.1f} s\n", id, seconds_since(begin));
   } catch (const Failure& failure) {
-    if (failure.code != tessera::ErrorCode::cancelled || is_wanted) return refuse(failure.code == tessera::ErrorCode::out_of_memory ? 503 : 500, failure.what());
+    using tessera::ErrorCode;
+    if (failure.code == ErrorCode::over_budget) return refuse(503, std::chrono::seconds(0), failure.what());  // the memory is booked: another model can leave
+    if (failure.code == ErrorCode::out_of_memory) return refuse(503, kNoMemory, failure.what());
+    if (failure.code != ErrorCode::cancelled || is_wanted) return refuse(500, kFaultyFile, failure.what());
     give_back_memory();
     if (options_.logs) log_line("{} is not loaded, as nobody waits for it any more\n", id);
-    models_.failed(model, std::nullopt);
+    models_.given_up(model);
   } catch (const std::bad_alloc&) {
-    refuse(503, "there is no memory for it");
+    refuse(503, kNoMemory, "there is no memory for it");
   } catch (const std::exception& error) {
-    refuse(500, error.what());
+    refuse(500, kFaultyFile, error.what());
   }
 }
 

@@ -73,8 +73,9 @@ Models::~Models() = default;
 // --- Requests.
 
 ModelLease Models::acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait) {
-  const std::lock_guard lock(mutex_);
   Entry& entry = *entries_[model];
+  check_files(entry);
+  const std::lock_guard lock(mutex_);
   if (is_draining_) throw ends_error();
   if (entry.state == ModelState::loaded && !entry.is_leaving) {
     if (keep_alive) entry.keep_alive = *keep_alive;
@@ -93,6 +94,18 @@ ModelLease Models::acquire(std::size_t model, std::optional<double> keep_alive, 
   if (!std::exchange(entry.is_queued, true)) queue_.push_back(model);
   change();
   return nullptr;
+}
+
+void Models::check_files(Entry& entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!entry.failure || entry.state != ModelState::failed) return;
+  }
+  const FileState present = file_state(entry.configured.path);
+  const std::lock_guard lock(mutex_);
+  if (!entry.failure || entry.state != ModelState::failed) return;
+  if (const auto refusal = entry.failure->answer(present, Clock::now())) throw ApiError(*refusal);
+  entry.failure.reset();
 }
 
 void Models::look() noexcept {
@@ -164,7 +177,7 @@ std::optional<Models::Task> Models::plan(Calls& calls) {
     queue_.pop_front();
     entry.is_queued = false;
     if (!is_wanted || is_loaded) continue;
-    entry.state = ModelState::loading;
+    begin_load(entry);
     return Task{.kind = Task::Kind::load, .model = first};
   }
   for (const auto& entry : entries_) {
@@ -175,7 +188,11 @@ std::optional<Models::Task> Models::plan(Calls& calls) {
 
 void Models::drop_waiting(Calls& calls) {
   for (const auto& entry : entries_) {
-    const auto next = entry->waiting.drop(Clock::now(), [&] { return too_late(*entry); }, calls);
+    const auto late = [&] {
+      entry->load.is_promised = entry->state == ModelState::loading;
+      return too_late(*entry);
+    };
+    const auto next = entry->waiting.drop(Clock::now(), late, calls);
     if (next) wake_ = std::min(wake_, *next);
   }
 }
@@ -240,8 +257,10 @@ std::uint64_t Models::most_for(const Entry& entry) const {
 
 ApiError Models::too_late(const Entry& entry) const {
   std::string why;
+  double again = 10.0;
   if (entry.state == ModelState::loading) {
-    why = "it is being loaded";
+    why = entry.load.words();
+    again = entry.load.seconds_left(Clock::now());
   } else {
     for (const auto& each : entries_) {
       if (each.get() == &entry || (each->state != ModelState::loaded && each->state != ModelState::loading)) continue;
@@ -252,19 +271,21 @@ ApiError Models::too_late(const Entry& entry) const {
     why = fmt::format("it takes {} of the {} of this server's models{}{}", in_units(entry.bytes), in_units(options_.memory), why.empty() ? "" : ", of which ", why);
   }
   ApiError error(503, fmt::format("The model \"{}\" was not ready within {} s: {}. Try again later.", entry.configured.id, options_.load_time.count(), why), {}, "model_not_ready");
-  error.retry_after = 10.0;
+  error.retry_after = again;
   return error;
 }
 
 // --- What the loader says.
 
-bool Models::goes_on(std::size_t model) {
+bool Models::goes_on(std::size_t model, double share) {
   Calls calls;
   bool goes_on = false;
   {
     const std::lock_guard lock(mutex_);
+    Entry& entry = *entries_[model];
+    entry.load.share = share;
     drop_waiting(calls);
-    goes_on = !is_ending_ && (!entries_[model]->waiting.empty() || entries_[model]->configured.is_pinned);
+    goes_on = !is_ending_ && !is_draining_ && (!entry.waiting.empty() || entry.load.is_promised || entry.configured.is_pinned);
   }
   for (const auto& call : calls) call();
   return goes_on;
@@ -272,7 +293,12 @@ bool Models::goes_on(std::size_t model) {
 
 void Models::begin(std::size_t model) {
   const std::lock_guard lock(mutex_);
-  entries_[model]->state = ModelState::loading;
+  begin_load(*entries_[model]);
+}
+
+void Models::begin_load(Entry& entry) {
+  entry.state = ModelState::loading;
+  entry.load = {.began = Clock::now()};
 }
 
 void Models::book(std::size_t model, const MemoryNeed& need, ModelCard card) {
@@ -299,6 +325,7 @@ void Models::loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double
     entry.model = std::move(made);
     entry.state = ModelState::loaded;
     entry.fault.clear();
+    entry.failure.reset();
     entry.last_use = Clock::now();
     entry.stays_until = entry.last_use + std::chrono::duration_cast<Clock::duration>(duration<double>(seconds));
     ++entry.loads;
@@ -309,19 +336,35 @@ void Models::loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double
   for (const auto& call : calls) call();
 }
 
-void Models::failed(std::size_t model, const std::optional<ApiError>& error) {
+Models::Entry* Models::end_load(std::size_t model, ModelState state) {
+  Entry& entry = *entries_[model];
+  if (entry.state != ModelState::loading) return nullptr;
+  entry.state = state;
+  change();
+  return &entry;
+}
+
+void Models::failed(std::size_t model, FailedLoad failure) {
   Calls calls;
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = *entries_[model];
-    if (entry.state != ModelState::loading) return;  // it was loaded, and what failed came after that
-    entry.state = error ? ModelState::failed : ModelState::unloaded;
-    entry.fault = error ? error->what() : std::string();
-    if (error) entry.waiting.refuse(*error, calls);
-    else if (!entry.waiting.empty() && !std::exchange(entry.is_queued, true)) queue_.push_back(model);  // somebody came when the load had been given up
-    change();
+    Entry* const entry = end_load(model, ModelState::failed);
+    if (entry == nullptr) return;
+    entry->fault = failure.error.what();
+    ApiError error = failure.error;
+    error.retry_after = std::max(std::chrono::duration<double>(failure.again - Clock::now()).count(), 1.0);
+    entry->waiting.refuse(error, calls);
+    entry->failure = std::move(failure);
   }
   for (const auto& call : calls) call();
+}
+
+void Models::given_up(std::size_t model) {
+  const std::lock_guard lock(mutex_);
+  Entry* const entry = end_load(model, ModelState::unloaded);
+  if (entry == nullptr) return;
+  entry->fault.clear();
+  if (!entry->waiting.empty() && !std::exchange(entry->is_queued, true)) queue_.push_back(model);  // a request came when the load had been given up
 }
 
 void Models::gone(std::size_t model) {

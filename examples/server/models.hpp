@@ -8,6 +8,9 @@
 //   the models without requests, and of these the one that was used the longest time ago. A model with requests leaves when the requests
 //   have ended. Until then new requests of this model wait until the other model was loaded, so that both get their turn.
 // - A model stays loaded at least as long as its loading took, so that at most about half of the time goes into loading.
+// - A request that has waited `load_time` is refused and told when to come again. A load that has begun goes on for it. A load is only given up
+//   if all clients that waited for it have left.
+// - A model that could not be loaded is not read again for some time, or until one of its files is changed (failed_load.hpp).
 #pragma once
 
 #include <chrono>
@@ -27,11 +30,13 @@
 
 #include "adapter_names.hpp"
 #include "api_error.hpp"
+#include "failed_load.hpp"
 #include "memory_need.hpp"
 #include "model_card.hpp"
 #include "model_figures.hpp"
 #include "model_lease.hpp"
 #include "model_names.hpp"
+#include "running_load.hpp"
 #include "wait_line.hpp"
 
 namespace server {
@@ -85,7 +90,7 @@ class Models {
   [[nodiscard]] bool may_change_adapters() const noexcept { return options_.changes_adapters; }
   // Returns a lease if the model is loaded. Otherwise returns nullptr, and `wait` gets the lease when the model is loaded. `keep_alive`:
   // the model's new keep_alive in seconds, until the model is unloaded; below 0: for ever; nullopt: no change. Throws ApiError if the model
-  // can never fit, if the server ends, or if too many requests wait.
+  // can never fit, if it could not be loaded a short time ago, if the server ends, or if too many requests wait.
   [[nodiscard]] ModelLease acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait);
   // Makes next() look soon for waiting requests whose clients have left, and drop them.
   void look() noexcept;
@@ -116,17 +121,19 @@ class Models {
   // Waits for the next task. After a load the caller must call loaded() or failed(), after an unload gone().
   [[nodiscard]] Task next();
   [[nodiscard]] const ConfiguredModel& configured(std::size_t model) const noexcept { return entries_[model]->configured; }
-  // Returns whether the running load of a model should go on: a request waits for the model, or the model is pinned. The loader calls this
-  // often while it loads.
-  [[nodiscard]] bool goes_on(std::size_t model);
+  // Returns whether the running load of a model should go on: a request waits for the model or was told to come again, or the model is
+  // pinned. `share`: how much of the model is loaded, from 0 to 1. The loader calls this often while it loads.
+  [[nodiscard]] bool goes_on(std::size_t model, double share);
   // Tells this object that a load begins for which next() did not ask.
   void begin(std::size_t model);
   // Books the memory that a file takes now, and takes its card: the file may have changed since the start. Throws Failure if the model does
   // not fit any more.
   void book(std::size_t model, const MemoryNeed& need, ModelCard card);
   void loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double seconds);
-  // `error`: nullopt if the load was given up because nobody waits for the model any more.
-  void failed(std::size_t model, const std::optional<ApiError>& error);
+  // Refuses the waiting requests with the error, and later ones as FailedLoad says.
+  void failed(std::size_t model, FailedLoad failure);
+  // The load was given up because nobody waits for the model any more.
+  void given_up(std::size_t model);
   void gone(std::size_t model);
   // Ends the waiting of next(), and lets no load go on.
   void end();
@@ -151,6 +158,8 @@ class Models {
     Time last_use{}, stays_until{};
     WaitLine waiting{};
     std::string fault{};
+    std::optional<FailedLoad> failure{};     // the last load, if it failed
+    RunningLoad load{};                      // while loading
     std::uint64_t loads = 0;
     ModelFigures past{};                     // figures of earlier loads, and counts of answers
   };
@@ -167,6 +176,11 @@ class Models {
   [[nodiscard]] std::size_t waiting() const;    // requests that wait for models
   [[nodiscard]] std::uint64_t most_for(const Entry& entry) const;
   [[nodiscard]] ApiError too_late(const Entry& entry) const;
+  void begin_load(Entry& entry);
+  // Returns the end of a load that did not succeed: the entry, or nullptr if the model was loaded and what failed came after that.
+  [[nodiscard]] Entry* end_load(std::size_t model, ModelState state);
+  // Throws the error of the last load if the model is not to be read again yet. Needs the mutex free, as it looks at files.
+  void check_files(Entry& entry);
   [[nodiscard]] ModelView view_of(const Entry& entry) const;
   void change() const noexcept;
   // Needs the mutex free.

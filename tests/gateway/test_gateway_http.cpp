@@ -103,6 +103,7 @@ struct Setting {
   std::string tenant_header{};
   std::vector<Pattern> never{};
   UpstreamLimits upstream{};
+  std::uint64_t body_bytes = 1 << 20;
 };
 
 // Two made-up servers and a gateway in front of them.
@@ -114,7 +115,7 @@ class Running {
         quality_({.share = setting.check, .agreement = 0.9}, large_, embed, &cache, figures, ending_.get_token()),
         parts_{.large = large_, .small = &small_, .embed = embed, .cache = &cache, .never_cached = never_, .limits = {}, .router = router_,
                .certainty = {.least_logprob = -1, .most_entropy = {}}, .compressor = nullptr, .quality = &quality_, .flights = flights_, .figures = figures},
-        gateway_({.keys = setting.keys, .tenant_header = setting.tenant_header, .at_once = 8, .logs_requests = false}, parts_), http_({.port = 0}) {
+        gateway_({.keys = setting.keys, .tenant_header = setting.tenant_header, .at_once = 8, .body_bytes = setting.body_bytes, .logs_requests = false}, parts_), http_({.port = 0}) {
     http_.start([this](server::HttpRequest request, server::HttpReplyPtr reply) { gateway_.handle(std::move(request), std::move(reply)); }, server::refusal);
   }
   ~Running() {
@@ -278,6 +279,29 @@ TEST_CASE("a client that leaves ends the request to the server", "[gateway]") {
   for (int i = 0; i < 300 && !running.large_model.slow_client_gone; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(running.large_model.slow_client_gone);
   CHECK(running.ask("and then").status == 200);
+}
+
+TEST_CASE("bodies of waiting requests are limited, and their memory is free again when they end", "[gateway]") {
+  Running running({.body_bytes = 10'000});
+  const std::string padding(8000, 'x');
+  const std::string large = R"({"user":")" + padding + R"(","messages":[{"role":"user","content":"slow"}]})";
+  const std::string other = R"({"user":")" + padding + R"(","messages":[{"role":"user","content":"hello"}]})";
+  {
+    Connection held(running.port());
+    REQUIRE(held.send_request("POST", "/v1/chat/completions", {}, large));
+    for (int i = 0; i < 1000 && running.large_model.asked == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const Response refused = running.post(other);
+    CHECK(refused.status == 429);
+    CHECK(!refused.header("retry-after").empty());
+    CHECK_THAT(refused.body, Catch::Contains("memory"));
+    CHECK(running.ask("hello").status == 200);  // a small one has room
+  }
+  Response answer;
+  for (int i = 0; i < 1000 && answer.status != 200; ++i) {
+    answer = running.post(other);
+    if (answer.status != 200) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(answer.status == 200);
 }
 
 TEST_CASE("identical questions at the same time are asked once", "[gateway]") {

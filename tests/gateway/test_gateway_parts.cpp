@@ -94,6 +94,21 @@ TEST_CASE("an answer is the same text as an object and as a stream", "[gateway]"
   CHECK(events > 3);
 }
 
+TEST_CASE("counts of tokens that make no sense are 0", "[gateway]") {
+  const auto tokens = [](const std::string& number) {
+    const auto json = tessera::Json::parse(R"({"choices":[{"text":"a","finish_reason":"stop"}],"usage":{"prompt_tokens":)" + number + R"(,"completion_tokens":3}})", {.numbers_as_written = true});
+    REQUIRE(json);
+    const auto answer = read_answer(Api::completions, *json);
+    REQUIRE(answer);
+    CHECK(answer->completion_tokens == 3);
+    return answer->prompt_tokens;
+  };
+  CHECK(tokens("12") == 12);
+  CHECK(tokens("12.0") == 12);
+  CHECK(tokens("9007199254740992") == 9007199254740992);
+  for (const char* none : {"-1", "1.5", "1e300", "-1e300", "1e999", "null", "\"7\"", "[]"}) CHECK(tokens(none) == 0);
+}
+
 TEST_CASE("answers that are more than a whole text are not plain", "[gateway]") {
   const auto is_plain = [](const std::string& choice) { return read_answer(Api::chat, must_parse("{\"choices\":[" + choice + "]}"))->is_plain; };
   CHECK(is_plain(R"({"message":{"content":"a","tool_calls":[]},"finish_reason":"stop"})"));

@@ -57,7 +57,7 @@ TEST_CASE("a command line that makes no sense ends with status 2 and a line that
                                                          {{"--large", "here"}, "is no address"},
                                                          {{"--large", "http://h", "--threshold", "2"}, "--threshold: \"2\" is not a number from 0 to 1"},
                                                          {{"--large", "http://h", "--check", "5"}, "--embedder"},
-                                                         {{"--large", "http://h", "--default", "medium"}, "none of small, large, adaptive"},
+                                                         {{"--large", "http://h", "--default", "medium"}, "is not small, large or adaptive"},
                                                          {{"--large", "http://h", "--never", "("}, "regular expression"},
                                                          {{"--large", "http://h", "--classifier", TESSERA_SOURCE_DIR "/examples/gateway/difficulty.json"}, "--embedder"},
                                                          {{"--large", "http://h", "--most-entropy", "-1"}, "--most-entropy"},

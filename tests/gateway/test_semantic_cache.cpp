@@ -92,6 +92,26 @@ TEST_CASE("a newer answer to the same text takes the older one's place", "[gatew
   CHECK_FALSE(cache.find(kAcme, std::vector<float>(2, std::numeric_limits<float>::quiet_NaN())).hit);
 }
 
+TEST_CASE("expired answers are removed a few at each call, and none of them is found", "[gateway]") {
+  SemanticCache::Clock::time_point now{};
+  SemanticCache cache({.threshold = 0.99, .time_to_live = std::chrono::seconds(60)}, [&now] { return now; });
+  constexpr int kOld = 1000;
+  for (int i = 0; i < kOld; ++i) cache.put(key_of("tenant " + std::to_string(i % 3), ""), "q" + std::to_string(i), at_angle(i * 0.1), plain("a"));
+  now += std::chrono::seconds(61);
+  const CacheKey key = key_of("tenant 1", "");
+  CHECK_FALSE(cache.find(key, at_angle(0.1)).hit);  // its time is over, removed or not
+  const auto removed = cache.figures().expired;
+  CHECK(removed > 0);
+  CHECK(removed < kOld);  // no call has the work of all
+  cache.put(key, "fresh", at_angle(0.1), plain("new"));
+  for (int i = 0; i < kOld; ++i) {
+    REQUIRE(cache.find(key, at_angle(0.1)).hit->answer.text == "new");
+    CHECK(cache.figures().expired <= kOld);
+  }
+  CHECK(cache.figures().expired == kOld);  // other tenants' too, which nobody asks any more
+  CHECK(cache.figures().entries == 1);
+}
+
 TEST_CASE("a wrong answer is forgotten", "[gateway]") {
   SemanticCache cache({});
   cache.put(kAcme, "q", at_angle(0), plain("a"));

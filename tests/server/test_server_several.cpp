@@ -241,11 +241,12 @@ TEST_CASE("a model that cannot be loaded is an error to its clients, and is trie
   fs::copy_file(kTiny, folder.of("good.gguf"));
   fs::copy_file(kTiny, folder.of("bad.gguf"));
   std::ofstream(folder.of("broken.gguf")) << "GGUF and no more";
+  std::ofstream(folder.of("a-broken.gguf")) << "the first file of the folder";
   std::ofstream(folder.of("notes.txt")) << "no model";
   fs::create_directory(folder.of("empty"));
   fs::copy(kEncoder, folder.of("encoder"));
   const RunningServer server({"--models", folder.path.string(), "--pin", "good"});
-  CHECK(states(server) == std::map<std::string, std::string>{{"bad", "unloaded"}, {"broken", "failed"}, {"encoder", "unloaded"}, {"good", "loaded"}});
+  CHECK(states(server) == std::map<std::string, std::string>{{"a-broken", "failed"}, {"bad", "unloaded"}, {"broken", "failed"}, {"encoder", "unloaded"}, {"good", "loaded"}});
   CHECK(text_at(server.request("GET", "/v1/models/broken").json(), {"status", "failed"}) == "true");
   fs::resize_file(folder.of("bad.gguf"), fs::file_size(kTiny) / 2);
   for (int i = 0; i < 2; ++i) {
@@ -253,8 +254,12 @@ TEST_CASE("a model that cannot be loaded is an error to its clients, and is trie
     CHECK(response.status == 500);
     CHECK(text_at(response.json(), {"error", "code"}) == "model_load_failed");
     CHECK_THAT(text_at(response.json(), {"error", "message"}), Catch::Contains("\"bad\" could not be loaded: "));
+    CHECK(!response.header("retry-after").empty());
     CHECK(states(server).at("bad") == "failed");
   }
+  const std::string log = server.log();  // the file was read once
+  CHECK(log.find("bad could not be loaded") != std::string::npos);
+  CHECK(log.find("bad could not be loaded") == log.rfind("bad could not be loaded"));
   CHECK(server.post("/v1/completions", completion("broken", "a", 1)).status == 500);
   fs::copy_file(kTiny, folder.of("broken.gguf"), fs::copy_options::overwrite_existing);
   CHECK(server.post("/v1/completions", completion("broken", "a", 1)).status == 200);

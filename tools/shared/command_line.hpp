@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,10 +54,22 @@ namespace tessera::tool {
   return best;
 }
 
+// Formats the help without CLI11's own remarks ("Excludes: --file", "INT in [8 - 8192]"): descriptions say them in words.
+struct HelpFormatter : CLI::Formatter {
+  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
+    std::string type = option->get_type_name();
+    for (const char* remark : {":INT in [", ":UINT in [", ":FLOAT in [", ":POSITIVE", ":NONNEGATIVE"}) type.resize(std::min(type.find(remark), type.size()));
+    return type.empty() ? "" : " " + type;
+  }
+};
+
 // Parses the command line. Corrects app.parse(argc, argv) in two points: that one takes the next argument for the value of
 // `--option=`, and says of `--unknown 3` that "3 --unknown" was not expected. Adds `--completion SHELL`, which --help does not
 // list: the script is printed as the version is.
 inline void parse(CLI::App& app, int argc, char** argv) {
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(app.get_formatter()->get_column_width());
+  app.formatter(formatter);
   if (argc >= 2 && std::string_view(argv[1]) == "--completion") {
     throw CLI::CallForVersion(completion(app, argc == 3 ? argv[2] : ""), 0);
   }

@@ -31,6 +31,11 @@ void TerminalModes::show_typing() noexcept { set(usual.c_lflag & ECHO, NOFLSH); 
 
 void TerminalModes::hide_typing() noexcept { set(NOFLSH, ECHO); }
 
+void TerminalModes::leave() noexcept {
+  if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);
+  restore();
+}
+
 void TerminalModes::restore() noexcept {
   if (changed.exchange(false)) (void)tcsetattr(STDIN_FILENO, TCSANOW, &usual);
 }

@@ -24,6 +24,8 @@ void TerminalModes::show_typing() noexcept { set(usual | ENABLE_LINE_INPUT | ENA
 
 void TerminalModes::hide_typing() noexcept {}
 
+void TerminalModes::leave() noexcept { restore(); }
+
 void TerminalModes::restore() noexcept {
   if (changed.exchange(false)) ::SetConsoleMode(::GetStdHandle(STD_INPUT_HANDLE), usual);
 }

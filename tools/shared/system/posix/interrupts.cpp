@@ -1,12 +1,11 @@
 #include "interrupts.hpp"
 
+#include <cerrno>
 #include <csignal>
+#include <system_error>
 
 #include <fcntl.h>
 #include <unistd.h>
-
-#include "failure.hpp"
-#include "terminal_modes.hpp"
 
 namespace {
 
@@ -22,12 +21,12 @@ sigset_t waited_for() {
 
 }  // namespace
 
-Interrupts::Interrupts() {
+Interrupts::Interrupts(IdleInterrupt idle, void (*before_end)() noexcept) : idle_(idle), before_end_(before_end) {
   struct sigaction present = {};
   sigaction(SIGINT, nullptr, &present);
   if (present.sa_handler == SIG_IGN) return;
   int ends[2];
-  if (pipe(ends) != 0) throw Failure(tessera::ErrorCode::io, "cannot make a pipe");
+  if (pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
   for (std::size_t i = 0; i < 2; ++i) {
     ends_[i] = ends[i];
     (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC);
@@ -58,11 +57,10 @@ void Interrupts::wait() {
 
 void Interrupts::arrived() {
   const std::lock_guard lock(mutex_);
-  if (!work_) {
+  if (!work_ && idle_ == IdleInterrupt::wakes) {
     (void)!write(static_cast<int>(ends_[1]), "", 1);
-  } else if (!work_->request_stop()) {
-    if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // ends dimmed text
-    TerminalModes::restore();
+  } else if (!work_ || !work_->request_stop()) {
+    if (before_end_ != nullptr) before_end_();
     _exit(130);
   }
 }

@@ -1,10 +1,9 @@
 #include "interrupts.hpp"
 
 #include <atomic>
+#include <system_error>
 
-#include "failure.hpp"
 #include "system/windows/system.hpp"
-#include "terminal_modes.hpp"
 
 namespace {
 
@@ -22,9 +21,9 @@ HANDLE handle_of(std::intptr_t event) noexcept { return reinterpret_cast<HANDLE>
 
 }  // namespace
 
-Interrupts::Interrupts() {
+Interrupts::Interrupts(IdleInterrupt idle, void (*before_end)() noexcept) : idle_(idle), before_end_(before_end) {
   const HANDLE event = ::CreateEventW(nullptr, TRUE, FALSE, nullptr);
-  if (event == nullptr) throw Failure(tessera::ErrorCode::io, "cannot make an event for Ctrl-C");
+  if (event == nullptr) throw std::system_error(static_cast<int>(::GetLastError()), std::system_category(), "cannot make an event for Ctrl-C");
   ends_[0] = reinterpret_cast<std::intptr_t>(event);
   only = this;
   ::SetConsoleCtrlHandler(&tell_of_control, TRUE);
@@ -38,10 +37,10 @@ Interrupts::~Interrupts() {
 
 void Interrupts::arrived() {
   const std::lock_guard lock(mutex_);
-  if (!work_) {
+  if (!work_ && idle_ == IdleInterrupt::wakes) {
     ::SetEvent(handle_of(ends_[0]));
-  } else if (!work_->request_stop()) {
-    TerminalModes::restore();
+  } else if (!work_ || !work_->request_stop()) {
+    if (before_end_ != nullptr) before_end_();
     ::ExitProcess(130);
   }
 }

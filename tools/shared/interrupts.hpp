@@ -1,0 +1,71 @@
+// Ctrl-C for a program that goes on after it: each Ctrl-C stops only the present work.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+// Decides about a Ctrl-C that comes while there is no work.
+enum class IdleInterrupt : std::uint8_t {
+  wakes,  // waitable() is signalled, and the program goes on
+  ends,   // the program ends with status 130
+};
+
+// While an Interrupts object exists, Ctrl-C comes to a thread that waits for it. POSIX: SIGINT is blocked, and the object's thread waits. Make
+// the object before other threads, which must block SIGINT too. If the parent process ignores SIGINT (a shell's background job), it stays
+// ignored. Make only one object at a time.
+class Interrupts {
+ public:
+  // `before_end`: called before Ctrl-C ends the program, on another thread than the program's, which may be anywhere: it must neither wait for
+  // locks nor use stdio. nullptr: nothing is called. Throws std::system_error.
+  explicit Interrupts(IdleInterrupt idle, void (*before_end)() noexcept = nullptr);
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+  ~Interrupts();
+
+  // Returns a stop token for the work that begins now. Until end(), Ctrl-C stops it, and a second Ctrl-C ends the program. A Ctrl-C that came
+  // since the last end() and was not cleared stops the token too (IdleInterrupt::wakes), because for the user the work had begun.
+  [[nodiscard]] std::stop_token begin() {
+    const std::lock_guard lock(mutex_);
+    work_.emplace();
+    if (clear()) work_->request_stop();
+    return work_->get_token();
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    work_.reset();
+  }
+
+  // Returns what the system can wait for, which is signalled when Ctrl-C comes while there is nothing to stop: a descriptor, or an event
+  // of Windows. -1: there is none.
+  [[nodiscard]] std::intptr_t waitable() const noexcept { return ends_[0]; }
+  bool clear() noexcept;  // takes the signal back; returns whether there was one
+
+  void arrived();  // Ctrl-C came; called by the thread that waits for it
+
+ private:
+  void wait();  // POSIX
+
+  const IdleInterrupt idle_;
+  void (*const before_end_)() noexcept;
+  std::mutex mutex_;
+  std::optional<std::stop_source> work_;
+  std::intptr_t ends_[2] = {-1, -1};  // of a pipe; Windows: an event
+  std::thread thread_;
+};
+
+// Calls begin() in the constructor and end() in the destructor.
+class Interruptible {
+ public:
+  explicit Interruptible(Interrupts& interrupts) : interrupts_(interrupts), token_(interrupts.begin()) {}
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  ~Interruptible() { interrupts_.end(); }
+  [[nodiscard]] const std::stop_token& token() const noexcept { return token_; }
+
+ private:
+  Interrupts& interrupts_;
+  std::stop_token token_;
+};
