@@ -93,7 +93,8 @@ GOLDENS = {name: Golden(((name, 1.0),)) for name, adapter in ADAPTERS.items() if
     "llama-three": Golden((("llama", -0.4), ("llama-few", 1.0), ("llama-embed-tied", 0.6))),
     # The rows' lengths are those of the magnitudes, whatever the scale.
     "llama-dora-half": Golden((("llama-dora", 0.5),)),
-    "llama-dora-beside": Golden((("llama-patterns", 0.8), ("llama-dora", 1.0))),
+    # PEFT scales what was added before DoRA too, so that the order matters; in this one each adapter changes the base alone.
+    "llama-dora-beside": Golden((("llama-dora", 1.0), ("llama-patterns", 0.8))),
     "mixtral-half": Golden((("mixtral", 0.5),)),
     # From the beginning of the invocation on: all rows are stored.
     "llama-alora": Golden((("llama-alora", 1.0),), tuple(PLAIN + INVOCATION + PLAIN[:6]), 0),

@@ -125,7 +125,8 @@ def tidy(folder, adapter):
     path.write_text(json.dumps(config, indent=1) + "\n")
     (folder / "README.md").unlink(missing_ok=True)
     tensors = load_file(folder / "adapter_model.safetensors")
-    save_file({name: tensors[name].to(getattr(torch, adapter.dtype)).contiguous() for name in sorted(tensors)},
+    dtype = getattr(torch, adapter.dtype)
+    save_file({name: (tensors[name].to(dtype) if ".lora_" in name else tensors[name]).contiguous() for name in sorted(tensors)},
               folder / "adapter_model.safetensors", {"format": "pt"})
 
 
