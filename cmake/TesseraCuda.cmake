@@ -79,5 +79,10 @@ std::span<const Image> images() noexcept { return kImages; }
 }  // namespace tessera::cuda
 ]])
 target_sources(tessera PRIVATE ${PROJECT_BINARY_DIR}/cuda/images.cpp)
-# Not joined to units: tests link some of them by themselves.
-set_source_files_properties(${sources} ${PROJECT_BINARY_DIR}/cuda/images.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# Tests link some of them by themselves, and so they are not joined to units there.
+list(APPEND sources ${PROJECT_BINARY_DIR}/cuda/images.cpp)
+if(TESSERA_UNITS AND NOT TESSERA_BUILD_TESTS)
+  set_source_files_properties(${sources} PROPERTIES UNITY_GROUP cuda)
+else()
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endif()

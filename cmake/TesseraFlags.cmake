@@ -50,15 +50,26 @@ function(tessera_library_flags target)
   endif()
 endfunction()
 
-# How the library's sources are compiled together under CMAKE_UNITY_BUILD, wherever they are built: a folder of `root` is a unit, so
-# that a name in an anonymous namespace is a folder's own, and a new file elsewhere does not put others together.
+set(TESSERA_UNITS "" CACHE STRING
+  "How many units CMAKE_UNITY_BUILD makes of the library; empty: one for each folder. A few compile sooner, and later again after a change")
+
+# tessera_library_units(TARGET ROOT SOURCES...): which sources CMAKE_UNITY_BUILD compiles together. A folder of `root` is a unit, so that a
+# new file elsewhere does not put others together. With TESSERA_UNITS the library is that many units, in the order of its files, and kernels
+# that are not optimised are one for each set.
 function(tessera_library_units target root)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  list(LENGTH ARGN count)
+  set(index 0)
   foreach(source ${ARGN})
-    get_filename_component(folder ${source} DIRECTORY)
-    file(RELATIVE_PATH folder ${root} ${folder})
-    string(MAKE_C_IDENTIFIER "${folder}" folder)
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
+    if(TESSERA_UNITS)
+      math(EXPR group "${index} * ${TESSERA_UNITS} / ${count}")
+      math(EXPR index "${index} + 1")
+    else()
+      get_filename_component(folder ${source} DIRECTORY)
+      file(RELATIVE_PATH folder ${root} ${folder})
+      string(MAKE_C_IDENTIFIER "${folder}" group)
+    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP unit_${group})
   endforeach()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # g++ 12 warns of its own std::string (GCC bugs 105329, 105562, 105651), where many texts are put together.

@@ -28,7 +28,11 @@ function(tessera_kernels set sources)
   set(built_sets ${built_sets} ${set} PARENT_SCOPE)
   set(objects tessera_kernels_${set})
   add_library(${objects} OBJECT ${${sources}})
-  set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)  # each file has names of its own for its rows and panels
+  if(CMAKE_UNITY_BUILD AND TESSERA_UNITS AND TESSERA_KERNEL_OPTIMISATION MATCHES "^-(O0|fsyntax-only)$")
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)
+  else()  # an optimised file takes longer than its headers
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
+  endif()
   target_compile_features(${objects} PRIVATE cxx_std_20)
   target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   tessera_library_flags(${objects})

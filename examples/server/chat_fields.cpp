@@ -17,7 +17,7 @@ namespace server {
 using tessera::GrammarSource;
 using tessera::Json;
 using tessera::Message;
-using Kind = ToolChoice::Kind;
+using Choice = ToolChoice::Kind;
 
 namespace {
 
@@ -123,7 +123,7 @@ void restrict_tools(std::vector<Json>& tools, const ToolChoice& choice) {
     const Json* name = function != nullptr ? function->find("name") : nullptr;
     return name != nullptr && name->string() != nullptr ? *name->string() : std::string();
   };
-  if (choice.kind == Kind::none) tools.clear();
+  if (choice.kind == Choice::none) tools.clear();
   if (!choice.name.empty() && std::ranges::none_of(tools, [&](const Json& tool) { return name_of(tool) == choice.name; })) {
     throw ApiError(400, fmt::format("There is no tool \"{}\".", choice.name), "tool_choice");
   }
@@ -299,15 +299,15 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
   if (json == nullptr) return std::nullopt;
   ToolChoice choice;
   if (const std::string* word = json->string()) {
-    if (*word == "none") choice.kind = Kind::none;
-    else if (*word == "required" || *word == "any") choice.kind = Kind::required;
+    if (*word == "none") choice.kind = Choice::none;
+    else if (*word == "required" || *word == "any") choice.kind = Choice::required;
     else if (*word != "auto") throw ApiError(400, "This must be none, auto, required, or an object that names a tool.", path);
     return choice;
   }
   Fields fields(*json, path);
   const std::string type = fields.need(fields.choice("type", {"function", "custom", "allowed_tools"}), "type");
   if (type != "allowed_tools") {
-    choice.kind = Kind::required;
+    choice.kind = Choice::required;
     const Json* inner = fields.object(type);  // OpenAI's chat nests the name, its responses do not
     const Json* name = inner != nullptr ? inner->find("name") : fields.any("name");
     if (name == nullptr || name->string() == nullptr) fields.refuse("function.name", "This field is missing.");
@@ -317,7 +317,7 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
   }
   const Json* inner = fields.object("allowed_tools");  // OpenAI's chat nests it, its responses do not
   Fields allowed(inner != nullptr ? *inner : *json, inner != nullptr ? path + ".allowed_tools" : path);
-  if (allowed.choice("mode", {"auto", "required"}).value_or("auto") == "required") choice.kind = Kind::required;
+  if (allowed.choice("mode", {"auto", "required"}).value_or("auto") == "required") choice.kind = Choice::required;
   for (const Json& tool : *allowed.need(allowed.list("tools"), "tools")) {
     const Json* nested = tool.find("function") != nullptr ? tool.find("function") : tool.find("custom");
     const Json* name = (nested != nullptr ? nested : &tool)->find("name");
@@ -359,7 +359,7 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes) 
 ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat) {
   auto& tools = chat.wish.request.tools;
   restrict_tools(tools, chat.tools);
-  if (chat.tools.kind == Kind::required && tools.empty()) throw ApiError(400, "A call is required, and there are no tools.", "tool_choice");
+  if (chat.tools.kind == Choice::required && tools.empty()) throw ApiError(400, "A call is required, and there are no tools.", "tool_choice");
   return model.prompt(chat.wish);
 }
 
@@ -418,7 +418,7 @@ AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Call
   std::optional<tessera::Matcher> matcher;
   const tessera::ToolGrammarOptions calls{.use = tessera::ToolUse::required, .name = chat.tools.name,
                                           .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1}, .starts_in_reasoning = prompt.in_reasoning};
-  if (chat.tools.kind == Kind::required) {
+  if (chat.tools.kind == Choice::required) {
     matcher = model.tool_matcher(held, calls, notes);
   } else if (chat.form) {
     matcher = model.answer_matcher(source_of(*chat.form), chat.form->field, prompt, held, calls, notes);

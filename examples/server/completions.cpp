@@ -27,7 +27,7 @@ std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
 }
 
-struct Shape {
+struct CompletionShape {
   std::string id, model;
   std::int64_t created;
   bool shows_logprobs;
@@ -52,7 +52,7 @@ struct Shape {
 class Logprobs {
  public:
   // Adds a prompt's tokens; the first has no log-probability. Offsets are those of the tokens' texts in the prompt.
-  void add_prompt(const tessera::Tokenizer& tokenizer, const Shape::Prompt& prompt, std::size_t top) {
+  void add_prompt(const tessera::Tokenizer& tokenizer, const CompletionShape::Prompt& prompt, std::size_t top) {
     std::size_t bytes = 0, text = 0;
     for (const tessera::Token token : prompt.tokens) text += characters_of(tokenizer, token);
     const std::size_t ahead = text - std::min(text, characters(prompt.text));  // the blank that the tokenizer puts in front
@@ -103,10 +103,10 @@ Json one_choice(std::size_t index, std::string text, Json logprobs, Json reason)
 
 class Whole final : public AnswerWriter {
  public:
-  Whole(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, HttpReplyPtr reply)
+  Whole(CompletionShape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, HttpReplyPtr reply)
       : shape_(std::move(shape)), tokenizer_(tokenizer), choices_(choices), reply_(std::move(reply)) {
     for (std::size_t i = 0; i < choices && !shape_.echoes.empty(); ++i) {
-      const Shape::Prompt& prompt = shape_.echoes[i / shape_.samples];
+      const CompletionShape::Prompt& prompt = shape_.echoes[i / shape_.samples];
       choices_[i].text = prompt.text;
       if (shape_.shows_logprobs) choices_[i].logprobs.add_prompt(tokenizer_, prompt, shape_.top);
     }
@@ -149,7 +149,7 @@ class Whole final : public AnswerWriter {
     }
     return all;
   }
-  Shape shape_;
+  CompletionShape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
   HttpReplyPtr reply_;
@@ -157,13 +157,13 @@ class Whole final : public AnswerWriter {
 
 class Streamed final : public AnswerWriter {
  public:
-  Streamed(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, HttpReplyPtr reply)
+  Streamed(CompletionShape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, HttpReplyPtr reply)
       : shape_(std::move(shape)), tokenizer_(tokenizer), choices_(choices), stream_(stream), reply_(std::move(reply)) {}
 
   void begin() override {
     reply_->begin_stream(sse_response(), kSseIdle);
     for (std::size_t i = 0; i < choices_.size() && !shape_.echoes.empty(); ++i) {
-      const Shape::Prompt& prompt = shape_.echoes[i / shape_.samples];
+      const CompletionShape::Prompt& prompt = shape_.echoes[i / shape_.samples];
       if (shape_.shows_logprobs) choices_[i].logprobs.add_prompt(tokenizer_, prompt, shape_.top);
       send(i, prompt.text);
     }
@@ -197,7 +197,7 @@ class Streamed final : public AnswerWriter {
     if (!progress.is_null()) chunk.set("prompt_progress", std::move(progress));
     reply_->write(sse(chunk));
   }
-  Shape shape_;
+  CompletionShape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
   StreamFields stream_;
@@ -263,7 +263,7 @@ struct Asked {
   AnswerFields answer;
   std::vector<Prompt> prompts;
   std::optional<tessera::Matcher> matcher{};
-  Shape shape;
+  CompletionShape shape;
   StreamFields stream{};
 };
 
@@ -362,7 +362,7 @@ void completions(const Api& api, const Call& call) {
   const StreamFields stream = read_stream(fields);
   const auto kept = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
   answer.samples = read_best_of(fields, api.limits, kept, stream.streams);
-  Shape shape{.id = new_id("cmpl-"), .model = model.id(), .created = unix_time(), .shows_logprobs = answer.shows_logprobs, .top = answer.logprobs, .echoes = {},
+  CompletionShape shape{.id = new_id("cmpl-"), .model = model.id(), .created = unix_time(), .shows_logprobs = answer.shows_logprobs, .top = answer.logprobs, .echoes = {},
               .samples = answer.samples, .kept = kept};
   for (const Prompt& prompt : prompts) {
     if (echoes) shape.echoes.push_back({.text = prompt.text, .tokens = prompt.tokens});

@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-constexpr std::size_t kMostNames = 64, kMostBytes = 1000;
+constexpr std::size_t kMostNames = 64, kMostNoteBytes = 1000;
 
 void add(std::vector<std::string>& texts, const std::string& text) {
   if (texts.size() < kMostNames && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
@@ -22,7 +22,7 @@ std::string joined(const std::vector<std::string>& texts, std::string_view betwe
   std::string all;
   for (const std::string& text : texts) {
     if (!all.empty()) all += between;
-    if (all.size() + text.size() > kMostBytes) return all + "...";
+    if (all.size() + text.size() > kMostNoteBytes) return all + "...";
     for (const char c : text) all += (c >= ' ' && c < 0x7f && c != kept_out) ? c : '?';
   }
   return all;

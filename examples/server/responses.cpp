@@ -16,7 +16,7 @@ using Kind = OutputDelta::Kind;
 
 namespace {
 
-Json usage_of(const Usage& usage) {
+Json response_usage(const Usage& usage) {
   return Object()
       .set("input_tokens", static_cast<std::int64_t>(usage.prompt_tokens))
       .set("input_tokens_details", Object().set("cached_tokens", static_cast<std::int64_t>(usage.cached_tokens)).set("cache_write_tokens", 0))
@@ -103,7 +103,7 @@ class ResponseWriter final : public AnswerWriter {
     close(is_cut_ ? "incomplete" : "completed");
   }
   void end(const Usage& usage) override {
-    usage_ = usage_of(usage);
+    usage_ = response_usage(usage);
     const char* status = is_cut_ ? "incomplete" : "completed";
     if (!streams_) return reply_->send({.body = response(status).dump()});
     emit(is_cut_ ? "response.incomplete" : "response.completed", Object().set("response", response(status)));

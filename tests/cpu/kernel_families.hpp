@@ -345,9 +345,10 @@ inline float int8_output_kept_256(const FormWeights& w, std::size_t out, const I
 // Intel SDM volume 1, 11.5.2.4): half a unit below it still rounds up to it.
 inline float flushing_fma(float a, float b, float c) {
   a = flushed(a), b = flushed(b), c = flushed(c);
+  const float rounded = std::fma(a, b, c);
+  if (std::fabs(rounded) > 0x1p-126f) return rounded;  // nothing to flush: nearly all, and without the slow numbers below
   const long double exact = static_cast<long double>(a) * b + c;  // but for what is far below a unit
   if (exact != 0 && std::fabs(exact) < 0x1p-126L - 0x1p-151L) return std::copysign(0.0f, exact < 0 ? -1.0f : 1.0f);
-  const float rounded = std::fma(a, b, c);
   return std::fabs(exact) < 0x1p-126L && rounded != 0 ? std::copysign(0x1p-126f, rounded) : rounded;
 }
 

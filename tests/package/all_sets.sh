@@ -6,5 +6,5 @@ build=$1
 shift
 cmake -G Ninja -B "$build" "$@" -DTESSERA_KERNEL_SETS=all -DTESSERA_KERNEL_OPTIMISATION=-fsyntax-only
 mapfile -t objects < <(ninja -C "$build" -t targets all | grep -oE '^[^:]*/tessera_kernels_[^:]*\.o')
-((${#objects[@]} > 10)) || { echo "no kernels in $build"; exit 1; }
+((${#objects[@]} > 1)) || { echo "no kernels in $build"; exit 1; }
 ninja -C "$build" "${objects[@]}"
