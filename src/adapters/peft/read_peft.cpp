@@ -243,14 +243,13 @@ Status check_weights_file(const fs::path& folder) {
   return error_at(ErrorCode::not_found, os::text_of(folder / kWeightsFile), "there is no such file: download it to the folder of adapter_config.json");
 }
 
-// Returns the name of the adapter: the folder's.
+}  // namespace
+
 std::string name_of_folder(const fs::path& folder) {
   std::error_code ignored;
   const fs::path whole = fs::absolute(folder, ignored).lexically_normal();
   return os::text_of(whole.has_filename() ? whole.filename() : whole.parent_path().filename());
 }
-
-}  // namespace
 
 fs::path peft_folder_of(const fs::path& path) {
   std::error_code ignored;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "adapters/merged_source.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
@@ -73,6 +74,9 @@ Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, 
                         "AdapterOptions::base, since the engine was not loaded from a path");
     }
     TESSERA_TRY(base, open_model(engine.path, options.stop));
+  }
+  if (!engine.options.merge.empty()) {
+    TESSERA_TRY(base, detail::MergedSource::make(std::move(base), engine.options.merge, options.stop));
   }
   for (std::uint32_t i = 0; i < engine.places.tensors().size(); ++i) {
     for (const detail::AdapterPlaces::Weight& weight : engine.places.weights_of(i)) {
