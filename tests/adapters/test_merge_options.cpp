@@ -55,7 +55,8 @@ float largest_difference(std::span<const float> a, std::span<const float> b) {
 
 TEST_CASE("an engine loads with adapters merged, and its plan is that of the merged model", "[adapters]") {
   const fs::path model = golden_folder("llama3-tied");
-  const auto without = logits_of(model), with = logits_of(model, {{adapter_folder("llama")}}), half = logits_of(model, {{adapter_folder("llama"), 0.5f}});
+  const auto without = logits_of(model), with = logits_of(model, {{adapter_folder("llama")}}),
+             half = logits_of(model, {{adapter_folder("llama"), 0.5f}});
   CHECK(largest_difference(without, with) > 0.1f);
   CHECK(largest_difference(half, with) > 0.05f);
   CHECK(logits_of(model, {{adapter_folder("llama"), 0.0f}}) == without);
@@ -91,7 +92,8 @@ TEST_CASE("adapters that cannot be merged are errors that name them", "[adapters
 }
 
 TEST_CASE("a merged tensor that is read in pieces has the bytes of one that is read whole", "[adapters]") {
-  for (const auto& [adapter, model] : {std::pair{"llama-dora", "llama-bias"}, {"mixtral", "mixtral"}, {"llama-both-tied", "llama3-tied"}, {"deepseek-v3", "deepseek-v3"}}) {
+  for (const auto& [adapter, model] :
+       {std::pair{"llama-dora", "llama-bias"}, {"mixtral", "mixtral"}, {"llama-both-tied", "llama3-tied"}, {"deepseek-v3", "deepseek-v3"}}) {
     const std::vector<MergedAdapter> adapters = {{adapter_folder(adapter)}};
     const auto source = must(merged_model(must(open_model(golden_folder(model))), adapters));
     for (const TensorInfo& tensor : source->tensors()) {
@@ -149,7 +151,8 @@ TEST_CASE("tessera-convert --merge writes the model that an engine merges while 
   if (lacks("tessera-convert")) return;
   const AdapterCopy place;
   const fs::path file = place.path() / "merged.gguf";
-  const std::string model = golden_folder("llama3-tied").string(), first = adapter_folder("llama").string(), second = adapter_folder("llama-embed-tied").string();
+  const std::string model = golden_folder("llama3-tied").string(), first = adapter_folder("llama").string(),
+                    second = adapter_folder("llama-embed-tied").string();
   const Run done = run("tessera-convert", model + " " + file.string() + " --merge " + first + ":0.7 --merge " + second);
   INFO(done.output);
   REQUIRE(done.status == 0);
@@ -168,7 +171,8 @@ TEST_CASE("tessera-convert --merge writes the model that an engine merges while 
 
 TEST_CASE("generate --merge computes with the adapter", "[adapters]") {
   if (lacks("generate")) return;
-  const std::string common = "-m " + golden_folder("llama3-tied").string() + " --prompt-ids '1 2 3 4' --greedy -n 12 --print-tokens --threads 2 --ignore-eos --no-echo";
+  const std::string common =
+      "-m " + golden_folder("llama3-tied").string() + " --prompt-ids '1 2 3 4' --greedy -n 12 --print-tokens --threads 2 --ignore-eos --no-echo";
   const Run plain = run("generate", common), with = run("generate", common + " --merge " + adapter_folder("llama").string()),
             none = run("generate", common + " --merge " + adapter_folder("llama").string() + ":0");
   INFO(with.output);
@@ -186,7 +190,9 @@ TEST_CASE("tessera-inspect shows what an adapter is", "[adapters]") {
   const Run text = run("tessera-inspect", adapter_folder("llama-alora").string());
   INFO(text.output);
   CHECK(text.status == 0);
-  for (const std::string_view word : {"LoRA (PEFT)", "llama-alora", "7 11 5", "rank", "lora_A.weight", "F32"}) CHECK(text.output.find(word) != std::string::npos);
+  for (const std::string_view word : {"LoRA (PEFT)", "llama-alora", "7 11 5", "rank", "lora_A.weight", "F32"}) {
+    CHECK(text.output.find(word) != std::string::npos);
+  }
   const Json json = must(Json::parse(run("tessera-inspect", "--json " + adapter_folder("llama-dora").string()).output));
   const Json* adapter = json.find("adapter");
   REQUIRE(adapter != nullptr);

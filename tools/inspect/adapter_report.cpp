@@ -43,7 +43,8 @@ std::string adapter_text(const AdapterListing& listing) {
   for (const auto& tensor : listing.tensors) width = std::max(width, tensor.name.size());
   if (!listing.tensors.empty()) out += fmt::format("  {:<{}}  {:<8} {:<20} {:>12}\n", "name", width, "type", "shape", "bytes");
   for (const auto& tensor : listing.tensors) {
-    out += fmt::format("  {:<{}}  {:<8} {:<20} {:>12}\n", shown(tensor.name), width, tensor.type, fmt::format("{}", fmt::join(tensor.dims, " x ")), tensor.bytes);
+    out += fmt::format("  {:<{}}  {:<8} {:<20} {:>12}\n", shown(tensor.name), width, tensor.type, fmt::format("{}", fmt::join(tensor.dims, " x ")),
+                       tensor.bytes);
   }
   return out;
 }

@@ -106,6 +106,13 @@ std::uint64_t bytes_of(const detail::AdapterFile& file, const Engine::State& eng
   return bytes + kProducts * engine.options.step_rows * rank * sizeof(float);
 }
 
+// Returns the largest number among those of the layers.
+std::uint64_t most_of_layers(const ModelSpec& spec, std::uint32_t LayerSpec::* number) noexcept {
+  std::uint64_t most = 0;
+  for (const LayerSpec& layer : spec.layers) most = std::max<std::uint64_t>(most, layer.*number);
+  return most;
+}
+
 Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine, const std::filesystem::path& path, const AdapterOptions& options) {
   const detail::FpState fp_state;
   const ModelSpec& spec = engine->model.spec;
@@ -121,7 +128,9 @@ Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine,
                                     .settings = engine->metadata,
                                     .tensors = engine->places.tensors(),
                                     .n_layers = spec.n_layers(),
-                                    .vocab_size = spec.vocab_size},
+                                    .vocab_size = spec.vocab_size,
+                                    .heads = most_of_layers(spec, &LayerSpec::n_heads),
+                                    .kv_heads = most_of_layers(spec, &LayerSpec::n_kv_heads)},
                                    options.stop));
   if (Adapter known = engine->adapters.find(file.content); known.name() == file.name && known.state() != nullptr) return known;
   std::shared_ptr<const ModelSource> base;

@@ -162,7 +162,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
 
 // Returns the source with the adapters that the options merge into it; the source itself if there are none.
 Result<std::shared_ptr<const ModelSource>> with_merged(std::shared_ptr<const ModelSource> source, const EngineOptions& options) {
-  if (options.merge.empty()) return std::move(source);
+  if (options.merge.empty()) return source;
   return detail::MergedSource::make(std::move(source), options.merge, options.stop);
 }
 
