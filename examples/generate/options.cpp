@@ -110,9 +110,21 @@ void add_prompt_options(CLI::App& app, Options& o) {
   app.add_option_function<std::vector<std::string>>(
          "--merge",
          [&o](const std::vector<std::string>& texts) {
+           o.merge.clear();
            for (const std::string& text : texts) o.merge.push_back(tessera::tool::parse_adapter(text));
          },
          "An adapter (LoRA) that becomes part of the weights: a GGUF\nfile or a folder of PEFT; may be given again")
+      ->type_name("FILE[:SCALE]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  app.add_option_function<std::vector<std::string>>(
+         "--lora",
+         [&o](const std::vector<std::string>& texts) {
+           o.lora.clear();
+           for (const std::string& text : texts) o.lora.push_back(parse_lora(text));
+         },
+         "Adapter for the model: a GGUF file, or a folder of PEFT; may\nbe given again. SCALE: factor of its change. Default: 1")
       ->type_name("FILE[:SCALE]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -385,6 +397,9 @@ void check_together(const Options& o) {
   }
   const bool looks_at_head = o.drafting.by == DraftBy::mtp && (o.mode == Mode::plan || o.mode == Mode::explain);
   if (o.mode != Mode::generate && (o.drafting.by != DraftBy::nothing || o.drafting.none) && !looks_at_head) throw UsageError("--draft is for generating text");
+  if (!o.lora.empty() && o.mode != Mode::generate && o.mode != Mode::chat && o.mode != Mode::logits && o.mode != Mode::explain) {
+    throw UsageError("--lora is for generating text, --chat, --logits and --explain");
+  }
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }
