@@ -94,7 +94,7 @@ void add_choice(CLI::App& app, const std::string& name, T& target, const Choices
          name,
          [=, &target](const std::string& text) {
            const auto found = std::find_if(list.begin(), list.end(), [&](const auto& c) { return c.first == text; });
-           if (found == list.end()) throw UsageError(fmt::format("{}: \"{}\" is none of {}", name, text, names));
+           if (found == list.end()) throw UsageError(fmt::format("{}: \"{}\" is not one of {}", name, text, names));
            target = found->second;
          },
          description)

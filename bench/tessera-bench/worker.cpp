@@ -53,7 +53,7 @@ Request parse_request(const std::string& line, const Options& options) {
     throw Failure("a request is a JSON object with \"test\", \"n\" and \"steps\"");
   }
   const auto test = test_named(json["test"].get<std::string>());
-  if (!test) throw Failure("\"test\" is none of prefill, decode, batch, depth");
+  if (!test) throw Failure("\"test\" is not one of prefill, decode, batch, depth");
 
   const std::uint32_t context = options.context();
   Request request{*test, 1, options.steps};

@@ -30,7 +30,7 @@ WhenFull when_full_of(const std::string& text) {
   for (const WhenFull each : {WhenFull::drop, WhenFull::compact, WhenFull::stop}) {
     if (text == name_of(each)) return each;
   }
-  throw Failure(ErrorCode::invalid_argument, fmt::format("/set full: \"{}\" is none of drop, compact, stop", text));
+  throw Failure(ErrorCode::invalid_argument, fmt::format("/set full: \"{}\" is not one of drop, compact, stop", text));
 }
 
 struct Setting {

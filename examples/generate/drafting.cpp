@@ -37,7 +37,7 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
       throw UsageError(fmt::format("--draft: \"{}\": say after how many layers, such as early-exit:8", text));
     }
   } else {
-    throw UsageError(fmt::format("--draft: \"{}\" is none of none|forced|ngram|suffix|early-exit:E|lookahead|mtp|model", text));
+    throw UsageError(fmt::format("--draft: \"{}\" is not one of none|forced|ngram|suffix|early-exit:E|lookahead|mtp|model", text));
   }
 }
 

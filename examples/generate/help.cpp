@@ -4,16 +4,16 @@ const char* const kHelpFooter = R"(
 The prompt is printed before the text that goes on from it, as it was given, except with --json,
 --print-tokens and --no-echo. A BOS token is put before it where the model wants one, and always
 before an empty prompt; to a loaded session the prompt is appended as it is, and may be left out. A
-session is saved whole or not at all, also after Ctrl-C. With the seed of the first run, the second
-goes on as the first would have.
+session is saved whole or not at all, also after Ctrl-C. With the same seed, a second
+run goes on as the first one would have.
 
 Ctrl-C ends the text and shows the figures; a second one ends the program.
 
-The last line, on standard error, tells the tokens written, the time to the first one (the prompt
-included), the speed after it, the bytes of weights and cache read for a token, what came of drafts,
-and the seed.
+The last line, on standard error, has the number of tokens written, the time to the first token (with
+the reading of the prompt), the speed of the tokens after it, the bytes of weights and cache that are
+read for a token, the share of guessed tokens that were right, and the seed.
 
-Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
+Exit status: 0 done, 1 failure, 2 a wrong command line, 130 interrupted.
 
 Examples:
   generate                                            a story, another one each time

@@ -93,7 +93,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, T& target,
                 return;
               }
             }
-            throw UsageError(fmt::format("{}: \"{}\" is none of {}", name, text, names));
+            throw UsageError(fmt::format("{}: \"{}\" is not one of {}", name, text, names));
           },
           description)
       ->type_name(names);
@@ -105,7 +105,7 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std:
 }
 
 void add_prompt_options(CLI::App& app, Options& o) {
-  add_text(app, "-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models; or the name of one that another program\nhas fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this binary")
+  add_text(app, "-m,--model", o.model, "A GGUF file (the first of a split model), or a folder with config.json and safetensors files; or the name of a\nmodel that another program has fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this program")
       ->type_name("FILE");
   app.add_option_function<std::vector<std::string>>(
          "--merge",
@@ -129,8 +129,8 @@ void add_prompt_options(CLI::App& app, Options& o) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
-  auto* prompt = add_text(app, "-p,--prompt", o.prompt, "Text to go on from")->type_name("TEXT");
-  auto* file = add_text(app, "-f,--file", o.prompt_file, "The same from a file, byte for byte; - is standard input")
+  auto* prompt = add_text(app, "-p,--prompt", o.prompt, "The text to go on from. Default: an empty one")->type_name("TEXT");
+  auto* file = add_text(app, "-f,--file", o.prompt_file, "The prompt is this file, byte for byte; -: standard input")
                    ->type_name("FILE");
   auto* ids = app.add_option_function<std::string>(
                      "--prompt-ids",
@@ -141,23 +141,23 @@ void add_prompt_options(CLI::App& app, Options& o) {
                              fmt::format("--prompt-ids: \"{}\" are not token ids; give numbers, such as \"1 403 407\"", text));
                        }
                      },
-                     "The same as token ids, taken as they are: \"1 403 407\"")
+                     "The prompt as token ids, taken as they are: \"1 403 407\"")
                   ->type_name("IDS");
   prompt->excludes(file)->excludes(ids);
   file->excludes(ids);
   app.add_flag("--no-bos", o.no_bos, "Put no beginning-of-sequence token before the prompt");
-  app.add_flag("--no-special", o.no_special, "\"<|im_end|>\" and the like in the prompt are plain text");
+  app.add_flag("--no-special", o.no_special, "Read names of control tokens in the prompt, such as <|im_end|>,\nas plain text. Default: as these tokens");
 }
 
 void add_session_options(CLI::App& app, Options& o) {
-  add_text(app, "--load-session", o.load_session, "Go on from a saved session; a prompt is appended to it")->type_name("FILE");
-  add_text(app, "--save-session", o.save_session, "Save the session at the end, to go on from it another time")
+  add_text(app, "--load-session", o.load_session, "Go on from the session in this file; the prompt is appended to it")->type_name("FILE");
+  add_text(app, "--save-session", o.save_session, "At the end, save the session to this file, to go on from it\nanother time")
       ->type_name("FILE");
 }
 
 void add_generation_options(CLI::App& app, Options& o) {
   add_number(app, "-n,--max-tokens", o.max_tokens,
-             fmt::format("Tokens to write at most\nDefault: {}, or what the context has room for", kDefaultMaxTokens))
+             fmt::format("The most tokens to write. Default: {}, or fewer if the context\nhas room for fewer", kDefaultMaxTokens))
       ->type_name("N");
   // Takes the values one by one as raw strings, because CLI11's own vectors would read "[a,b]" as a list.
   app.add_option_function<std::vector<std::string>>(
@@ -168,20 +168,20 @@ void add_generation_options(CLI::App& app, Options& o) {
            }
            o.stop_strings = texts;
          },
-         "End before this text appears; may be given again")
+         "End before this text appears. May be given again")
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
-  app.add_flag("--ignore-eos", o.ignore_eos, "Write on past the model's own end");
+  app.add_flag("--ignore-eos", o.ignore_eos, "Go on after the token with which the model ends its text");
 }
 
 void add_constraint_options(CLI::App& app, Options& o) {
-  auto* schema = add_text(app, "--json-schema", o.json_schema, "JSON that this schema accepts: a file, or the schema itself")
+  auto* schema = add_text(app, "--json-schema", o.json_schema, "The text is JSON that this schema accepts: a file, or the schema\nitself")
                      ->type_name("FILE|TEXT");
-  auto* regex = add_text(app, "--regex", o.regex, "Text that matches as a whole")->type_name("PATTERN");
-  auto* grammar = add_text(app, "--grammar", o.grammar_file, "Text of an EBNF or GBNF grammar")->type_name("FILE");
-  auto* choice = add_text(app, "--choice", o.choice, "One of these texts: yes,no,perhaps")->type_name("LIST");
+  auto* regex = add_text(app, "--regex", o.regex, "The whole text matches this regular expression")->type_name("PATTERN");
+  auto* grammar = add_text(app, "--grammar", o.grammar_file, "The text follows the EBNF or GBNF grammar in this file")->type_name("FILE");
+  auto* choice = add_text(app, "--choice", o.choice, "The text is one of these: yes,no,perhaps")->type_name("LIST");
   schema->excludes(regex)->excludes(grammar)->excludes(choice);
   regex->excludes(grammar)->excludes(choice);
   grammar->excludes(choice);
@@ -189,24 +189,24 @@ void add_constraint_options(CLI::App& app, Options& o) {
 
 void add_drafting_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--draft", [&o](const std::string& text) { parse_draft(text, o.drafting); },
-                                       "What guesses, beside what a grammar forces (which is\ndrafted unless this is none): repeats in the text so far,\nthe first E layers of the model, its own earlier guesses,\nits MTP head (if the file has one), or a smaller model")
+                                       "How the next tokens are guessed: from repeats in the text so far\n(ngram, suffix), by the first E layers of the model, from its\nearlier guesses (lookahead), by its MTP head (if the file has\none), or by a smaller model. Unless this is none, tokens that\na grammar forces are guessed too. Default: forced")
       ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|mtp|model");
-  add_text(app, "--draft-model", o.drafting.model, "The smaller model, of the same vocabulary")->type_name("FILE");
-  add_number(app, "--draft-max", o.drafting.most, "Tokens guessed for a step at most, 1 to 64; how many pay is\nmeasured. Default: 8")
+  add_text(app, "--draft-model", o.drafting.model, "The smaller model of --draft model; its vocabulary must be the same")->type_name("FILE");
+  add_number(app, "--draft-max", o.drafting.most, "The most tokens that are guessed for a step, 1 to 64; the program\nmeasures how many are worth it. Default: 8")
       ->type_name("N");
-  add_number(app, "--draft-branches", o.drafting.branches, "Chains of guesses at most, 1 to 16: where it is uncertain what\nfollows they branch (--draft suffix). Default: 1")
+  add_number(app, "--draft-branches", o.drafting.branches, "With --draft suffix, the most chains of guesses, 1 to 16: where it is\nuncertain what follows, they branch. Default: 1")
       ->type_name("N");
 }
 
 void add_several_options(CLI::App& app, Options& o) {
   using tessera::EarlyStopping;
   SeveralOptions& s = o.several;
-  add_number(app, "--samples", s.samples, "Draw N texts; the prompt is read once")->type_name("N");
-  add_number(app, "--best-of", s.best_of, "Draw N, and print the one whose tokens are likeliest on average")->type_name("N");
-  add_number(app, "--beams", s.beams, "Draw nothing: search for the likeliest texts, N at a time")->type_name("N");
-  add_number(app, "--results", s.results, "Of --beams: print the K best. Default: 1")->type_name("K");
+  add_number(app, "--samples", s.samples, "Write N texts; the prompt is read once. Default: one text")->type_name("N");
+  add_number(app, "--best-of", s.best_of, "Write N texts, and print the one whose tokens are likeliest on average")->type_name("N");
+  add_number(app, "--beams", s.beams, "Search for the likeliest texts, N at a time, instead of drawing\ntokens at random")->type_name("N");
+  add_number(app, "--results", s.results, "With --beams, print the K best texts. Default: 1")->type_name("K");
   add_number(app, "--length-penalty", s.length_penalty,
-             "Of --beams: a text's log-probability is divided by its\nlength to this power; above 0 favours long texts. Default: 1")
+             "With --beams, divide the log-probability of a text by its length\nto this power; above 0 favours long texts. Default: 1")
       ->type_name("P");
   app.add_option_function<std::string>(
          "--early-stopping",
@@ -214,31 +214,24 @@ void add_several_options(CLI::App& app, Options& o) {
            if (text == "likely") s.early_stopping = EarlyStopping::likely;
            else if (text == "first") s.early_stopping = EarlyStopping::first;
            else if (text == "never") s.early_stopping = EarlyStopping::never;
-           else throw UsageError(fmt::format("--early-stopping: \"{}\" is none of likely|first|never", text));
+           else throw UsageError(fmt::format("--early-stopping: \"{}\" is not likely, first or never", text));
          },
-         "Of --beams: with N texts finished, end if no better one is\nlikely, at once, or only if none is possible. Default: likely")
+         "With --beams, when N texts are finished: end if no better text is\nlikely, end at once (first), or end only if no better text is\npossible (never). Default: likely")
       ->type_name("likely|first|never");
 }
 
 void add_sampling_options(CLI::App& app, Options& o) {
-  app.add_flag("--greedy", o.greedy, "Always the most likely token, whatever the options below say");
-  add_number(app, "--temp", o.temperature, "Below 1 safer, above 1 wilder; 0 is greedy. Default: 0.8")->type_name("T");
+  app.add_flag("--greedy", o.greedy, "Always take the most likely token, whatever the options below say");
+  add_number(app, "--temp", o.temperature, "Temperature: lower is safer, higher is wilder; 0: as --greedy\nDefault: 0.8")->type_name("T");
   add_number(app, "--top-k", o.top_k, "Draw from the K most likely tokens; 0: all. Default: 0")->type_name("K");
-  add_number(app, "--top-p", o.top_p, "Draw from the likeliest that make up P. Default: 0.95")->type_name("P");
-  add_number(app, "--min-p", o.min_p, "Drop tokens under P times the best one's chance. Default: 0")->type_name("P");
-  add_number(app, "--repeat-penalty", o.repeat_penalty, "Above 1: fewer repeats of what has been written. Default: 1")->type_name("R");
-  add_number(app, "--repeat-last", o.repeat_last, "Its last N tokens count. Default: all")->type_name("N");
-  app.add_flag("--penalize-prompt", o.penalizes_prompt, "The prompt's tokens count too");
-  add_number(app, "--seed", o.seed, "The same seed gives the same text. Default: a fresh one, told at the end")
+  add_number(app, "--top-p", o.top_p, "Draw from the most likely tokens that together have the probability\nP, 0 to 1. Default: 0.95")->type_name("P");
+  add_number(app, "--min-p", o.min_p, "Do not draw tokens that are less likely than P times the most likely\none, 0 to 1. Default: 0")->type_name("P");
+  add_number(app, "--repeat-penalty", o.repeat_penalty, "Above 1: tokens that have been written are less likely. Default: 1")->type_name("R");
+  add_number(app, "--repeat-last", o.repeat_last, "Only the last N tokens count as written. Default: all")->type_name("N");
+  app.add_flag("--penalize-prompt", o.penalizes_prompt, "The prompt's tokens count as written too");
+  add_number(app, "--seed", o.seed, "The same seed gives the same text. Default: a random seed, printed at the end")
       ->type_name("N");
 }
-
-// Formats the help without CLI11's own remarks ("Excludes: --file").
-struct HelpFormatter : CLI::Formatter {
-  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
-    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
-  }
-};
 
 struct OutputFlags {
   bool no_stream = false, json = false, print_tokens = false;
@@ -247,11 +240,11 @@ struct OutputFlags {
 void add_output_options(CLI::App& app, Options& o, OutputFlags& flags) {
   app.add_flag("--no-stream", flags.no_stream, "Print the text at the end, not as it comes");
   app.add_flag("--no-echo", o.no_echo, "Print what was generated without the prompt before it");
-  auto* tokens = app.add_flag("--print-tokens", flags.print_tokens, "Print the generated ids, on one line, not text");
-  auto* json = app.add_flag("--json", flags.json, "Print one JSON object, with the figures in it");
+  auto* tokens = app.add_flag("--print-tokens", flags.print_tokens, "Print the ids of the generated tokens on one line, not text");
+  auto* json = app.add_flag("--json", flags.json, "Print one JSON object with the text and the figures");
   json->excludes(tokens);
-  add_number(app, "--logprobs", o.logprobs, "With each token the N most likely, with log-probabilities:\non standard "
-                                            "error after the text, or in the JSON object")
+  add_number(app, "--logprobs", o.logprobs, "For each token, print the N most likely tokens and their\nlog-probabilities: on standard "
+                                            "error, or in the JSON object\nDefault: 0, none")
       ->type_name("N");
 }
 
@@ -261,31 +254,31 @@ struct ModeFlags {
 };
 
 void add_mode_options(CLI::App& app, Options& o, ModeFlags& flags) {
-  app.add_flag("--tokenize", flags.tokenize, "Print the prompt's ids; a vocabulary without weights will do");
-  app.add_flag("--detokenize", flags.detokenize, "Print the text of the ids in --prompt-ids, -p or -f");
+  app.add_flag("--tokenize", flags.tokenize, "Print the token ids of the prompt. A file with a vocabulary but no weights is enough");
+  app.add_flag("--detokenize", flags.detokenize, "Print the text of the token ids in --prompt-ids, -p or -f");
   add_text(app, "--logits", flags.logits,
-           "Write the logits after every prompt token:\nf32, little-endian, [tokens, vocab]")
+           "Write the logits after each token of the prompt to this file:\nf32, little-endian, [tokens, vocab]")
       ->type_name("FILE");
   auto* render = add_text(app, "--render", flags.render,
-                          "Print what the model would be given for a conversation:\n{\"messages\": [...], \"tools\": "
-                          "[...], ...}, further keys\nbeing arguments of the template; - is standard input")
+                          "Print the prompt that the model would read for a conversation,\na JSON file: {\"messages\": [...], \"tools\": "
+                          "[...], ...}.\nOther keys are arguments of the template; -: standard input")
                      ->type_name("FILE");
-  app.add_flag("--tokens", o.render_tokens, "Of --render: print token ids, not text")->needs(render);
+  app.add_flag("--tokens", o.render_tokens, "With --render, print token ids, not text")->needs(render);
   app.add_flag("--plan", flags.plan, "Print the memory that a run would take, without loading");
   app.add_flag("--explain", flags.explain, "Print which kernel runs each operation");
 }
 
 void add_chat_options(CLI::App& app, Options& o, ModeFlags& flags) {
-  app.add_flag("--chat", flags.chat, "Messages from standard input, a line each, and answers; /help there.\nWith -p or -f: one question, and the program ends");
-  add_text(app, "--system", o.system, "What the model is told first")->type_name("TEXT");
-  add_text(app, "--template", o.template_file, "The chat template, of --render too. Default: the model's")->type_name("FILE");
-  add_text(app, "--tools", o.tools_file, "The tools on offer, a list of JSON, of --render too;\nin a conversation you give their answers")
+  app.add_flag("--chat", flags.chat, "Talk with the model: each line of standard input is a message; /help\nlists commands. With -p or -f: answer one question, and end");
+  add_text(app, "--system", o.system, "Tell the model this before the first message. Default: nothing")->type_name("TEXT");
+  add_text(app, "--template", o.template_file, "With --chat or --render, the file of the chat template\nDefault: the model's own template")->type_name("FILE");
+  add_text(app, "--tools", o.tools_file, "With --chat or --render, a JSON file with a list of tools that\nthe model may call. You type their answers")
       ->type_name("FILE");
   app.add_option("--tool-choice", o.tool_choice,
-                 "Whether a message's first answer calls: auto, none,\nrequired, or the tool of this name. Default: auto")
+                 "Whether the first answer to a message calls a tool: auto (the\nmodel decides), none, required, or this tool. Default: auto")
       ->type_name("auto|none|required|NAME");
   add_choice<WhenFull>(app, "--when-full", o.when_full, {{"drop", WhenFull::drop}, {"compact", WhenFull::compact}, {"stop", WhenFull::stop}},
-                       "When the context is full, the oldest turns are left out,\nor a summary takes their place, or the answer fails.\nDefault: drop");
+                       "When the context is full: drop the oldest turns, put a summary\nin their place (compact), or let the answer fail (stop)\nDefault: drop");
   app.add_option_function<std::string>(
          "--think",
          [&o](const std::string& text) {
@@ -293,53 +286,53 @@ void add_chat_options(CLI::App& app, Options& o, ModeFlags& flags) {
              o.think = text == "on";
              return;
            }
-           if (!parse_number(text, o.most_reasoning.emplace())) throw UsageError(fmt::format("--think: \"{}\" is none of on|off and no number", text));
+           if (!parse_number(text, o.most_reasoning.emplace())) throw UsageError(fmt::format("--think: \"{}\" is not on, off or a number of tokens", text));
            o.think = true;
          },
-         "Whether the model thinks first, if its template asks\n(enable_thinking); N: for so many tokens at most. Default:\nas the template has it")
+         "Whether the model thinks before it answers, if its template has\nthe switch enable_thinking; N: at most N tokens of thinking\nDefault: as the template decides")
       ->type_name("on|off|N");
 }
 
 void add_engine_options(CLI::App& app, Options& o) {
   using namespace tessera;
-  add_tokens(app, "--ctx", o.context, "Tokens of prompt and text at most, 8192 or 8k\nDefault: the model's own")
+  add_tokens(app, "--ctx", o.context, "The most tokens of prompt and text together, such as 8192 or 8k\nDefault: the model's own limit")
       ->type_name("N");
   app.add_option_function<std::string>(
          "--sliding-window",
          [&o](const std::string& text) { o.sliding_window = number_or_throw<std::uint32_t>("--sliding-window", text); },
-         "Each token sees the N before it, itself included; 0: all\nDefault: the model's own (converted Mistral files need 4096)")
+         "Each token sees the last N tokens, itself included; 0: all\nDefault: as the model's file says (some files of Mistral models\ndo not say it, and need 4096)")
       ->type_name("N");
   tool::add_kv_dtype(app, o.kv.dtype, "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   tool::add_kv_wide(app, o.kv.wide);
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
-                     "How they lie in memory. Default: paged");
+                     "How keys and values lie in memory. Default: paged");
   add_choice<std::uint32_t>(app, "--kv-page", o.kv.page_tokens, {{"16", 16}, {"32", 32}, {"64", 64}},
-                            "Tokens of a page. Default: 32");
+                            "The tokens of a page of keys and values. Default: 32");
   add_number(app, "--kv-checkpoints", o.kv.checkpoints,
-             "Of recurrent models: states kept to go back to, at the\nends of the last N pages. Default: 2")
+             "For recurrent models: keep the states at the ends of the last N\npages, so that a session can go back to them. Default: 2")
       ->type_name("N");
   add_tokens(app, "--keep", o.keep, "When the context is full, go on with its first 4 tokens and the last N\n"
                                     "(attention sinks). Default: a full context is the end, and\na failure if -n asks for more")
       ->type_name("N");
   auto* budget = add_tokens(app, "--kv-tokens", o.kv.budget.tokens,
-                            "Keep the keys and values of N tokens at most once the\nprompt is read: others are dropped. Default: all are kept")
+                            "After the prompt is read, keep the keys and values of at most N\ntokens, and drop others. Default: keep all")
                      ->type_name("N");
   add_choice<TokenChoice>(app, "--kv-choice", o.kv.budget.choice,
                           {{"window", TokenChoice::window}, {"h2o", TokenChoice::h2o}, {"snapkv", TokenChoice::snapkv}},
-                          "Which stay: the first 4 and the last ones, or also those\nthat have been attended to most so far, or by the last 32\n"
-                          "tokens. Default: window")
+                          "With --kv-tokens, the tokens to keep. window: the first 4 and the\nlast ones. h2o: also those with the most attention so far.\n"
+                          "snapkv: also those with the most attention of the last 32\nDefault: window")
       ->needs(budget);
   add_tokens(app, "--kv-recent", o.kv.budget.recent,
-             "The last N of them stay in any case. Layers with a sliding\nwindow hold no more than it needs if N is a page larger.\n"
-             "Default: half with h2o, 32 with snapkv, all with window")
+             "With --kv-tokens, keep the last N tokens in any case\n"
+             "Default: half of --kv-tokens with h2o, 32 with snapkv, all with\nwindow")
       ->type_name("N")
       ->needs(budget);
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
-                          "What computes. Default: cpu");
-  add_number(app, "--cuda-device", o.cuda.device, "Which GPU of the cuda backend. Default: 0")->type_name("N");
-  app.add_option("--cuda-driver", o.cuda.driver_library, "Its driver's library. Default: the system's libcuda.so.1")
+                          "Compute on the CPU or on a GPU (cuda). Default: cpu");
+  add_number(app, "--cuda-device", o.cuda.device, "The number of the GPU, for --backend cuda. Default: 0")->type_name("N");
+  app.add_option("--cuda-driver", o.cuda.driver_library, "The library of the GPU's driver. Default: the system's\nlibcuda.so.1")
       ->type_name("FILE");
-  app.add_option("--cuda-blas", o.cuda.blas_library, "Its cuBLASLt. Default: the system's libcublasLt.so")->type_name("FILE");
+  app.add_option("--cuda-blas", o.cuda.blas_library, "The library cuBLASLt. Default: the system's libcublasLt.so")->type_name("FILE");
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
@@ -350,7 +343,7 @@ void add_engine_options(CLI::App& app, Options& o) {
   add_choice<LogLevel>(app, "--log-level", o.log_level,
                        {{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning},
                         {"error", LogLevel::error}, {"off", LogLevel::off}},
-                       "What the library tells, on standard error\nDefault: warning");
+                       "Print messages of the library of this level and above, on\nstandard error. Default: warning");
 }
 
 Mode choose_mode(const ModeFlags& flags) {
@@ -373,7 +366,7 @@ void check_chat(const Options& o) {
   if (o.output == OutputKind::json || o.logprobs != 0 || !o.stop_strings.empty() || o.ignore_eos) {
     throw UsageError("--json, --logprobs, --stop and --ignore-eos are not for --chat");
   }
-  if (o.max_tokens == 0) throw UsageError("--chat -n 0: an answer has a token at least");
+  if (o.max_tokens == 0) throw UsageError("--chat needs -n 1 or more: an answer has at least one token");
   if (o.tool_choice != "auto" && is_constrained(o)) throw UsageError("--tool-choice does not go with --json-schema, --regex, --grammar and --choice");
 }
 
@@ -390,7 +383,7 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.output == OutputKind::tokens || o.output == OutputKind::text_at_end)) {
     throw UsageError("--print-tokens and --no-stream are for generating text");
   }
-  if (o.keep != 0 && o.kv.budget.tokens != 0) throw UsageError("--keep and --kv-tokens are two ways of the same: choose one");
+  if (o.keep != 0 && o.kv.budget.tokens != 0) throw UsageError("--keep and --kv-tokens both limit the cache: give one of them");
   if (o.mode == Mode::chat && o.kv.budget.tokens != 0) throw UsageError("--kv-tokens is not for --chat, which drops messages");
   if (o.mode != Mode::generate && (o.load_session || o.save_session || o.keep != 0)) {
     throw UsageError("--load-session, --save-session and --keep are for generating text");
@@ -434,7 +427,6 @@ std::optional<Options> parse_options(int argc, char** argv) {
   CLI::App app("Writes text with a language model: goes on from a prompt, or tells a story without one.", "generate");
   tessera::tool::add_version(app, "generate");
   app.footer(kHelpFooter);
-  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(36);
   const auto group = [&](const char* name, auto&& add) {
     app.option_defaults()->group(name);

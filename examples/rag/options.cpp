@@ -41,42 +41,42 @@ struct Given {
 };
 
 void add_index_options(CLI::App& app, Options& options) {
-  app.add_option("-e,--embedder", options.embedder, "The model that makes vectors of texts (MiniLM, bge, e5, ...)\nDefault: that of the index")->type_name("MODEL");
-  app.add_option("--dimensions", options.dimensions, "With index, keep the first N numbers of a vector (Matryoshka models)")->type_name("N");
-  app.add_option("--passage-tokens", options.passage_tokens, "With index, the most tokens of a passage\nDefault: 200, or what the embedder reads")
+  app.add_option("-e,--embedder", options.embedder, "The model that makes vectors of texts (MiniLM, bge, e5, ...)\nDefault: the embedder that the index was made with")->type_name("MODEL");
+  app.add_option("--dimensions", options.dimensions, "With index, keep only the first N numbers of each vector (for\nMatryoshka models). Default: 0, all")->type_name("N");
+  app.add_option("--passage-tokens", options.passage_tokens, "With index, the most tokens of a passage, 8 to 8192\nDefault: 200, or fewer if the embedder reads fewer")
       ->type_name("N")
       ->check(CLI::Range(8, 8192));
-  app.add_option("--overlap", options.overlap, "With index, the most tokens that a passage repeats of the one before\nDefault: a fifth of a passage")
+  app.add_option("--overlap", options.overlap, "With index, the most tokens that a passage repeats of the passage\nbefore. Default: a fifth of --passage-tokens")
       ->type_name("N")
       ->check(CLI::Range(0, 8192));
-  app.add_option("--largest", options.limits.most_bytes, "With index, leave out files of more bytes than this\nDefault: 4194304")
+  app.add_option("--largest", options.limits.most_bytes, "With index, leave out files of more bytes than this, at most\n1073741824. Default: 4194304")
       ->type_name("BYTES")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
-  app.add_flag("--rebuild", options.rebuild, "With index, begin anew, with another folder or embedder for example");
+  app.add_flag("--rebuild", options.rebuild, "With index, remove the index and make it anew, for example with\nanother folder or embedder");
 }
 
 void add_search_options(CLI::App& app, Options& options, Given& given) {
   SearchOptions& search = options.search;
-  app.add_option("-k,--sources", search.most, "Passages that are printed, or read by the model\nDefault: 5")->type_name("N")->check(CLI::Range(1, 100));
-  app.add_option("--per-file", search.most_of_file, "Passages of one file at most; 0: no limit\nDefault: 2")->type_name("N");
-  app.add_option("--by", search.by, "What is compared: vectors, words (BM25), or both\nDefault: both")
+  app.add_option("-k,--sources", search.most, "The number of passages that search prints or that the model reads,\n1 to 100. Default: 5")->type_name("N")->check(CLI::Range(1, 100));
+  app.add_option("--per-file", search.most_of_file, "The most passages of one file; 0: no limit. Default: 2")->type_name("N");
+  app.add_option("--by", search.by, "Compare vectors, words (BM25), or both. Default: both")
       ->type_name("both|vectors|words")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, SearchBy>{{"both", SearchBy::both}, {"vectors", SearchBy::vectors}, {"words", SearchBy::words}}));
-  app.add_option("--least", search.least, "Find nothing if the nearest passage is less like the question than\nthis, from -1 to 1. Default: 0.3, which fits MiniLM")->type_name("X");
-  app.add_option("--reranker", options.reranker, "A model that ranks, which puts the 50 best passages in order")->type_name("MODEL");
-  app.add_option("--graph-from", search.graph_from, "Search an index of at least N passages by a graph (HNSW), which is\nmade when it is first needed. Default: 20000")->type_name("N");
-  app.add_flag("--exact", given.exact, "Compare with every vector, without a graph");
+      ->transform(CLI::CheckedTransformer(std::map<std::string, SearchBy>{{"both", SearchBy::both}, {"vectors", SearchBy::vectors}, {"words", SearchBy::words}}).description(""));
+  app.add_option("--least", search.least, "Find nothing if the likeness of the question and the nearest passage\n(-1 to 1) is lower. Default: 0.3, which fits MiniLM")->type_name("X");
+  app.add_option("--reranker", options.reranker, "A cross-encoder, such as bge-reranker-base, that puts the 50 best\npassages in order. Default: none")->type_name("MODEL");
+  app.add_option("--graph-from", search.graph_from, "Search an index of N or more passages by a graph (HNSW), which is\nfaster and may miss passages. It is made when it is first needed\nDefault: 20000")->type_name("N");
+  app.add_flag("--exact", given.exact, "Compare the question with every vector, without a graph");
 }
 
 void add_answer_options(CLI::App& app, Options& options, Given& given) {
   AnsweringOptions& answering = options.answering;
-  app.add_option("-m,--model", options.model, "With ask, the model that answers")->type_name("MODEL");
-  app.add_option("-n,--max-tokens", answering.max_tokens, "The most tokens of an answer\nDefault: 300")->type_name("N")->check(CLI::Range(1, 1000000));
-  app.add_option("--temperature", answering.temperature, "Draw tokens at random; 0: take the likeliest\nDefault: 0")->type_name("X")->check(CLI::Range(0.0, 10.0));
-  app.add_option("--seed", answering.seed, "Seed of the random numbers\nDefault: 1")->type_name("N");
-  app.add_option("--context", options.context, "The most tokens of prompt and answer\nDefault: the model's own")->type_name("N");
-  app.add_option("--instructions", answering.instructions, "What the model is told to do, in place of the usual text")->type_name("TEXT");
-  app.add_option("--saved", given.saved_mb, "MB of passages' keys and values that are kept beside the index, so\nthat the model need not read the passages again; 0: none\nDefault: 1000")
+  app.add_option("-m,--model", options.model, "With ask, the chat model that answers")->type_name("MODEL");
+  app.add_option("-n,--max-tokens", answering.max_tokens, "The most tokens of an answer, 1 to 1000000. Default: 300")->type_name("N")->check(CLI::Range(1, 1000000));
+  app.add_option("--temperature", answering.temperature, "0: always the likeliest token; higher, up to 10: more random\nDefault: 0")->type_name("X")->check(CLI::Range(0.0, 10.0));
+  app.add_option("--seed", answering.seed, "The seed of random numbers (--temperature). Default: 1")->type_name("N");
+  app.add_option("--context", options.context, "The most tokens of a prompt and its answer together\nDefault: 0, the model's own limit")->type_name("N");
+  app.add_option("--instructions", answering.instructions, "Tell the model this before the passages. Default: to answer from the\npassages, and to name them")->type_name("TEXT");
+  app.add_option("--saved", given.saved_mb, "The most MB of keys and values of passages that are kept on disk\nbeside the index, so that the model need not read the passages\nagain; 0: none. Default: 1000")
       ->type_name("MB")
       ->check(CLI::Range(0.0, 1e9));
 }
@@ -84,18 +84,18 @@ void add_answer_options(CLI::App& app, Options& options, Given& given) {
 void check(Options& options, const Given& given) {
   static const std::map<std::string, Command> commands = {{"index", Command::index}, {"search", Command::search}, {"ask", Command::ask}, {"status", Command::status}};
   const auto command = commands.find(given.command);
-  if (command == commands.end()) throw UsageError(fmt::format("\"{}\" is none of the commands index, search, ask, status", given.command));
+  if (command == commands.end()) throw UsageError(fmt::format("\"{}\" is not a command: use index, search, ask or status", given.command));
   options.command = command->second;
   options.index = path_of(given.index);
   options.saved_bytes = static_cast<std::uint64_t>(given.saved_mb * 1e6);
   if (given.exact) options.search.graph_from = SIZE_MAX;
   if (options.command == Command::ask && options.model.empty()) throw UsageError("ask needs a chat model: -m MODEL (search needs none)");
-  if (options.command != Command::ask && !options.model.empty()) throw UsageError("-m names the model that answers, which is for ask: name the embedder with --embedder");
+  if (options.command != Command::ask && !options.model.empty()) throw UsageError("-m names the chat model of the command ask: to name the embedder, use --embedder");
   if (options.command == Command::status && options.argument) throw UsageError("status takes no argument: name the index with --index");
   const bool cuts = options.passage_tokens || options.overlap || options.dimensions != 0 || options.rebuild;
-  if (options.command != Command::index && cuts) throw UsageError("--passage-tokens, --overlap, --dimensions and --rebuild are for index");
-  if (options.command == Command::index && !options.reranker.empty()) throw UsageError("--reranker is for search and ask");
-  if (options.passage_tokens && options.overlap && *options.overlap >= *options.passage_tokens) throw UsageError("--overlap must be less than --passage-tokens");
+  if (options.command != Command::index && cuts) throw UsageError("--passage-tokens, --overlap, --dimensions and --rebuild are options of the command index");
+  if (options.command == Command::index && !options.reranker.empty()) throw UsageError("--reranker is an option of the commands search and ask");
+  if (options.passage_tokens && options.overlap && *options.overlap >= *options.passage_tokens) throw UsageError("--overlap must be lower than --passage-tokens");
 }
 
 }  // namespace
@@ -107,12 +107,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
   CLI::App app{"Finds answers in a folder of texts: an index of passages, search, and answers with their sources.", kProgram};
   app.footer(kFooter);
   app.add_option("COMMAND", given.command, "index, search, ask or status")->required()->type_name("");
-  app.add_option("ARGUMENT", options.argument, "the folder, or the question")->type_name("");
-  app.add_option("--index", given.index, "The index\nDefault: tessera-rag.db in the present folder")->type_name("FILE");
+  app.add_option("ARGUMENT", options.argument, "the folder of texts, or the question")->type_name("");
+  app.add_option("--index", given.index, "The file of the index. Default: tessera-rag.db in this folder")->type_name("FILE");
   add_index_options(app, options);
   add_search_options(app, options, given);
   add_answer_options(app, options, given);
-  app.add_flag("--json", options.json, "Print JSON: an object for each question or report");
+  app.add_flag("--json", options.json, "Print a JSON object for each question or report");
   tessera::tool::add_instruction_set(app, options.engine.instruction_set);
   tessera::tool::add_threads(app, options.engine.threads);
   tessera::tool::add_version(app, kProgram);

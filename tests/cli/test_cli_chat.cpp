@@ -313,7 +313,7 @@ TEST_CASE("/set changes the sampler and the length, and shows them") {
   CHECK(got.out == run({"--chat", "--temp", "0", "-n", "2"}, "One day\n").out);
   const Outcome wrong = run(args, "/set\n/set mirror 1\n/set top-p 7\n/set top-p\n/set length 0\n/set full perhaps\n/set temperature hot\n");
   CHECK(wrong.status == 1);
-  for (const char* words : {"no setting \"mirror\"", "/set top-p needs a value", "/set length 0", "\"perhaps\" is none of", "\"hot\" is not a number"}) {
+  for (const char* words : {"no setting \"mirror\"", "/set top-p needs a value", "/set length 0", "\"perhaps\" is not one of", "\"hot\" is not a number"}) {
     CAPTURE(words);
     CHECK(count(wrong.err, words) == 1);
   }

@@ -85,7 +85,7 @@ TEST_CASE("a wrong number of threads, instruction set or option is an error of u
       }
     }
     if (program.has_isa) {
-      expect_usage(run_with(program, {"--isa", "mmx"}), program.name, "--isa: \"mmx\" is none of auto|baseline|");
+      expect_usage(run_with(program, {"--isa", "mmx"}), program.name, "--isa: \"mmx\" is not one of auto|baseline|");
     }
   }
 }

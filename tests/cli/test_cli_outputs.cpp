@@ -68,7 +68,7 @@ TEST_CASE("an option with an empty value does not take the next one for it") {
   CHECK(run_program(kBin + "tessera-inspect", {"--ctx=", kTiny}).status == 2);
   CHECK(run_program(kBin + "tessera-inspect", {"--ctx", "1k", kTiny}).err.find("1024 tokens") != std::string::npos);
   CHECK(run_program(kBin + "tessera-bench", {"--shape=", "--json"}).err.find("\"\" is not a shape") != std::string::npos);
-  CHECK(run_program(kBin + "tessera-quality", {"--numerics=", kTiny, "x"}).err.find("--numerics: \"\" is none of") != std::string::npos);
+  CHECK(run_program(kBin + "tessera-quality", {"--numerics=", kTiny, "x"}).err.find("--numerics: \"\" is not one of") != std::string::npos);
   // Behind a lone -- nothing is an option.
   CHECK(run({"-m", kTiny, "--", "--prompt="}).status == 2);
 }

@@ -139,8 +139,8 @@ TEST_CASE("a table of caches: nothing is lost in float32 with all tokens, and wh
   CHECK(with({"--json", "--numerics", "reference"}).find("\"rounds_activations\":false") != std::string::npos);
   CHECK(with({"--numerics", "reference"}).find("Part of each KL") == std::string::npos);
 
-  for (const auto& [caches, sentence] : {std::pair{"x", "\"x\" is none of auto|f32|"}, {"f16:100", "is 128 tokens or more"}, {"f16:", "is 128 tokens or more"},
-                                         {"f16:0%", "above 0 % and at most 100 %"}, {"f16:25%:some", "window, h2o or snapkv"}, {"f16,,f16", "is none of auto|f32|"}}) {
+  for (const auto& [caches, sentence] : {std::pair{"x", "\"x\" is not one of auto|f32|"}, {"f16:100", "is 128 tokens or more"}, {"f16:", "is 128 tokens or more"},
+                                         {"f16:0%", "above 0 % and at most 100 %"}, {"f16:25%:some", "window, h2o or snapkv"}, {"f16,,f16", "is not one of auto|f32|"}}) {
     CAPTURE(caches);
     const Outcome refused = quality({kLong, tokens.path(), "--caches", caches});
     CHECK(refused.status == 2);
@@ -163,7 +163,7 @@ TEST_CASE("what does not fit is refused with a sentence") {
   refused({kTiny, tokens.path(), "--reference", tokens.path()}, 1, "is not a file of logits");
   refused({kTiny, strange.path()}, 1, "not in the vocabulary");
   refused({kTiny, words.path()}, 1, "not an id");
-  refused({kTiny, tokens.path(), "--numerics", "exact"}, 2, "--numerics: \"exact\" is none of auto|bf16");
+  refused({kTiny, tokens.path(), "--numerics", "exact"}, 2, "--numerics: \"exact\" is not one of auto|bf16");
   refused({kTiny, tokens.path(), "--reference", logits.path() + "-none"}, 1, "cannot be opened");
   const std::string bytes = slurp(logits.path());
   for (const std::size_t size : {kHeader + 100, bytes.size() + 1}) {

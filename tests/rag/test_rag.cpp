@@ -368,12 +368,12 @@ TEST_CASE("what does not fit is refused with one sentence") {
   refused({"index", "/nowhere/at/all", "--embedder", kEmbedder}, 1, "is no folder");
   refused({"index", rig.texts().string(), "--embedder", "/nowhere.gguf"}, 1, "nowhere.gguf");
   CHECK(!fs::exists(rig.index()));
-  refused({"index", rig.texts().string(), "--embedder", kEmbedder, "--overlap", "50", "--passage-tokens", "40"}, 2, "--overlap must be less");
-  refused({"frob"}, 2, "none of the commands");
+  refused({"index", rig.texts().string(), "--embedder", kEmbedder, "--overlap", "50", "--passage-tokens", "40"}, 2, "--overlap must be lower");
+  refused({"frob"}, 2, "is not a command");
   refused({"ask", "x"}, 2, "ask needs a chat model");
-  refused({"search", "x", "-m", kStory}, 2, "-m names the model that answers");
+  refused({"search", "x", "-m", kStory}, 2, "-m names the chat model");
   refused({"search", " "}, 2, "the question is empty");
-  refused({"search", "x", "--rebuild"}, 2, "are for index");
+  refused({"search", "x", "--rebuild"}, 2, "options of the command index");
   refused({"search", "x", "--by", "luck"}, 2, "--by");
   refused({"status", "x"}, 2, "status takes no argument");
 

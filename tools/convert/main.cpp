@@ -185,11 +185,11 @@ int parse_and_run(int argc, char** argv) {
   std::string format;
   CLI::App app{"Writes the model IN to the GGUF file OUT, with its weight matrices in FORMAT.", std::string(kName)};
   app.footer(kFooter);
-  app.add_option("IN", arguments.in, "the model: a folder, a GGUF file (of a split one, the first part), ollama:NAME, lmstudio:PUBLISHER/MODEL or hf:ORGANISATION/MODEL")
+  app.add_option("IN", arguments.in, "the model to read: a folder, a GGUF file (the first part of a split one),\nollama:NAME, lmstudio:PUBLISHER/MODEL or hf:ORGANISATION/MODEL")
       ->required()->type_name("");
-  app.add_option("OUT", arguments.out, "the file to write")->required()->type_name("");
-  app.add_option("FORMAT", arguments.texts.format, "the format of weight matrices, or a mix of formats. Default: as they are")->type_name("");
-  app.add_option("--type", format, "the same as FORMAT")->type_name("FORMAT");
+  app.add_option("OUT", arguments.out, "the GGUF file to write")->required()->type_name("");
+  app.add_option("FORMAT", arguments.texts.format, "the format of weight matrices, or a mix of formats, such as Q4_K_M\nDefault: each matrix keeps its format")->type_name("");
+  app.add_option("--type", format, "FORMAT as an option")->type_name("FORMAT");
   add_format_options(app, arguments.texts, arguments.options);
   const auto set_part_bytes = [&](std::string text) {
     if (text.ends_with('G') || text.ends_with('M')) text += 'B';  // llama.cpp's spelling, which counts in 1000
@@ -198,7 +198,7 @@ int parse_and_run(int argc, char** argv) {
     if (*bytes == 0) throw CLI::ValidationError("--split-max-size", "0 bytes hold no tensor");
     arguments.part_bytes = *bytes;
   };
-  app.add_option_function<std::string>("--split-max-size", set_part_bytes, "write parts OUT-00001-of-0000N.gguf with at most so many bytes of tensors: 2G, 500MB")
+  app.add_option_function<std::string>("--split-max-size", set_part_bytes, "write several files, OUT-00001-of-0000N.gguf, each with at most this\nsize of tensors, such as 2G or 500MB. Default: one file")
       ->type_name("SIZE");
   const auto set_merge = [&](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) arguments.merge.push_back(tool::parse_adapter(text));
@@ -208,8 +208,8 @@ int parse_and_run(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
-  app.add_flag("--dry-run", arguments.dry_run, "print the sizes, and write nothing");
-  app.add_flag("-v,--verbose", arguments.verbose, "a line for each tensor, on standard error");
+  app.add_flag("--dry-run", arguments.dry_run, "print the sizes that the tensors would have, and write nothing");
+  app.add_flag("-v,--verbose", arguments.verbose, "print a line for each tensor on standard error");
   tool::add_threads(app, arguments.options.threads);
   tool::add_version(app, std::string(kName));
   try {
@@ -219,7 +219,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }
-  if (!format.empty() && !arguments.texts.format.empty()) return usage("FORMAT and --type say the same: give one of them");
+  if (!format.empty() && !arguments.texts.format.empty()) return usage("FORMAT and --type are the same option: give one of them");
   if (!format.empty()) arguments.texts.format = format;
   const bool chooses = !arguments.texts.output.empty() || !arguments.texts.embedding.empty() || !arguments.texts.imatrix.empty();
   if (arguments.keeps_formats() && chooses) return usage("--output-type, --embedding-type and --imatrix need a FORMAT");
@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     tool::complain(kName, error.what());
   } catch (...) {
-    std::fputs("tessera-convert: an unknown failure\n", stderr);
+    std::fputs("tessera-convert: unknown failure: please report it\n", stderr);
   }
   return kFailure;
 }

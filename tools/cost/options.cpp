@@ -122,20 +122,20 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("SIZE");
   };
   constexpr auto machine = "A model on a machine", mix = "A mix";
-  number("--hour", o.model.machine.hour, machine, "Price of an hour of the machine");
-  number("--answer-rate", o.model.answer_rate, machine, "Tokens of answers a second, all requests together");
-  number("--prompt-rate", o.model.prompt_rate, machine, "Tokens of prompts a second, all requests together\nDefault: that of --answer-rate");
-  app.add_option("--busy", o.busy, "Share of the paid time in which the machine computes\nDefault: 100")->group(machine)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
-  size("--memory", o.model.memory, machine, "Memory of weights, keys and values, for example 45GiB");
-  size("--machine-memory", o.model.machine.memory, machine, "Memory of one machine. A larger model takes several");
-  app.add_option("--speculate", o.speculate, "Speculation: ms of a step and of a draft, the share of\ndrafts that are right, and drafts a step:\nstep=MS,draft=MS,a=SHARE,k=DRAFTS; and verify=MS if a step\nwith drafts takes longer")->group(machine)->type_name("COSTS");
-  app.add_option("--tiers", o.tiers, "Shares of the requests, and prices of a million tokens, the\nbest model last: PERCENT:PRICE,...")->group(mix)->type_name("LIST");
-  app.add_option("--again", o.again, "Share of each lower tier's requests that the best model\nanswers again")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
-  app.add_option("--save", o.save, "Ways to compute less, in their order: NAME=PERCENT,...")->group(mix)->type_name("LIST");
-  app.add_option("--sampled", o.sampled, "Share of the requests that the best model computes once\nmore, to compare answers")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
-  app.add_option("--request", o.request, "Tokens of a request: PROMPT,ANSWER. Default: 1000,300")->group(mix)->type_name("TOKENS");
-  app.add_option("--currency", o.currency, "Sign of prices. Default: $")->group("Output")->type_name("TEXT");
-  app.add_flag("--json", o.json, "One JSON object instead of tables")->group("Output");
+  number("--hour", o.model.machine.hour, machine, "The price of the machine for an hour");
+  number("--answer-rate", o.model.answer_rate, machine, "Tokens of answers that the machine computes in a second,\nof all requests together");
+  number("--prompt-rate", o.model.prompt_rate, machine, "Tokens of prompts that the machine reads in a second, of all\nrequests together. Default: as --answer-rate");
+  app.add_option("--busy", o.busy, "The share of the paid time in which the machine computes\nDefault: 100")->group(machine)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
+  size("--memory", o.model.memory, machine, "The memory of weights, keys and values, such as 45GiB\nDefault: it fits into one machine");
+  size("--machine-memory", o.model.machine.memory, machine, "The memory of one machine, such as 80GiB. A model that\nneeds more takes several machines. Default: no limit");
+  app.add_option("--speculate", o.speculate, "The costs of speculation: step=MS,draft=MS,a=SHARE,k=DRAFTS,\nthat is the milliseconds of a step and of a draft, the\nshare of drafts that are right (0 to 1), and the drafts of\na step. verify=MS: the milliseconds of a step with drafts\nDefault: no speculation")->group(machine)->type_name("COSTS");
+  app.add_option("--tiers", o.tiers, "PERCENT:PRICE,... for each model, the best model last: its\nshare of the requests, and its price of a million tokens")->group(mix)->type_name("LIST");
+  app.add_option("--again", o.again, "The share of each other model's requests that the best model\nanswers again. Default: 0")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
+  app.add_option("--save", o.save, "NAME=PERCENT,... for each way to compute less, in the order\nin which they apply: the share of tokens that it saves")->group(mix)->type_name("LIST");
+  app.add_option("--sampled", o.sampled, "The share of the requests that the best model computes once\nmore, to compare answers. Default: 0")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
+  app.add_option("--request", o.request, "The tokens of a request, as PROMPT,ANSWER. Default: 1000,300")->group(mix)->type_name("TOKENS");
+  app.add_option("--currency", o.currency, "The sign before prices. Default: $")->group("Output")->type_name("TEXT");
+  app.add_flag("--json", o.json, "Print one JSON object instead of tables")->group("Output");
 }
 
 Result<Scenario> scenario_of(const Options& o) {
@@ -144,7 +144,7 @@ Result<Scenario> scenario_of(const Options& o) {
     return read_scenario(tool::path_of(o.file));
   }
   if (!has_model(o) && o.tiers.empty() && o.save.empty() && o.speculate.empty()) {
-    return Error(ErrorCode::invalid_argument, "give a FILE, or --hour with --answer-rate, or --tiers, or --save");
+    return Error(ErrorCode::invalid_argument, "nothing to compute: give a FILE, or --hour with --answer-rate, or --tiers, or --save");
   }
   Scenario scenario;
   scenario.currency = o.currency;

@@ -153,32 +153,32 @@ int parse_and_run(int argc, char** argv) {
   app.footer(kFooter);
   app.add_option("-m,--model,MODEL", arguments.model, "the model")->required()->type_name("");
   app.add_option("TEXT", arguments.texts, "the texts")->type_name("");
-  app.add_option("--like", arguments.like, "Rank the texts by how alike they are to this one")->type_name("TEXT");
-  app.add_option("--rerank", arguments.rerank, "Rank the texts by how well they answer this query\n(a model that ranks: a cross-encoder, Qwen3-Reranker)")->type_name("TEXT");
-  app.add_option("--instruction", arguments.instruction, "With --rerank, the task in a sentence (Qwen3-Reranker)")->type_name("TEXT");
-  app.add_option("--best", arguments.best, "Print only the N best texts (--like, --rerank)")->type_name("N");
-  app.add_option("--role", embed.role, "What the texts are for. query and document put the model's prompt for\nthis purpose in front of each text. Default: plain")
+  app.add_option("--like", arguments.like, "Print the texts in the order of their likeness to this text")->type_name("TEXT");
+  app.add_option("--rerank", arguments.rerank, "Print the texts in the order of how well they answer this query.\nMODEL is a cross-encoder or Qwen3-Reranker")->type_name("TEXT");
+  app.add_option("--instruction", arguments.instruction, "With --rerank and Qwen3-Reranker, the task in a sentence\nDefault: the model's own sentence")->type_name("TEXT");
+  app.add_option("--best", arguments.best, "With --like or --rerank, print only the N best texts\nDefault: 0, all")->type_name("N");
+  app.add_option("--role", embed.role, "The use of the texts. For query and document the model's own prompt\nfor this use is put before each text. Default: plain, no prompt")
       ->type_name("plain|query|document")
       ->transform(CLI::CheckedTransformer(std::map<std::string, TextRole>{{"plain", TextRole::plain}, {"query", TextRole::query}, {"document", TextRole::document}}).description(""));
-  app.add_option("--prompt", embed.prompt, "Put this in front of each text, instead of the model's prompt")->type_name("TEXT");
-  app.add_option("--pooling", embed.pooling, "How a text's vector is made of its tokens' vectors\nDefault: as the model says")
+  app.add_option("--prompt", embed.prompt, "Put this before each text, instead of the model's prompt")->type_name("TEXT");
+  app.add_option("--pooling", embed.pooling, "How the vectors of a text's tokens become one: their mean, the\nfirst one (cls), the last one; none: print a vector for each token\nDefault: as the model's file says")
       ->type_name("none|mean|cls|last")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, Pooling>{{"none", Pooling::none}, {"mean", Pooling::mean}, {"cls", Pooling::cls}, {"last", Pooling::last}}).description(""));
-  app.add_option("--dimensions", embed.dimensions, "Keep the first N numbers of a vector (Matryoshka models)")->type_name("N");
+  app.add_option("--dimensions", embed.dimensions, "Keep only the first N numbers of each vector (for Matryoshka models)\nDefault: 0, all")->type_name("N");
   app.add_flag("!--raw", embed.normalises, "Do not scale vectors to length 1");
   app.add_option("--long", embed.long_text, "A text that is too long: cut it, read it in windows, or refuse it\nDefault: cut")
       ->type_name("cut|windows|refuse")
       ->transform(CLI::CheckedTransformer(std::map<std::string, LongText>{{"cut", LongText::cut}, {"windows", LongText::windows}, {"refuse", LongText::refuse}}).description(""));
-  app.add_option("--overlap", embed.overlap, "With --long windows, tokens that two successive windows share")->type_name("N");
-  app.add_option("--tokens", embed.most_tokens, "The most tokens of a text that are read\nDefault: as the model says")->type_name("N");
-  app.add_flag_callback("--special", [&embed] { embed.special = Special::parse; }, "Read names of control tokens in texts as these tokens");
-  app.add_flag("--ids", arguments.numbers, "The texts are lists of token ids");
+  app.add_option("--overlap", embed.overlap, "With --long windows, the tokens that two successive windows share\nDefault: 0")->type_name("N");
+  app.add_option("--tokens", embed.most_tokens, "The most tokens of a text that are read. Default: the model's own\nlimit")->type_name("N");
+  app.add_flag_callback("--special", [&embed] { embed.special = Special::parse; }, "Read names of control tokens in the texts, such as [SEP], as these\ntokens. Default: as plain text");
+  app.add_flag("--ids", arguments.numbers, "The texts are lists of token ids, such as \"101 2023 102\"");
   app.add_option_function<std::string>(
          "--numerics",
          [&arguments](const std::string& name) {
            const auto numerics = parse_numerics(name);
-           if (!numerics) throw CLI::ValidationError("--numerics", fmt::format("\"{}\" is none of auto, bf16, fastest, reference, invariant", name));
+           if (!numerics) throw CLI::ValidationError("--numerics", fmt::format("\"{}\" is not one of auto, bf16, fastest, reference, invariant", name));
            arguments.options.numerics = *numerics;
          },
          "How products are computed (docs/numerics.md). reference: plainly in\nfloat, of quantised weights too: slower and nearer to the model's own\nvectors. Default: auto")
@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     tool::complain(kProgram, error.what());
   } catch (...) {
-    tool::complain(kProgram, "something unknown was thrown");
+    tool::complain(kProgram, "unknown failure: please report it");
   }
   return kFailure;
 }

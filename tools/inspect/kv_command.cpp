@@ -110,7 +110,7 @@ void add_notes(KvReport& report) {
 }  // namespace
 
 std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments) {
-  app.add_flag("--kv-table", arguments.table, "Bytes of KV by type and context, and what fits a memory")
+  app.add_flag("--kv-table", arguments.table, "Print the bytes of keys and values for each type and context, and how\nmany users fit into --memory")
       ->group(kGroup);
   std::vector<CLI::Option*> options;
   const auto option = [&](const std::string& name, std::optional<std::uint64_t>& value, Parse parse, const char* type,
@@ -118,7 +118,7 @@ std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments) 
     const auto set = [&value, name, parse](const std::string& text) { value = parsed(name, text, parse); };
     options.push_back(app.add_option_function<std::string>(name, set, help)->type_name(type)->group(kGroup));
   };
-  option("--users", arguments.users, parse_number, "N", "Sequences at once");
+  option("--users", arguments.users, parse_number, "N", "The number of sequences at once. Default: one");
   const auto set_contexts = [&arguments](const std::string& text) {
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = std::min(text.find(',', at), text.size());
@@ -126,19 +126,19 @@ std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments) 
       at = end + 1;
     }
   };
-  const char* const context_help = "Tokens of a user, or a list; default: 1k to 128k, the model's at most";
+  const char* const context_help = "The tokens of each user, or a list of such numbers\nDefault: 1k to 128k, up to the model's limit";
   options.push_back(app.add_option_function<std::string>("--context", set_contexts, context_help)
                         ->type_name("N,...")
                         ->group(kGroup));
-  option("--memory", arguments.memory, tool::parse_bytes, "SIZE", "Memory of one device: 80GiB, 80GB, 512MiB");
-  option("--tp", arguments.tp, parse_number, "N", "Devices that share the KV heads and the weights; default: 1");
-  option("--page-tokens", arguments.page_tokens, parse_number, "N", "Tokens of a KV page: 16, 32 or 64; default: 32");
-  option("--layers", arguments.layers, parse_number, "N", "Layers");
-  option("--kv-heads", arguments.kv_heads, parse_number, "N", "KV heads of a layer");
-  option("--head-dim", arguments.head_dim, parse_number, "N", "Elements of a head's key, and of its value");
-  option("--window", arguments.window, parse_tokens, "N", "Tokens of every layer's sliding window; 0: none");
+  option("--memory", arguments.memory, tool::parse_bytes, "SIZE", "The memory of one device, such as 80GiB, 80GB or 512MiB\nDefault: no limit");
+  option("--tp", arguments.tp, parse_number, "N", "The number of devices that share the KV heads and the weights\nDefault: 1");
+  option("--page-tokens", arguments.page_tokens, parse_number, "N", "The tokens of a KV page: 16, 32 or 64. Default: 32");
+  option("--layers", arguments.layers, parse_number, "N", "The number of layers. Default: FILE's");
+  option("--kv-heads", arguments.kv_heads, parse_number, "N", "The KV heads of a layer. Default: FILE's");
+  option("--head-dim", arguments.head_dim, parse_number, "N", "The elements of a head's key, and of its value\nDefault: FILE's");
+  option("--window", arguments.window, parse_tokens, "N", "The tokens of every layer's sliding window; 0: none\nDefault: FILE's");
   option("--weights-bytes", arguments.weights, tool::parse_bytes, "SIZE",
-         "Weights on all devices together; default: FILE's, or 0");
+         "The size of all weights, on all devices together\nDefault: FILE's, or 0");
   return options;
 }
 

@@ -169,24 +169,24 @@ int main(int argc, char** argv) {
     CLI::App app{"Shows a model, of a GGUF file or a folder: its metadata, its tensors, and the memory that it would take. Of an "
                  "adapter (LoRA): its base model, ranks and tensors. Of a safetensors file, or a folder without config.json: its "
                  "tensors.", "tessera-inspect"};
-    app.add_option("FILE", arguments.file, "The model: " + std::string(tool::kModelForms) + "; an adapter, of a GGUF file or a folder of PEFT; or a safetensors file");
-    auto* metadata = app.add_flag("--metadata", arguments.metadata, "Only the metadata");
-    auto* tensors = app.add_flag("--tensors", arguments.tensors, "Only the tensors");
-    auto* plan = app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");
+    app.add_option("FILE", arguments.file, "The model: " + std::string(tool::kModelForms) + "; an adapter, of a GGUF file or a folder of PEFT; or a safetensors file")->type_name("");
+    auto* metadata = app.add_flag("--metadata", arguments.metadata, "Print only the metadata");
+    auto* tensors = app.add_flag("--tensors", arguments.tensors, "Print only the tensors");
+    auto* plan = app.add_flag("--plan", arguments.plan, "Print only the memory plan, for one session");
     const auto set_context = [&](const std::string& text) {
       const auto tokens = parse_tokens(text);
       if (!tokens) throw CLI::ValidationError("--ctx", tokens.error().message());
-      if (*tokens > UINT32_MAX) throw CLI::ValidationError("--ctx", fmt::format("{} tokens are more than any model knows", *tokens));
+      if (*tokens > UINT32_MAX) throw CLI::ValidationError("--ctx", fmt::format("{} tokens are too many: give at most 4294967295", *tokens));
       arguments.context = static_cast<std::uint32_t>(*tokens);
     };
     auto* context =
-        app.add_option_function<std::string>("--ctx", set_context, "The plan for so many tokens, 8192 or 8k; default: the model's own")
+        app.add_option_function<std::string>("--ctx", set_context, "Plan a context of this many tokens, such as 8192 or 8k\nDefault: the model's own limit")
             ->type_name("N");
-    auto* dtype = tool::add_kv_dtype(app, arguments.kv_dtype, "The plan, or the KV table, for this KV type");
+    auto* dtype = tool::add_kv_dtype(app, arguments.kv_dtype, "Plan, or compute the KV table, for keys and values of this type\nDefault: auto");
     auto* wide = tool::add_kv_wide(app, arguments.kv_wide);
     auto* key =
-        app.add_option("--key", arguments.key, "Print one key's value and nothing else; arrays one element a line");
-    app.add_flag("--json", arguments.json, "JSON instead of tables, with arrays in full");
+        app.add_option("--key", arguments.key, "Print the value of this key of the metadata and nothing else; an\narray has a line for each element");
+    app.add_flag("--json", arguments.json, "Print JSON instead of tables, with arrays in full");
     const auto kv_options = add_kv_options(app, arguments.kv);
     tool::add_version(app, "tessera-inspect");
     app.footer(std::string(kKvHelp) + "Exit status: 0 done, 1 failure, 2 usage.");
@@ -206,7 +206,7 @@ int main(int argc, char** argv) {
     for (const CLI::Option* option : {metadata, tensors, plan, context, key}) {
       if (option->count() > 0 && table) return usage(option->get_name() + " does not go with --kv-table");
     }
-    if (arguments.file.empty() && !table) return usage("FILE is required");
+    if (arguments.file.empty() && !table) return usage("name a FILE");
     arguments.plan_options = context->count() > 0 || dtype->count() > 0 || wide->count() > 0;
     return run(arguments);
   } catch (const std::exception& error) {

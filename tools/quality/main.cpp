@@ -306,38 +306,38 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app{"Compares a model's predictions of TOKENS with those of float32.", "tessera-quality"};
   app.footer(kFooter);
   app.add_option("MODEL", arguments.model, tool::kModelForms)->required()->type_name("");
-  app.add_option("TOKENS", arguments.tokens, "a document a line, ids in decimal")->required()->type_name("");
-  app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference, invariant")
+  app.add_option("TOKENS", arguments.tokens, "a file with a document in each line, as token ids in decimal")->required()->type_name("");
+  app.add_option("--numerics", numerics, "How the run computes: auto, bf16, fastest, reference, invariant\n(docs/numerics.md). Default: auto")
       ->type_name("MODE");
   tool::add_instruction_set(app, options.instruction_set);
-  CLI::Option* const kv_dtype = tool::add_kv_dtype(app, options.kv.dtype, "of the run's keys and values; f32 by default");
+  CLI::Option* const kv_dtype = tool::add_kv_dtype(app, options.kv.dtype, "The type of the run's keys and values. Default: f32");
   CLI::Option* const kv_wide = tool::add_kv_wide(app, options.kv.wide);
-  app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once; 0, a whole document, or 256 with --caches, by default")
+  app.add_option("--chunk", arguments.chunk, "The number of tokens that the run computes at once; 0: a whole document\nDefault: 0; with --caches 256")
       ->type_name("N");
   tool::add_threads(app, options.threads);
   tool::add_version(app, "tessera-quality");
   CLI::Option* const reference =
-      app.add_option("--reference", arguments.reference, "the reference's logits, from --save")->type_name("FILE");
-  CLI::Option* const save = app.add_option("--save", arguments.save, "write the run's logits instead of comparing")
+      app.add_option("--reference", arguments.reference, "Read the reference's logits from this file, which --save has written\nDefault: compute them")->type_name("FILE");
+  CLI::Option* const save = app.add_option("--save", arguments.save, "Write the run's logits to this file instead of comparing")
                                 ->type_name("FILE")
                                 ->excludes(reference);
-  CLI::Option* const imatrix = app.add_option("--imatrix", arguments.imatrix, "write an importance matrix of TOKENS instead of comparing")
+  CLI::Option* const imatrix = app.add_option("--imatrix", arguments.imatrix, "Write the importance matrix of TOKENS to this file instead of comparing")
       ->type_name("FILE")
       ->excludes(reference)
       ->excludes(save);
   CLI::Option* const caches =
-      tool::add_caches(app, arguments.caches.caches, "a table of these caches instead; a share is of a document's tokens, a choice window by default")
+      tool::add_caches(app, arguments.caches.caches, "Print a table with a row for each of these caches, instead of comparing: a type of keys and\nvalues, how many tokens they keep (a number, or a share of a document), and which")
           ->excludes(reference)
           ->excludes(save)
           ->excludes(imatrix)
           ->excludes(kv_dtype)
           ->excludes(kv_wide);
-  app.add_option("--last", arguments.caches.last, "of --caches: a document's last N predictions count; all by default")
+  app.add_option("--last", arguments.caches.last, "With --caches, compare only the last N predictions of each document\nDefault: all")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->needs(caches);
   add_retrieval(app, arguments.retrieval)->excludes(reference)->excludes(save)->excludes(imatrix)->excludes(caches);
-  app.add_flag("--json", arguments.json, "the result as one JSON object, or one a line");
+  app.add_flag("--json", arguments.json, "Print the result as a JSON object; of a table, an object in each line");
   try {
     tool::parse(app, argc, argv);
   } catch (const CLI::Success& asked) {
@@ -348,7 +348,7 @@ int parse_and_run(int argc, char** argv) {
   }
   const auto mode = parse_numerics(numerics);
   if (!mode) {
-    tool::complain("tessera-quality", fmt::format("--numerics: \"{}\" is none of auto|bf16|fastest|reference|invariant (--help tells more)", numerics));
+    tool::complain("tessera-quality", fmt::format("--numerics: \"{}\" is not one of auto|bf16|fastest|reference|invariant (--help tells more)", numerics));
     return kUsage;
   }
   options.numerics = *mode;

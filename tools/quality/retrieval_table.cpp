@@ -47,12 +47,12 @@ void print_row(const RowFormat& format, double megabytes, const RetrievalRow& ro
 }  // namespace
 
 CLI::Option* add_retrieval(CLI::App& app, RetrievalOptions& options) {
-  CLI::Option* const retrieval = app.add_flag("--retrieval", options.is_wanted, "how well an embedder finds documents, instead: TOKENS is a folder with\ncorpus.jsonl, queries.jsonl and qrels/test.tsv, as BEIR has them");
-  app.add_option("--formats", options.formats, "of --retrieval: a row for each of these weight formats; the file's own by\ndefault")
+  CLI::Option* const retrieval = app.add_flag("--retrieval", options.is_wanted, "Measure how well the model, an embedder, finds documents, instead of comparing. TOKENS is a\nfolder with corpus.jsonl, queries.jsonl and qrels/test.tsv, in the form of BEIR");
+  app.add_option("--formats", options.formats, "With --retrieval, print a row for each of these weight formats. Default: the file's own")
       ->type_name("FORMAT,...")
       ->delimiter(',')
       ->needs(retrieval);
-  app.add_option("--dimensions", options.dimensions, "of --retrieval: a row for each number of values that vectors keep; all by\ndefault")
+  app.add_option("--dimensions", options.dimensions, "With --retrieval, print a row for each of these numbers of dimensions. Default: all")
       ->type_name("N,...")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))

@@ -18,11 +18,11 @@ struct FormatTexts {
 };
 
 inline void add_format_options(CLI::App& app, FormatTexts& texts, Options& options) {
-  app.add_option("--output-type", texts.output, "the format of the output matrix")->type_name("FORMAT");
-  app.add_option("--embedding-type", texts.embedding, "the format of the token embedding")->type_name("FORMAT");
-  app.add_option("--imatrix", texts.imatrix, "which inputs matter more: an importance matrix, from tessera-quality --imatrix or llama-imatrix")
+  app.add_option("--output-type", texts.output, "the format of the output matrix. Default: FORMAT, but Q6_K at least")->type_name("FORMAT");
+  app.add_option("--embedding-type", texts.embedding, "the format of the token embedding. Default: FORMAT")->type_name("FORMAT");
+  app.add_option("--imatrix", texts.imatrix, "a file that says which inputs matter more, written by tessera-quality\n--imatrix or llama-imatrix. Default: all inputs matter alike")
       ->type_name("FILE");
-  app.add_flag("--requantize", options.requantize, "accept weights that are quantised already (loses accuracy)");
+  app.add_flag("--requantize", options.requantize, "quantise weights that are quantised already, which loses accuracy\nDefault: an error");
 }
 
 // Reads the names of the formats. Error: invalid_argument, a name is none.

@@ -217,7 +217,7 @@ std::string completion(const CLI::App& app, std::string_view shell) {
   } else if (shell == "fish") {
     text = fish(describe(app));
   } else {
-    throw CLI::ValidationError("--completion", fmt::format("\"{}\" is none of bash, zsh, fish", shell));
+    throw CLI::ValidationError("--completion", fmt::format("\"{}\" is not one of bash, zsh, fish", shell));
   }
   text.pop_back();  // CLI11 ends what it prints with a line feed
   return text;

@@ -28,7 +28,7 @@ inline DType kv_type_named(const std::string& option, const std::string& text) {
   for (const DType each : kv_types()) {
     if (name == kv_type_name(each)) return each;
   }
-  throw CLI::ValidationError(option, fmt::format("\"{}\" is none of {}", text, kv_type_names()));
+  throw CLI::ValidationError(option, fmt::format("\"{}\" is not one of {}", text, kv_type_names()));
 }
 
 inline CLI::Option* add_kv_dtype(CLI::App& app, DType& type, const std::string& description) {
@@ -57,7 +57,7 @@ inline WideLayers parse_wide_layers(const std::string& option, const std::string
 inline CLI::Option* add_kv_wide(CLI::App& app, WideLayers& wide) {
   const auto set = [&wide](const std::string& text) { wide = parse_wide_layers("--kv-wide", text); };
   return app
-      .add_option_function<std::string>("--kv-wide", set, "Another type for the first and the last layer, for N at each\nend, or for so many there and there: int8:2+1")
+      .add_option_function<std::string>("--kv-wide", set, "Another type for the first and the last N layers (default: 1).\nint8:2+1: int8 for the first two layers and the last one\nDefault: the same type for all layers")
       ->type_name("TYPE[:N[+N]]");
 }
 

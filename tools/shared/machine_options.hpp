@@ -42,7 +42,7 @@ inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
                   threads, most, most == 1 ? "" : "s");
             }
           },
-          "Default: 0, as many as this process may use\n(its processors, and a container's quota)")
+          "The number of threads. Default: 0, as many as this process\nmay use (its processors, or a container's quota)")
       ->type_name("N");
 }
 
@@ -64,9 +64,9 @@ inline CLI::Option* add_instruction_set(CLI::App& app, InstructionSet& set) {
               }
               names += fmt::format("|{}", to_string(each));
             }
-            throw CLI::ValidationError("--isa", fmt::format("\"{}\" is none of {}", text, names));
+            throw CLI::ValidationError("--isa", fmt::format("\"{}\" is not one of {}", text, names));
           },
-          "Which of the CPU's instruction sets (baseline, avx2, amx, ...)\nDefault: auto, the best it has")
+          "Use this instruction set of the CPU (baseline, avx2, amx, ...)\nDefault: auto, the best one")
       ->type_name("SET");
 }
 
