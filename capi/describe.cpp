@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <cstdio>
 #include <map>
 
 #include <tessera/extend/files/settings.hpp>
@@ -60,11 +61,18 @@ struct FieldsObject {
   }
 };
 
-Json tokens_of(const std::vector<Token>& tokens) {
+Json tokens_of(std::span<const Token> tokens) {
   Json::Array array;
   array.reserve(tokens.size());
   for (const Token token : tokens) array.emplace_back(token);
   return array;
+}
+
+std::string hex(const Hash128& hash) {
+  char digits[33];
+  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high),
+                static_cast<unsigned long long>(hash.low));
+  return digits;
 }
 
 }  // namespace
@@ -79,6 +87,7 @@ Json describe(const Plan& plan) {
   json.set("kv_per_token", whole(plan.kv_per_token));
   json.set("workspace", whole(plan.workspace));
   json.set("host", whole(plan.host));
+  json.set("adapters", whole(plan.adapters));
   json.set("loading", whole(plan.loading));
   json.set("peak", whole(plan.peak));
   json.set("device_peak", whole(plan.device_peak));
@@ -145,6 +154,28 @@ Json describe(const Session& session) {
   json.set("kv_dtype", to_string(session.kv().dtype()));
   json.set("kv_kind", name_of(session.kv().kind()));
   json.set("page_tokens", whole(session.kv().layout().page_tokens));
+  Json::Array adapters;
+  for (const AdapterUse& use : must(session.adapters())) {
+    Json one = Json::object();
+    one.set("name", use.adapter.name());
+    one.set("content", hex(use.adapter.content()));
+    one.set("scale", real(use.scale));
+    one.set("from", use.from ? whole(*use.from) : Json());
+    adapters.push_back(std::move(one));
+  }
+  json.set("adapters", std::move(adapters));
+  return json;
+}
+
+Json describe(const Adapter& adapter) {
+  Json json = Json::object();
+  json.set("name", adapter.name());
+  json.set("base_name", adapter.base_name());
+  json.set("content", hex(adapter.content()));
+  json.set("bytes", whole(adapter.bytes()));
+  json.set("rank", whole(adapter.rank()));
+  json.set("matrices", whole(adapter.matrices()));
+  json.set("invocation", tokens_of(adapter.invocation()));
   return json;
 }
 

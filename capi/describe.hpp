@@ -25,6 +25,7 @@ namespace tessera::c {
 [[nodiscard]] Json describe_model(const Engine& engine);
 [[nodiscard]] Json describe_kv(const Engine& engine);
 [[nodiscard]] Json describe(const Session& session);
+[[nodiscard]] Json describe(const Adapter& adapter);
 [[nodiscard]] Json describe(const Figures& figures);
 [[nodiscard]] Json describe(const Verification& verification);
 [[nodiscard]] Json describe(const RequestFigures& figures);

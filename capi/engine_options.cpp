@@ -113,6 +113,10 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      [](EngineOptions& to, const Value& v) { to.memory_budget = v.integer<std::uint64_t>(); }},
     {"kv_budget", "integer", "bytes of KV pages at most; default 0: no limit",
      [](EngineOptions& to, const Value& v) { to.kv_budget = v.integer<std::uint64_t>(); }},
+    {"adapter_budget", "integer",
+     "bytes that all adapters together may take, which the plan's peak includes; default 0: the rest of "
+     "`memory_budget`, or no limit",
+     [](EngineOptions& to, const Value& v) { to.adapter_budget = v.integer<std::uint64_t>(); }},
     {"kv_file", "text", "path of a new file for pages that are not in memory; default none",
      [](EngineOptions& to, const Value& v) { to.kv_file = std::u8string(v.string().begin(), v.string().end()); }},
     {"kv_file_bytes", "integer", "size of that file; needed with `kv_file`",

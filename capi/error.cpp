@@ -183,6 +183,8 @@ std::string_view to_string(Kind kind) noexcept {
       return "tessera_scheduler";
     case Kind::request:
       return "tessera_request";
+    case Kind::adapter:
+      return "tessera_adapter";
   }
   return "no handle of this library";
 }

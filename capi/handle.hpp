@@ -27,7 +27,8 @@ enum class Kind : std::uint32_t {
   conversation,
   answer,
   scheduler,
-  request
+  request,
+  adapter
 };
 
 // Returns the name of a kind in C ("tessera_engine"), or "no handle of this library" for a number that is no kind.

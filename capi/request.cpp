@@ -1,7 +1,9 @@
 // tessera_request: submitting a request and reading its answer.
 #include <chrono>
+#include <cstddef>
 #include <string>
 
+#include "adapter.hpp"
 #include "describe.hpp"
 #include "piece.hpp"
 #include "sampler.hpp"
@@ -41,7 +43,7 @@ int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* to
                                  tessera_request** request, tessera_error** error) {
   return call(error, [&] {
     clear(request);
-    const auto given = read_struct(options, "options");
+    const auto given = read_struct(options, "options", offsetof(tessera_submit_options, adapters));
     const SharedDrop drop = share({given.user, given.drop});
     tessera_request*& made = out(request, "request");
     tessera_scheduler& of = need(scheduler, "scheduler");
@@ -56,6 +58,7 @@ int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* to
              "options.json");
       asked.sampler = must(sampler->state->sampler.clone());
     }
+    if (given.adapters != nullptr) asked.adapters = read_adapters(given.adapters, "options.adapters");
     asked.prompt.assign(prompt.begin(), prompt.end());
     asked.generate.stop = token_of(given.stop);
     if (asked.beams) asked.beams->stop = std::exchange(asked.generate.stop, {});

@@ -60,6 +60,7 @@ typedef struct tessera_stop tessera_stop;                 /* stops calls from an
 typedef struct tessera_engine tessera_engine;             /* a loaded model */
 typedef struct tessera_detokenizer tessera_detokenizer;   /* a stream of tokens that becomes text */
 typedef struct tessera_session tessera_session;           /* a sequence: its tokens, their keys and values, logits */
+typedef struct tessera_adapter tessera_adapter;           /* a small change of the model's weights (LoRA) */
 typedef struct tessera_outputs tessera_outputs;           /* results of rows of several sessions, or of texts */
 typedef struct tessera_sampler tessera_sampler;           /* draws tokens */
 typedef struct tessera_grammar tessera_grammar;           /* the texts that are allowed, compiled for an engine's vocabulary */
@@ -203,7 +204,7 @@ TESSERA_API void tessera_detokenizer_free(tessera_detokenizer* stream);
 /* ---- Session ---- A second call meanwhile, also from a callback, is invalid_state; so is a call that changes the session while a generation
  * of it has not ended. A session that a scheduler has taken is empty: its functions return invalid_state, and its positions are 0. The calls
  * that change a session, and so end the life of its views: append, score, add_pending, truncate, remove, keep_window, suspend, resume,
- * tessera_forward() with it, and tessera_generation_next() of its generation. */
+ * use_adapters, tessera_forward() with it, and tessera_generation_next() of its generation. */
 enum { TESSERA_LOGITS_LAST = 0, TESSERA_LOGITS_ALL = 1, TESSERA_LOGITS_NONE = 2 };
 
 typedef struct tessera_append_options {
@@ -266,6 +267,51 @@ TESSERA_API int32_t tessera_session_restore(const tessera_engine* engine, const 
 TESSERA_API int32_t tessera_session_restore_from(const tessera_engine* engine, const tessera_source* source, const char* json,
                                                  size_t json_size, tessera_session** session, tessera_error** error);
 TESSERA_API void tessera_session_free(tessera_session* session); /* a generation of it goes on */
+
+/* ---- Adapters ---- A small change of the model's weights, such as a style or a task (docs/howto/adapters.md). Each session has adapters of its
+ * own, and sessions with different ones are computed in one step. The bits of a session depend on its own adapters alone. */
+#define TESSERA_FROM_DEFAULT UINT64_MAX
+
+typedef struct tessera_adapter_options {
+  size_t size;
+  const tessera_stop* stop; /* cancels loading */
+  /* The model's source again, for an engine that was loaded from a source. Only adapters with lengths of rows (DoRA) need it: those are
+   * computed from the model's weights. The source is not needed afterwards. */
+  const tessera_source* base;
+} tessera_adapter_options;
+
+/* The adapters that a session uses: three lists of `count`. */
+typedef struct tessera_adapter_list {
+  size_t size;
+  const tessera_adapter* const* adapters;
+  const float* scales;      /* factor of each adapter's change; 0: not used. NULL: 1 for all */
+  /* First position that each adapter changes. TESSERA_FROM_DEFAULT, or NULL for all: 0; of an adapter with an invocation: where the invocation
+   * begins in the tokens of a call (tessera_session_append(), a prompt), at its last place there. Until then the adapter is not active. */
+  const uint64_t* from;
+  size_t count;
+} tessera_adapter_list;
+
+/* Loads an adapter for the engine's model: a GGUF file, or a folder of PEFT (adapter_config.json). Sessions may compute meanwhile. The same
+ * adapter, loaded twice, takes memory once. Any thread. Errors name the file and the tensor or key: not_found; corrupt_file; unsupported, such
+ * as an adapter for another architecture; over_budget, "adapter_budget" of the engine; io; cancelled. */
+TESSERA_API int32_t tessera_adapter_load(const tessera_engine* engine, const char* path, size_t path_size,
+                                         const tessera_adapter_options* options, tessera_adapter** adapter, tessera_error** error);
+/* Return the name of the adapter, and of the model for which it was made, as its file says; "" if the file does not. Any thread, as for all
+ * functions of an adapter. Valid until the adapter is freed. */
+TESSERA_API const char* tessera_adapter_name(const tessera_adapter* adapter);
+TESSERA_API const char* tessera_adapter_base_name(const tessera_adapter* adapter);
+TESSERA_API uint64_t tessera_adapter_bytes(const tessera_adapter* adapter); /* memory that it takes */
+TESSERA_API uint32_t tessera_adapter_rank(const tessera_adapter* adapter);  /* the largest rank of its matrices */
+/* Returns the tokens from whose beginning on the adapter is active (aLoRA); 0 tokens: it is active from the first token on. Valid until the
+ * adapter is freed. */
+TESSERA_API int32_t tessera_adapter_invocation(const tessera_adapter* adapter, const int32_t** tokens, size_t* count, tessera_error** error);
+/* Returns JSON: name, base_name, content (a hash of the numbers), bytes, rank, matrices, invocation. */
+TESSERA_API int32_t tessera_adapter_info(const tessera_adapter* adapter, tessera_text** json, tessera_error** error);
+TESSERA_API void tessera_adapter_free(tessera_adapter* adapter); /* sessions and requests that use it keep its numbers */
+/* Replaces the adapters of a session; NULL or a count of 0: none. The tokens stay. Those whose keys and values would be others become pending,
+ * and the next call computes them again. tessera_session_info() lists the adapters. Errors: invalid_argument, an adapter of another engine, or
+ * a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported, embeddings among these tokens. */
+TESSERA_API int32_t tessera_session_use_adapters(tessera_session* session, const tessera_adapter_list* adapters, tessera_error** error);
 
 /* ---- Many sessions in one pass, hidden states, embeddings ---- */
 enum { TESSERA_WANT_NOTHING = 0, TESSERA_WANT_LOGITS = 1, TESSERA_WANT_HIDDEN = 2, TESSERA_WANT_EMBEDDING = 4 }; /* of a row */
@@ -412,6 +458,10 @@ TESSERA_API int32_t tessera_conversation_shorten(tessera_conversation* conversat
  * answer becomes a message. json: max_tokens, sampler, tool_choice, ...: docs/reference/c-options.md#answer */
 TESSERA_API int32_t tessera_conversation_answer(tessera_conversation* conversation, tessera_scheduler* scheduler, const char* json,
                                                 size_t json_size, const tessera_stop* stop, tessera_answer** answer, tessera_error** error);
+/* Replaces the adapters with which the conversation is computed, as tessera_session_use_adapters() does. The messages stay. During an answer:
+ * invalid_state. */
+TESSERA_API int32_t tessera_conversation_use_adapters(tessera_conversation* conversation, const tessera_adapter_list* adapters,
+                                                      tessera_error** error);
 TESSERA_API void tessera_conversation_free(tessera_conversation* conversation);
 
 /* Computes, or waits for, the next piece: text, reasoning or a call. *piece is NULL at the end. Valid until the answer's next call. */
@@ -452,6 +502,9 @@ typedef struct tessera_submit_options {
    * thread that drives. It must not call the scheduler or the request, only wake the reader (write to an eventfd). A reader's loop looks at
    * tessera_request_state() too, as said there. May be called once more after the request was freed. */
   void (*on_ready)(void* user);
+  /* The adapters with which the request is computed, read during the call; NULL: those of `session`, or none. An adapter whose invocation is
+   * not in the prompt changes nothing. */
+  const tessera_adapter_list* adapters;
 } tessera_submit_options;
 
 TESSERA_API int32_t tessera_scheduler_create(const tessera_engine* engine, const tessera_scheduler_options* options,

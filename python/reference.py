@@ -21,7 +21,7 @@ does not say that they are copies.
 
 # The classes in the order of the page, by what a reader wants.
 GROUPS = {
-    "Loading and generating": ["Engine", "Session", "Generation", "Piece", "Sampler", "Chain", "StageContext", "Drafter"],
+    "Loading and generating": ["Engine", "Adapter", "Session", "Generation", "Piece", "Sampler", "Chain", "StageContext", "Drafter"],
     "Many requests": ["Scheduler", "Request", "Sample", "AsyncScheduler", "AsyncRequest", "LLM", "SamplingParams", "RequestOutput", "CompletionOutput"],
     "Chat and structured output": ["Conversation", "Answer", "Delta", "Grammar", "CompiledGrammar", "Matcher"],
     "Tokens, logits, memory": ["Tokenizer", "Detokenizer", "Batch", "Outputs", "Plan", "KernelUse", "Verification"],

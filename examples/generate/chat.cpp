@@ -8,6 +8,7 @@
 #include <tessera/chat/template_use.hpp>
 #include <tessera/decoding/drafters.hpp>
 
+#include "adapters.hpp"
 #include "chat_input.hpp"
 #include "chat_output.hpp"
 #include "constraint.hpp"
@@ -75,8 +76,9 @@ tessera::ChatRequest first_request(const Options& options) {
   return request;
 }
 
-Conversation open_conversation(const Options& options, const tessera::Engine& engine, tessera::ChatRequest request) {
-  tessera::ConversationOptions how{.render = {.now = local_time()}, .session = {.kv = options.kv}};
+Conversation open_conversation(const Options& options, const tessera::Engine& engine, tessera::ChatRequest request,
+                               std::vector<tessera::AdapterUse> adapters) {
+  tessera::ConversationOptions how{.render = {.now = local_time()}, .session = {.kv = options.kv, .adapters = std::move(adapters)}};
   if (options.template_file) {
     const auto special = tessera::SpecialTexts::from_settings(open_model(options)->settings());
     how.chat_template = value(tessera::ChatTemplate::parse(read_file(*options.template_file), value(special)));
@@ -86,12 +88,14 @@ Conversation open_conversation(const Options& options, const tessera::Engine& en
 
 }  // namespace
 
-Chat::Chat(const Options& options, Conversation conversation, Interrupts& interrupts, LineReader& lines, std::string model)
+Chat::Chat(const Options& options, Conversation conversation, std::vector<tessera::AdapterUse> adapters, Interrupts& interrupts,
+           LineReader& lines, std::string model)
     : options_(options),
       conversation_(std::move(conversation)),
       interrupts_(interrupts),
       lines_(lines),
       model_(std::move(model)),
+      adapters_(std::move(adapters)),
       constraint_(read_constraint(options)),
       most_reasoning_(options.most_reasoning),
       seed_(options.seed ? *options.seed : fresh_seed()) {
@@ -258,6 +262,7 @@ bool Chat::answer_once() {
                                                      },
                                                      .speculate = speculate}));
   bar.finish();
+  if (statistics_.answers == 0) tell_of_waiting(conversation_.session());
   AnswerPrinter printer;
   while (const auto delta = answer.next()) printer.add(*delta);
   printer.end();
@@ -307,11 +312,14 @@ int converse(const Options& options) {
   tessera::ChatRequest request = first_request(options);
   Interrupts interrupts(IdleInterrupt::wakes, &TerminalModes::leave);
   const std::unique_ptr<LineReader> lines = make_line_reader(interrupts);  // keeps what is typed from now on
+  std::vector<tessera::AdapterUse> adapters;
   const auto engine = [&] {
     const Interruptible work(interrupts);
-    return load_engine(options, work.token());
+    tessera::Engine loaded = load_engine(options, work.token());
+    adapters = load_adapters(options, loaded, work.token());
+    return loaded;
   }();
-  Chat chat(options, open_conversation(options, engine, std::move(request)), interrupts, *lines,
+  Chat chat(options, open_conversation(options, engine, std::move(request), adapters), adapters, interrupts, *lines,
             model_name(options, engine.metadata()));
   return chat.run();
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/conversation/conversation.hpp>
 #include <tessera/grammar/compiled.hpp>
@@ -25,8 +26,9 @@ struct ChatStatistics {
 
 class Chat {
  public:
-  Chat(const Options& options, tessera::Conversation conversation, Interrupts& interrupts, LineReader& lines,
-       std::string model);
+  // `adapters`: those of --lora, with which the conversation begins.
+  Chat(const Options& options, tessera::Conversation conversation, std::vector<tessera::AdapterUse> adapters, Interrupts& interrupts,
+       LineReader& lines, std::string model);
   // Runs until the lines end. Returns the exit status: 1 if a turn failed and no user was at the terminal to see it.
   [[nodiscard]] int run();
 
@@ -57,6 +59,10 @@ class Chat {
   // chat_settings.cpp
   void set(const std::string& argument);
 
+  // chat_adapters.cpp
+  void lora(const std::string& argument);
+  void list_adapters() const;
+
   // chat_commands.cpp
   [[nodiscard]] Next command(std::string_view line);
   void help() const;
@@ -78,6 +84,7 @@ class Chat {
   Interrupts& interrupts_;
   LineReader& lines_;
   std::string model_;
+  std::vector<tessera::AdapterUse> adapters_;  // all of --lora, also those with scale 0
   std::string own_file_{};  // the file that /save may overwrite
   std::optional<tessera::Grammar> constraint_;
   std::optional<tessera::CompiledGrammar> compiled_;

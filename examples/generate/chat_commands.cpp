@@ -28,6 +28,7 @@ constexpr std::string_view kHelp =
     "/compact [N]     puts a summary in the place of all turns but the last N (2)\n"
     "/drop [N]        takes all turns but the last N (2) out\n"
     "/set [NAME VALUE] shows or sets temperature, top-p, length and so on\n"
+    "/lora [NAME SCALE] lists the adapters of --lora, or changes the scale of one; 0: not used\n"
     "/think on|off|N  whether the model thinks first, if it can be told; N tokens at most\n"
     "/save FILE       writes the conversation as JSON; generate --render reads it too\n"
     "/load FILE       goes on from one\n"
@@ -68,6 +69,7 @@ Chat::Next Chat::command(std::string_view line) {
   else if (name == "/reset") reset();
   else if (name == "/think") think(argument);
   else if (name == "/set") set(argument);
+  else if (name == "/lora") lora(argument);
   else if (name == "/compact" || name == "/drop") compact(name, argument);
   else if (name == "/save") save(needed(argument, "/save needs the name of a file"));
   else if (name == "/load") load(needed(argument, "/load needs the name of a file"));

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "adapters.hpp"
 #include "constraint.hpp"
 #include "drafting.hpp"
 #include "failure.hpp"
@@ -33,10 +34,27 @@ namespace {
 
 constexpr int kInterrupted = 130;
 
-Session open_session(const Options& options, const Engine& engine) {
-  const tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
-  return value(options.load_session ? engine.restore(tessera::tool::path_of(*options.load_session), how)
-                                    : engine.session(how));
+Session restore_session(const std::string& path, const Engine& engine, const tessera::SessionOptions& how) {
+  auto restored = engine.restore(tessera::tool::path_of(path), how);
+  if (restored) return *std::move(restored);
+  std::string text(restored.error().text());
+  if (const std::size_t advice = text.find(": load it by Engine::adapter()"); advice != text.npos) {
+    throw Failure(restored.error().code(), text.substr(0, advice) + ": give its file with --lora");
+  }
+  throw Failure(restored.error());
+}
+
+// A saved session goes on with its adapters as they are, invoked or not, if --lora gives the same ones; else with those of --lora.
+Session open_session(const Options& options, const Engine& engine, const std::vector<tessera::AdapterUse>& adapters) {
+  tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
+  if (!options.load_session) {
+    how.adapters = adapters;
+    return value(engine.session(how));
+  }
+  Session session = restore_session(*options.load_session, engine, how);
+  if (same_adapters(value(session.adapters()), adapters)) return session;
+  if (const auto changed = session.use_adapters(adapters); !changed) throw Failure(changed.error());
+  return session;
 }
 
 // Checks the path of an output file now, instead of after everything has been computed.
@@ -159,12 +177,13 @@ int generate_text(const Options& options) {
   const Engine engine = load_engine(options, interrupt.token());
   if (constraint) sampler = make_sampler(options, seed, make_matcher(*constraint, engine.tokenizer()));
   tessera::SpeculateOptions speculate = speculation(options, engine, interrupt.token());
-  Session session = open_session(options, engine);
+  Session session = open_session(options, engine, load_adapters(options, engine, interrupt.token()));
   const bool begins = session.tokens().empty();
   const std::vector<Token> tokens = begins ? prompt_tokens(options, engine.tokenizer(), prompt)
                                            : appended_tokens(options, engine.tokenizer(), prompt);
   if (begins) tell_of_chat(options, engine);
   read_in(session, tokens, interrupt.token());
+  tell_of_waiting(session);
 
   const std::string given = options.prompt_ids ? text_of(engine.tokenizer(), tokens) : prompt;
   if (options.several.asked()) {
@@ -182,6 +201,7 @@ int generate_text(const Options& options) {
     outcome = run(session, sampler, generate_options(options, session, std::move(speculate), interrupt.token()), *output);
   }
   if (draws(options)) outcome.seed = seed;
+  outcome.adapters = value(session.adapters());
   output->end(outcome);
   save_session(options, session);
   if (!outcome.error) return 0;
@@ -195,7 +215,9 @@ int write_logits(const Options& options) {
   const Interrupt interrupt;
   const Engine engine = load_engine(options, interrupt.token());
   const std::vector<Token> tokens = prompt_tokens(options, engine.tokenizer(), prompt);
-  Session session = value(engine.session());
+  tessera::SessionOptions how;
+  how.adapters = load_adapters(options, engine, interrupt.token());
+  Session session = value(engine.session(how));
   if (tokens.size() > session.context()) {
     throw Failure(ErrorCode::cache_full, fmt::format("the prompt has {} tokens; the context has room for {}",
                                                      tokens.size(), session.context()));

@@ -32,6 +32,7 @@ Examples:
   generate -m llama.gguf --plan --ctx 32k --kv-dtype f16
   generate -m llama.gguf --render chat.json           what the model would read, byte for byte
   generate --template chat.jinja --render chat.json
+  generate -m llama.gguf --lora pirate.gguf:0.8 -p "Good morning"   with 0.8 of an adapter's change
   generate -m llama.gguf --chat --system "Answer in one sentence."
   generate -m llama.gguf --chat -p "What is a tessera?"   one question
 )";

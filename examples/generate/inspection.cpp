@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "adapters.hpp"
 #include "failure.hpp"
+#include "interrupt.hpp"
 #include "kv_types.hpp"
 #include "model.hpp"
 #include "modes.hpp"
@@ -74,6 +76,18 @@ std::string kernel_table(std::string_view numerics, std::span<const tessera::Ker
   return text;
 }
 
+// Returns a line for each adapter of --lora.
+std::string adapter_lines(std::span<const tessera::AdapterUse> adapters) {
+  std::string text;
+  for (const tessera::AdapterUse& use : adapters) {
+    text += fmt::format("adapter {}: {}, scale {}", adapter_name(use.adapter), adapter_words(use.adapter), use.scale);
+    if (!use.adapter.base_name().empty()) text += fmt::format(", made for {}", tessera::tool::shown(use.adapter.base_name()));
+    if (!use.adapter.invocation().empty()) text += fmt::format(", active from an invocation of {} tokens on", use.adapter.invocation().size());
+    text += '\n';
+  }
+  return text;
+}
+
 std::vector<Token> ids_to_decode(const Options& options) {
   if (options.prompt_ids) return *options.prompt_ids;
   if (auto ids = parse_ids(read_prompt(options))) return *std::move(ids);
@@ -116,10 +130,12 @@ int show_plan(const Options& options) {
 }
 
 int show_kernels(const Options& options) {
-  const Engine engine = load_engine(options, {});
+  const Interrupt interrupt;
+  const Engine engine = load_engine(options, interrupt.token());
+  const std::vector<tessera::AdapterUse> adapters = load_adapters(options, engine, interrupt.token());
   const std::vector<tessera::KernelUse> uses = value(engine.explain());
   const std::string_view numerics = to_string(options.numerics);
-  print(options.output == OutputKind::json ? explain_json(engine.spec().name, numerics, uses)
-                                           : kernel_table(numerics, uses));
+  print(options.output == OutputKind::json ? explain_json(engine.spec().name, numerics, uses, adapters)
+                                           : kernel_table(numerics, uses) + adapter_lines(adapters));
   return 0;
 }

@@ -15,6 +15,8 @@ namespace {
 // Returns the object as a text. Bytes that are not UTF-8 (a piece may be part of a character) become U+FFFD.
 std::string dump(const Object& json) { return json.dump(-1, ' ', false, Object::error_handler_t::replace); }
 
+Object adapters_json(std::span<const tessera::AdapterUse> adapters);
+
 class JsonOutput final : public Output {
  public:
   JsonOutput(const Options& options, const Tokenizer& tokenizer)
@@ -39,6 +41,7 @@ class JsonOutput final : public Output {
     if (outcome.error) json["error"] = outcome.error->text();
     if (outcome.seed) json["seed"] = *outcome.seed;
     if (wants_logprobs_) json["logprobs"] = std::move(logprobs_);
+    if (!outcome.adapters.empty()) json["adapters"] = adapters_json(outcome.adapters);
     json["figures"] = {{"prompt_tokens", f.prompt_tokens},
                        {"tokens", f.tokens},
                        {"prompt_seconds", f.prompt_seconds},
@@ -72,6 +75,17 @@ class JsonOutput final : public Output {
   Object logprobs_ = Object::array();
 };
 
+Object adapters_json(std::span<const tessera::AdapterUse> adapters) {
+  Object list = Object::array();
+  for (const tessera::AdapterUse& use : adapters) {
+    Object one{{"name", use.adapter.name()}, {"base_name", use.adapter.base_name()}, {"scale", use.scale}, {"rank", use.adapter.rank()},
+               {"matrices", use.adapter.matrices()}, {"bytes", use.adapter.bytes()}};
+    if (!use.adapter.invocation().empty()) one["invocation"] = use.adapter.invocation();
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
 }  // namespace
 
 std::unique_ptr<Output> make_json_output(const Options& options, const Tokenizer& tokenizer) {
@@ -101,7 +115,8 @@ std::string plan_json(const std::string& model, const tessera::Plan& plan) {
          "\n";
 }
 
-std::string explain_json(const std::string& model, std::string_view numerics, std::span<const tessera::KernelUse> uses) {
+std::string explain_json(const std::string& model, std::string_view numerics, std::span<const tessera::KernelUse> uses,
+                         std::span<const tessera::AdapterUse> adapters) {
   Object operations = Object::array();
   for (const tessera::KernelUse& use : uses) {
     operations.push_back({{"operation", use.operation},
@@ -110,5 +125,7 @@ std::string explain_json(const std::string& model, std::string_view numerics, st
                           {"dtype", use.dtype},
                           {"backend", use.backend}});
   }
-  return dump({{"model", model}, {"numerics", numerics}, {"operations", operations}}) + "\n";
+  Object json{{"model", model}, {"numerics", numerics}, {"operations", operations}};
+  if (!adapters.empty()) json["adapters"] = adapters_json(adapters);
+  return dump(json) + "\n";
 }

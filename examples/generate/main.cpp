@@ -2,6 +2,7 @@
 //   options    the command line
 //   prompt     the text or ids to read
 //   model      loading
+//   adapters   the option --lora
 //   drafting   the options of speculation
 //   generation a run from prompt to text: uses the library as most programs will
 //   several    many texts after one prompt: samples and beams

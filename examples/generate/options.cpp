@@ -106,6 +106,17 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std:
 void add_prompt_options(CLI::App& app, Options& o) {
   add_text(app, "-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models; or the name of one that another program\nhas fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this binary")
       ->type_name("FILE");
+  app.add_option_function<std::vector<std::string>>(
+         "--lora",
+         [&o](const std::vector<std::string>& texts) {
+           o.lora.clear();
+           for (const std::string& text : texts) o.lora.push_back(parse_lora(text));
+         },
+         "Adapter for the model: a GGUF file, or a folder of PEFT; may\nbe given again. SCALE: factor of its change. Default: 1")
+      ->type_name("FILE[:SCALE]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   auto* prompt = add_text(app, "-p,--prompt", o.prompt, "Text to go on from")->type_name("TEXT");
   auto* file = add_text(app, "-f,--file", o.prompt_file, "The same from a file, byte for byte; - is standard input")
                    ->type_name("FILE");
@@ -374,6 +385,9 @@ void check_together(const Options& o) {
   }
   const bool looks_at_head = o.drafting.by == DraftBy::mtp && (o.mode == Mode::plan || o.mode == Mode::explain);
   if (o.mode != Mode::generate && (o.drafting.by != DraftBy::nothing || o.drafting.none) && !looks_at_head) throw UsageError("--draft is for generating text");
+  if (!o.lora.empty() && o.mode != Mode::generate && o.mode != Mode::chat && o.mode != Mode::logits && o.mode != Mode::explain) {
+    throw UsageError("--lora is for generating text, --chat, --logits and --explain");
+  }
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }

@@ -8,6 +8,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "adapters.hpp"
 #include "drafting.hpp"
 #include "several.hpp"
 
@@ -30,6 +31,8 @@ struct Options {
   bool no_bos = false;
   bool no_special = false;
   bool no_echo = false;
+
+  std::vector<LoraOption> lora;
 
   std::optional<std::string> load_session, save_session;  // files
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "options.hpp"
 
@@ -16,6 +17,7 @@ struct Outcome {
   tessera::Figures figures;
   std::optional<std::uint64_t> seed = {};  // none if nothing was drawn
   std::optional<tessera::Error> error = {};
+  std::vector<tessera::AdapterUse> adapters = {};  // the session's
 };
 
 class Output {
@@ -34,7 +36,8 @@ class Output {
 [[nodiscard]] std::string tokens_json(std::span<const tessera::Token> tokens);
 [[nodiscard]] std::string text_json(const std::string& text);
 [[nodiscard]] std::string plan_json(const std::string& model, const tessera::Plan& plan);
-[[nodiscard]] std::string explain_json(const std::string& model, std::string_view numerics, std::span<const tessera::KernelUse> uses);
+[[nodiscard]] std::string explain_json(const std::string& model, std::string_view numerics, std::span<const tessera::KernelUse> uses,
+                                       std::span<const tessera::AdapterUse> adapters);
 
 // Returns a token's text in double quotes, with line ends and other control characters escaped.
 [[nodiscard]] std::string quoted(std::string_view text);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "adapters.hpp"
 #include "output.hpp"
 #include "terminal.hpp"
 
@@ -24,6 +25,7 @@ void print_figures(const Outcome& outcome) {
     line += fmt::format("; {:.3g} tokens a step, {} of {} drafts accepted",
                         1.0 + static_cast<double>(f.accepted) / static_cast<double>(f.steps), f.accepted, f.drafted);
   }
+  for (const tessera::AdapterUse& use : outcome.adapters) line += fmt::format("; adapter {}, scale {}", adapter_name(use.adapter), use.scale);
   if (outcome.seed) line += fmt::format("; seed {}", *outcome.seed);
   fmt::print(stderr, "[{}; {}]\n", line, reason(outcome));
 }

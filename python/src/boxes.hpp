@@ -147,6 +147,7 @@ SpeculateOptions speculation(const std::optional<DrafterHandle>& drafter);
 
 void bind_values(nb::module_& m);
 void bind_tokenizer(nb::module_& m);
+void bind_adapter(nb::module_& m);
 void bind_engine(nb::module_& m);
 void bind_compile(nb::module_& m);  // Engine.compile()
 void bind_session(nb::module_& m);

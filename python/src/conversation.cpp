@@ -4,7 +4,7 @@
 
 #include <nanobind/stl/tuple.h>
 
-#include "boxes.hpp"
+#include "adapters.hpp"
 #include "names.hpp"
 
 namespace tessera::python {
@@ -35,7 +35,7 @@ constexpr Named<OutputDelta::Kind> kKinds[] = {{"text", OutputDelta::Kind::text}
 
 ConversationHandle create(const EngineHandle& engine, const std::optional<std::string>& chat_template,
                           const std::optional<std::string>& output_format, std::uint32_t context, const std::string& kv,
-                          const std::string& salt) {
+                          const std::string& salt, const AdapterUses& adapters) {
   const auto now =
       nb::cast<std::tuple<int, int, int, int, int, int>>(nb::module_::import_("tessera._schema").attr("local_time")());
   ConversationOptions options;
@@ -44,6 +44,7 @@ ConversationHandle create(const EngineHandle& engine, const std::optional<std::s
   options.session.context = context;
   options.session.kv.dtype = kv_type_named("kv", kv);
   options.session.kv.salt = salt;
+  options.session.adapters = adapters.list;
   auto box = std::make_shared<ConversationBox>();
   box->engine = engine.box();
   take(unlocked([&]() -> Status {
@@ -158,11 +159,27 @@ void bind_conversation(nb::module_& m) {
           "__init__",
           [](ConversationHandle* self, const EngineHandle& engine, const std::optional<std::string>& chat_template,
              const std::optional<std::string>& output_format, std::uint32_t context, const std::string& kv,
-             const std::string& salt) {
-            new (self) ConversationHandle(create(engine, chat_template, output_format, context, kv, salt));
+             const std::string& salt, const AdapterUses& adapters) {
+            new (self) ConversationHandle(create(engine, chat_template, output_format, context, kv, salt, adapters));
           },
           nb::arg("engine"), nb::kw_only(), nb::arg("chat_template") = nb::none(),
-          nb::arg("output_format") = nb::none(), nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("salt") = "")
+          nb::arg("output_format") = nb::none(), nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("salt") = "",
+          nb::arg("adapters") = AdapterUses())
+      .def(
+          "use_adapters",
+          [](const ConversationHandle& self, const AdapterUses& adapters) {
+            refuse_in_callback("Conversation.use_adapters()");
+            auto claim = self->use.change("conversation");
+            take(unlocked([&] { return self->conversation.use_adapters(adapters.list); }));
+          },
+          nb::arg("adapters"))
+      .def_prop_ro(
+          "adapters",
+          [](const ConversationHandle& self) {
+            auto claim = self->use.read("conversation");
+            return adapters_list(self->engine, take(self->conversation.session().adapters()));
+          },
+          nb::sig("def adapters(self) -> list[tuple[Adapter, float, int | None]]"))
       .def("set_request", &set_request, nb::arg("request"),
            nb::sig("def set_request(self, request: dict[str, typing.Any]) -> None"))
       .def("prompt",

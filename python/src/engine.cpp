@@ -6,7 +6,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/tuple.h>
 
-#include "boxes.hpp"
+#include "adapters.hpp"
 #include "names.hpp"
 
 namespace tessera::python {
@@ -24,7 +24,7 @@ struct Arguments {
   std::uint32_t threads = 0;
   std::string backend = "cpu";
   std::string numerics = "auto";
-  std::uint64_t memory_budget = 0, kv_budget = 0;
+  std::uint64_t memory_budget = 0, kv_budget = 0, adapter_budget = 0;
   std::optional<Path> kv_file = {};
   std::uint64_t kv_file_bytes = 0;
   std::optional<std::uint32_t> sliding_window = {};
@@ -55,6 +55,7 @@ EngineOptions options_of(const Arguments& a) {
   options.step_rows = a.step_rows;
   options.memory_budget = a.memory_budget;
   options.kv_budget = a.kv_budget;
+  options.adapter_budget = a.adapter_budget;
   if (a.kv_file) options.kv_file = *a.kv_file;
   options.kv_file_bytes = a.kv_file_bytes;
   return options;
@@ -140,7 +141,8 @@ nb::dict metadata(const EngineHandle& self) {
 SessionOptions session_options(std::uint32_t context, const std::string& kv, std::uint32_t page_tokens,
                                std::optional<bool> prefix, const std::string& salt,
                                const std::optional<std::pair<std::uint32_t, std::uint32_t>>& stream,
-                               std::uint32_t token_budget, const std::string& token_choice, bool contiguous) {
+                               std::uint32_t token_budget, const std::string& token_choice, bool contiguous,
+                               const AdapterUses& adapters) {
   static constexpr Named<TokenChoice> kChoices[] = {
       {"window", TokenChoice::window}, {"h2o", TokenChoice::h2o}, {"snapkv", TokenChoice::snapkv}};
   SessionOptions options;
@@ -150,6 +152,7 @@ SessionOptions session_options(std::uint32_t context, const std::string& kv, std
   if (prefix) options.kv.prefix = *prefix ? PrefixReuse::on : PrefixReuse::off;
   if (contiguous) options.kv.kind = KvKind::contiguous;
   options.kv.salt = salt;
+  options.adapters = adapters.list;
   if (stream) options.stream = {.sinks = stream->first, .window = stream->second};
   options.kv.budget.tokens = token_budget;
   options.kv.budget.choice = value_named("token_choice", token_choice, kChoices);
@@ -278,20 +281,20 @@ Result<ChatTemplate> EngineBox::chat() {
 #define TESSERA_ENGINE_ARGUMENTS                                                                                  \
   nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(),     \
   nb::arg("threads") = 0, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("memory_budget") = 0, \
-  nb::arg("kv_budget") = 0, nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0,                        \
+  nb::arg("kv_budget") = 0, nb::arg("adapter_budget") = 0, nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0,                        \
   nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false, nb::arg("strict") = false,                      \
   nb::arg("tokenizer") = true, nb::arg("instruction_set") = "auto", nb::arg("step_rows") = 512,                   \
   nb::arg("cuda_device") = 0, nb::arg("cuda_memory_budget") = 0
 #define TESSERA_ENGINE_PARAMETERS                                                                                      \
   std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, \
       std::string backend, std::string numerics, std::uint64_t memory_budget, std::uint64_t kv_budget,                 \
-      std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, \
+      std::uint64_t adapter_budget, std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, \
       bool strict, bool tokenizer, std::string instruction_set, std::uint32_t step_rows, std::int32_t cuda_device,     \
       std::uint64_t cuda_memory_budget
 #define TESSERA_ENGINE_SIGNATURE                                                                                 \
   "path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, prefix: bool | "   \
   "None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "        \
-  "kv_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, sliding_window: "  \
+  "kv_budget: int = 0, adapter_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, sliding_window: "  \
   "int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, instruction_set: str = "  \
   "'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, progress: "                  \
   "collections.abc.Callable[[int, int], bool | None] | bool | None = None, log: collections.abc.Callable[[str, " \
@@ -299,19 +302,19 @@ Result<ChatTemplate> EngineBox::chat() {
 #define TESSERA_ENGINE_VALUES                                                                                     \
   Arguments {                                                                                                     \
     context, std::move(kv), page_tokens, prefix, threads, std::move(backend), std::move(numerics), memory_budget, \
-        kv_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, strict, tokenizer,                     \
+        kv_budget, adapter_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, strict, tokenizer,                     \
         std::move(instruction_set), step_rows, cuda_device, cuda_memory_budget                                    \
   }
 #define TESSERA_SESSION_ARGUMENTS                                                                             \
   nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(), \
   nb::arg("salt") = "", nb::arg("stream") = nb::none(), nb::arg("token_budget") = 0,                          \
-  nb::arg("token_choice") = "window", nb::arg("contiguous") = false
+  nb::arg("token_choice") = "window", nb::arg("contiguous") = false, nb::arg("adapters") = AdapterUses()
 #define TESSERA_SESSION_PARAMETERS                                                                     \
   std::uint32_t context, const std::string &kv, std::uint32_t page_tokens, std::optional<bool> prefix, \
       const std::string &salt, std::optional<std::pair<std::uint32_t, std::uint32_t>> stream,          \
-      std::uint32_t token_budget, const std::string &token_choice, bool contiguous
+      std::uint32_t token_budget, const std::string &token_choice, bool contiguous, const AdapterUses &adapters
 #define TESSERA_SESSION_VALUES \
-  session_options(context, kv, page_tokens, prefix, salt, stream, token_budget, token_choice, contiguous)
+  session_options(context, kv, page_tokens, prefix, salt, stream, token_budget, token_choice, contiguous, adapters)
 
 void bind_engine(nb::module_& m) {
   nb::class_<EngineHandle>(m, "Engine", nb::is_weak_referenceable(),
@@ -322,7 +325,7 @@ void bind_engine(nb::module_& m) {
 
 Options that change results: context (tokens of a session at most; 0: the model's own), kv (type of keys and values: "f16", "int8", ...),
 sliding_window, mtp, numerics, tokenizer. Options that change speed and memory: the others. memory_budget is in bytes: loading is refused
-before a weight is read if the plan exceeds it. strict=True refuses an operation without its best kernel.
+before a weight is read if the plan exceeds it. adapter_budget: bytes that all adapters together may take, which the plan includes. strict=True refuses an operation without its best kernel.
 progress(done, total) is called while weights are read; it may return False to cancel. None shows a bar if loading takes over a second and
 a person looks; False shows none. Ctrl-C cancels. log(level, message) gets the library's messages.
 Any thread may use an engine.)")
@@ -390,6 +393,15 @@ Any thread may use an engine.)")
           [](const EngineHandle& self) { refuse_in_callback("Engine.trim()"), unlocked([&] { self->engine.trim(); }); },
           "Gives back the KV pages that no session uses; the prefix index forgets them.")
       .def(
+          "adapter",
+          [](const EngineHandle& self, const Path& path) {
+            refuse_in_callback("Engine.adapter()");
+            return load_adapter(self, path);
+          },
+          nb::arg("path"),
+          "Loads an adapter for this model: a GGUF file, or a folder of PEFT (adapter_config.json). Sessions may compute meanwhile. Raises NotFound,\n"
+          "CorruptFile, Unsupported (an adapter for another model, for example), OverBudget (adapter_budget).")
+      .def(
           "session",
           [](const EngineHandle& self, TESSERA_SESSION_PARAMETERS) {
             const SessionOptions options = TESSERA_SESSION_VALUES;
@@ -400,7 +412,7 @@ Any thread may use an engine.)")
           "sessions of the same beginning\n"
           "and salt. stream=(sinks, window): a sequence that need not end. token_budget: tokens that keep their keys "
           "and values, chosen by\n"
-          "token_choice (\"window\", \"h2o\", \"snapkv\"). What is left out is the engine's.")
+          "token_choice (\"window\", \"h2o\", \"snapkv\"). adapters: see Adapter. What is left out is the engine's.")
       .def(
           "restore",
           [](const EngineHandle& self, const std::variant<nb::bytes, Path>& source, TESSERA_SESSION_PARAMETERS) {
@@ -411,8 +423,10 @@ Any thread may use an engine.)")
                   "page_tokens: int = 0, "
                   "prefix: bool | None = None, salt: str = '', stream: tuple[int, int] | None = None, token_budget: "
                   "int = 0, "
-                  "token_choice: str = 'window', contiguous: bool = False) -> Session"),
-          "Reads a session that Session.save() wrote, from a file or from bytes.")
+                  "token_choice: str = 'window', contiguous: bool = False, adapters: Adapter | "
+                  "collections.abc.Sequence[Adapter | tuple[Adapter, float] | tuple[Adapter, float, int | None]] = ()) -> Session"),
+          "Reads a session that Session.save() wrote, from a file or from bytes. The session has the adapters that it had, which the engine must\n"
+          "have loaded; `adapters`, if given, replaces them.")
       .def(
           "embed",
           [](const EngineHandle& self, const std::vector<TextOrTokens>& texts, std::optional<std::string> pooling, std::string role,

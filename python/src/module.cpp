@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
   bind_tokenizer(m);
   bind_grammar(m);
   bind_sampler(m);
+  bind_adapter(m);
   bind_engine(m);
   bind_compile(m);
   bind_session(m);

@@ -6,6 +6,7 @@
 
 #include <nanobind/stl/map.h>
 
+#include "adapters.hpp"
 #include "names.hpp"
 #include "ready_queue.hpp"
 #include "scheduler.hpp"
@@ -67,7 +68,8 @@ RequestPtr submit(const SchedulerHandle& self, const TextOrTokens& prompt, const
                   const std::optional<std::variant<std::string, std::vector<std::string>>>& stop,
                   const std::optional<Tokens>& stop_tokens, bool ignore_eos, std::uint32_t logprobs,
                   std::uint32_t samples, std::int32_t priority, std::optional<double> deadline, bool refuse_if_late,
-                  const std::string& tenant, const std::string& salt, const std::optional<SessionHandle>& session,
+                  const std::string& tenant, const std::string& salt, const std::optional<AdapterUses>& adapters,
+                  const std::optional<SessionHandle>& session,
                   bool keep_session, const std::optional<DrafterHandle>& drafter, bool special, bool show_control,
                   const nb::object& on_ready, const std::optional<ReadyHandle>& ready_queue, std::uint64_t ready_key) {
   refuse_in_callback("Scheduler.submit()");
@@ -84,6 +86,7 @@ RequestPtr submit(const SchedulerHandle& self, const TextOrTokens& prompt, const
   request.if_late = refuse_if_late ? IfLate::refuse : IfLate::run;
   request.tenant = tenant;
   request.session_options.kv.salt = salt;
+  if (adapters) request.adapters = adapters->list;
   request.session_at_end = keep_session ? SessionAtEnd::keep : SessionAtEnd::drop;
   if (ready_queue) {
     request.on_ready = [queue = (*ready_queue)->state, ready_key] { queue->push(ready_key); };
@@ -186,7 +189,7 @@ waits for its reader. weights: of tenants. driver=False: no thread; step(), or t
            nb::arg("max_tokens") = nb::none(), nb::arg("stop") = nb::none(), nb::arg("stop_tokens") = nb::none(),
            nb::arg("ignore_eos") = false, nb::arg("logprobs") = 0, nb::arg("samples") = 1, nb::arg("priority") = 0,
            nb::arg("deadline") = nb::none(), nb::arg("refuse_if_late") = false, nb::arg("tenant") = "",
-           nb::arg("salt") = "", nb::arg("session") = nb::none(), nb::arg("keep_session") = false,
+           nb::arg("salt") = "", nb::arg("adapters") = nb::none(), nb::arg("session") = nb::none(), nb::arg("keep_session") = false,
            nb::arg("drafter") = nb::none(), nb::arg("special") = false, nb::arg("show_control") = false,
            nb::arg("on_ready") = nb::none(), nb::arg("ready_queue") = nb::none(), nb::arg("ready_key") = 0,
            nb::sig("def submit(self, prompt: str | collections.abc.Sequence[int], *, sampler: Sampler | None = None, "
@@ -195,14 +198,15 @@ waits for its reader. weights: of tenants. driver=False: no thread; step(), or t
                    "collections.abc.Sequence[int] | None = None, "
                    "ignore_eos: bool = False, logprobs: int = 0, samples: int = 1, priority: int = 0, deadline: float "
                    "| None = None, "
-                   "refuse_if_late: bool = False, tenant: str = '', salt: str = '', session: Session | None = None, "
+                   "refuse_if_late: bool = False, tenant: str = '', salt: str = '', adapters: Adapter | "
+                   "collections.abc.Sequence[Adapter | tuple[Adapter, float] | tuple[Adapter, float, int | None]] | None = None, session: Session | None = None, "
                    "keep_session: bool = False, "
                    "drafter: Drafter | None = None, special: bool = False, show_control: bool = False, "
                    "on_ready: collections.abc.Callable[[], object] | None = None, ready_queue: ReadyQueue | None = "
                    "None, ready_key: int = 0) -> Request"),
            R"(Submits a request; does not wait. Without a sampler it takes the likeliest token.
 
-samples: answers to the prompt, which is computed once. deadline: seconds from now to the last token. session: the session to go on from; the
+samples: answers to the prompt, which is computed once. adapters: see Adapter; None: those of `session`, or none. deadline: seconds from now to the last token. session: the session to go on from; the
 scheduler takes it. keep_session: Request.take_session() gives the session back at the end. on_ready(): called on the scheduler's thread when there
 is something to read, and not again until try_next() has returned None; it must not call the scheduler or the request.)")
       .def(

@@ -4,7 +4,7 @@
 
 #include <nanobind/stl/filesystem.h>
 
-#include "boxes.hpp"
+#include "adapters.hpp"
 #include "names.hpp"
 
 namespace tessera::python {
@@ -430,6 +430,23 @@ computes pending ones and returns the logits after the last token.)")
       .def("beam_search", &beam_texts, nb::kw_only(), nb::arg("beams") = 4, nb::arg("max_tokens") = 64,
            nb::arg("length_penalty") = 1.0f, nb::arg("stop_tokens") = nb::none(),
            "Returns likely continuations, the best first: (text, score). The session stays as it is.");
+  session
+      .def(
+          "use_adapters",
+          [](const SessionHandle& self, const AdapterUses& adapters) {
+            change(self, "Session.use_adapters()", [&](Session& s) { return s.use_adapters(adapters.list); });
+          },
+          nb::arg("adapters"),
+          "Changes the session's adapters; an empty list: none. The tokens stay. Those whose keys and values would be others become pending, and\n"
+          "the next call computes them again.")
+      .def_prop_ro(
+          "adapters",
+          [](const SessionHandle& self) {
+            auto claim = self->use.read("session");
+            return adapters_list(self->engine, take(self->session.adapters()));
+          },
+          nb::sig("def adapters(self) -> list[tuple[Adapter, float, int | None]]"),
+          "The session's adapters, as (adapter, scale, start). start=None: the adapter waits for its invocation.");
   const auto read = [](auto&& get) {
     return [get](const SessionHandle& self) {
       auto claim = self->use.read("session");

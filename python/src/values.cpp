@@ -30,6 +30,7 @@ void bind_plan(nb::module_& m) {
       .def_ro("kv_per_token", &Plan::kv_per_token)
       .def_ro("workspace", &Plan::workspace)
       .def_ro("host", &Plan::host)
+      .def_ro("adapters", &Plan::adapters, "Bytes that adapters may take (adapter_budget).")
       .def_ro("loading", &Plan::loading)
       .def_ro("peak", &Plan::peak, "The host's memory, the most at any time.")
       .def_ro("device_peak", &Plan::device_peak)

@@ -10,6 +10,7 @@
 """
 
 from ._core import (
+    Adapter,
     Batch,
     Chain,
     CompiledGrammar,
@@ -58,7 +59,7 @@ from .conversation import Answer, Conversation
 from .llm import LLM, CompletionOutput, RequestOutput, SamplingParams
 
 __all__ = [
-    "LLM", "Answer", "AsyncRequest", "AsyncScheduler", "Batch", "Busy", "CacheFull", "CallbackFailed", "Cancelled", "Chain", "CompiledGrammar",
+    "LLM", "Adapter", "Answer", "AsyncRequest", "AsyncScheduler", "Batch", "Busy", "CacheFull", "CallbackFailed", "Cancelled", "Chain", "CompiledGrammar",
     "CompletionOutput", "Conversation", "CorruptFile", "Delta", "Detokenizer", "DeviceError", "Drafter", "Engine", "Error", "Generation", "Grammar",
     "InputOutput", "Internal", "InvalidArgument", "InvalidState", "KernelUse", "Matcher", "NotFound", "Numeric", "OutOfMemory", "Outputs", "OverBudget",
     "Piece", "Plan", "Request", "RequestOutput", "Sample", "Sampler", "SamplingParams", "Scheduler", "Session", "StageContext", "Tokenizer", "TooLate",

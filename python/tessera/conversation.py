@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _core
+from ._adapters import Adapters
 from ._core import Delta, Drafter, Engine, Sampler
 from ._errors import InvalidState
 
@@ -99,8 +100,11 @@ class Conversation:
         context: int = 0,
         kv: str = "auto",
         salt: str = "",
+        adapters: Adapters = (),
     ) -> None:
-        self._core = _core.Conversation(engine, chat_template=chat_template, output_format=output_format, context=context, kv=kv, salt=salt)
+        self._core = _core.Conversation(
+            engine, chat_template=chat_template, output_format=output_format, context=context, kv=kv, salt=salt, adapters=adapters
+        )
         self.engine = engine
         self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
         if system is not None:
@@ -161,6 +165,15 @@ class Conversation:
         if name:
             message["name"] = name
         self.messages.append(message)
+
+    def use_adapters(self, adapters: Adapters) -> None:
+        """Changes the adapters with which the conversation is computed; (): none. The messages stay, and the next answer reads them again."""
+        self._core.use_adapters(adapters)
+
+    @property
+    def adapters(self) -> list[tuple[_core.Adapter, float, int | None]]:
+        """The conversation's adapters, as (adapter, scale, start)."""
+        return self._core.adapters
 
     @property
     def tokens(self) -> list[int]:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _progress
+from ._adapters import Adapters, for_each
 from ._core import Engine, Grammar, Request, Sampler, Scheduler
 from ._errors import InvalidArgument
 
@@ -98,15 +99,16 @@ class LLM:
         sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         *,
         use_tqdm: bool | None = None,
+        adapters: Adapters | Sequence[Adapters | None] | None = None,
     ) -> list[RequestOutput]:
         """Returns the answers to all prompts, in their order.
 
         A prompt is a text, a list of tokens, {"prompt": text} or {"prompt_token_ids": tokens}. use_tqdm: show a bar (None: if it takes over a second and
-        a person looks). Ctrl-C cancels all requests.
+        a person looks). adapters: an adapter or a list of them for all prompts, or a list with a list or None for each prompt. Ctrl-C cancels all requests.
         """
         texts = self._list_of(prompts)
         params = self._params_of(sampling_params, len(texts))
-        return self._run([self._tokens_of(prompt) for prompt in texts], params, use_tqdm)
+        return self._run([self._tokens_of(prompt) for prompt in texts], params, for_each(adapters, len(texts)), use_tqdm)
 
     def chat(
         self,
@@ -117,8 +119,9 @@ class LLM:
         tools: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         chat_template_kwargs: Mapping[str, Any] | None = None,
+        adapters: Adapters | Sequence[Adapters | None] | None = None,
     ) -> list[RequestOutput]:
-        """Returns the answers to one conversation or to several, by the model's chat template."""
+        """Returns the answers to one conversation or to several, by the model's chat template. adapters: as in generate()."""
         several: list[Any] = [messages] if not messages or isinstance(messages[0], Mapping) else list(messages)
         tokens: list[tuple[str | None, list[int]]] = []
         for one in several:
@@ -127,7 +130,7 @@ class LLM:
             )
             assert not isinstance(made, str)
             tokens.append((self.engine.tokenizer.decode(made, special=True), made))
-        return self._run(tokens, self._params_of(sampling_params, len(tokens)), use_tqdm)
+        return self._run(tokens, self._params_of(sampling_params, len(tokens)), for_each(adapters, len(tokens)), use_tqdm)
 
     def embed(self, texts: str | Sequence[str]) -> list[list[float]]:
         """Returns an embedding of each text."""
@@ -179,12 +182,14 @@ class LLM:
             return prompt, self.engine.tokenizer.encode(prompt)
         return None, [int(token) for token in prompt]
 
-    def _run(self, prompts: list[tuple[str | None, list[int]]], params: list[SamplingParams], show: bool | None) -> list[RequestOutput]:
+    def _run(
+        self, prompts: list[tuple[str | None, list[int]]], params: list[SamplingParams], adapters: list[Adapters | None], show: bool | None
+    ) -> list[RequestOutput]:
         requests: list[Request] = []
         outputs: list[RequestOutput] = []
         bar = _progress.counting("Generating", "prompts", show)
         try:
-            for (_, tokens), one in zip(prompts, params, strict=True):
+            for (_, tokens), one, of_prompt in zip(prompts, params, adapters, strict=True):
                 requests.append(
                     self._scheduler.submit(
                         tokens,
@@ -196,6 +201,7 @@ class LLM:
                         logprobs=one.logprobs or 0,
                         samples=one.n,
                         priority=one.priority,
+                        adapters=of_prompt,
                     )
                 )
             for request, (text, tokens), one in zip(requests, prompts, params, strict=True):

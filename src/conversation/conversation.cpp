@@ -60,6 +60,18 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
   });
 }
 
+Status Conversation::use_adapters(std::span<const AdapterUse> adapters) noexcept {
+  return guard([&]() -> Status {
+    if (state_ == nullptr) return empty_handle("Conversation");
+    TESSERA_TRY_STATUS(state_->no_answer());
+    TESSERA_TRY_STATUS(state_->own_session());
+    std::vector<AdapterUse> kept(adapters.begin(), adapters.end());
+    TESSERA_TRY_STATUS(state_->session.use_adapters(adapters));
+    state_->session_options.adapters = std::move(kept);
+    return {};
+  });
+}
+
 ChatRequest& Conversation::request() noexcept { return state_ == nullptr ? nothing_ : state_->request; }
 const ChatRequest& Conversation::request() const noexcept { return state_ == nullptr ? nothing_ : state_->request; }
 const Session& Conversation::session() const noexcept { return state_ == nullptr ? empty_value<Session>() : state_->session; }

@@ -35,6 +35,7 @@ using CGeneration = std::unique_ptr<tessera_generation, Freed<tessera_generation
 using CConversation = std::unique_ptr<tessera_conversation, Freed<tessera_conversation_free>>;
 using CAnswer = std::unique_ptr<tessera_answer, Freed<tessera_answer_free>>;
 using CScheduler = std::unique_ptr<tessera_scheduler, Freed<tessera_scheduler_free>>;
+using CAdapter = std::unique_ptr<tessera_adapter, Freed<tessera_adapter_free>>;
 using CRequest = std::unique_ptr<tessera_request, Freed<tessera_request_free>>;
 
 // Takes the result of a call that makes a handle: made<CSession>([&](auto out, auto error) { return
@@ -64,7 +65,7 @@ inline std::string cpp_word_in(std::string_view text) {
       "Session",   "Generation", "Sampler", "Result",        "Engine",         "Answer",          "Conversation",
       "Scheduler", "Request",    "Driver",  "RequestHandle", "Grammar",        "Matcher",         "Outputs",
       "Batch",     "Error",      "Status",  "BeamOptions",   "kNoTokenBudget", "session_options", "default-constructed",
-      "destroy",   "destroyed"};
+      "destroy",   "destroyed",  "Adapter"};
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   };
@@ -132,6 +133,12 @@ inline CSession c_session(const CEngine& engine, std::string_view json = {}) {
 inline void append(const CSession& session, const std::vector<Token>& tokens) {
   succeed(
       [&](auto error) { return tessera_session_append(session.get(), tokens.data(), tokens.size(), nullptr, error); });
+}
+inline CAdapter c_adapter(const CEngine& engine, const std::filesystem::path& path) {
+  const std::string name = path.string();
+  return made<CAdapter>([&](auto out, auto error) {
+    return tessera_adapter_load(engine.get(), name.data(), name.size(), nullptr, out, error);
+  });
 }
 inline CSampler c_sampler(const CEngine& engine, const char* json) {
   const auto options = options_of<tessera_sampler_options>(json);

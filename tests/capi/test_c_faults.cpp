@@ -9,6 +9,7 @@
 #include <string>
 
 #include "capi/c_rig.hpp"
+#include "engine/made_adapter.hpp"
 #include "sanitized.hpp"
 
 namespace test_c_faults {
@@ -202,6 +203,50 @@ TEST_CASE("functions of a session") {
         return tessera_rerank(ranker().get(), "cat", 3, texts, sizes, 2, nullptr, 0, of_documents.data(), error);
       },
       [] {});
+}
+
+TEST_CASE("functions of adapters") {
+  const AdapterFolder folder;
+  const ModelFile base = must(ModelFile::open(rig().path));
+  const std::string path = folder.write("one", base, {.rank = 2}).string();
+  const auto e = rig().engine.get();
+  fail_making<CAdapter>("adapter_load", [&](auto out, auto error) {
+    return tessera_adapter_load(e, path.data(), path.size(), nullptr, out, error);
+  });
+  const CAdapter adapter = c_adapter(rig().engine, path);
+  fail_making<CText>("adapter_info",
+                     [&](auto out, auto error) { return tessera_adapter_info(adapter.get(), out, error); });
+  const tessera_adapter* const adapters[] = {adapter.get()};
+  auto list = options_of<tessera_adapter_list>();
+  list.adapters = adapters;
+  list.count = 1;
+  const CSession session = c_session(rig().engine);
+  append(session, rig().tokens);
+  const auto s = session.get();
+  const auto none = [&](auto error) { return tessera_session_use_adapters(s, nullptr, error); };
+  fail_allocations(
+      "session_use_adapters", [&](auto error) { return tessera_session_use_adapters(s, &list, error); },
+      [&] { succeed(none); });
+  succeed([&](auto error) { return tessera_session_use_adapters(s, &list, error); });
+  fail_allocations(
+      "append with adapters", [&](auto error) { return tessera_session_append(s, rig().tokens.data(), 2, nullptr, error); },
+      [&] { succeed([&](auto error) { return tessera_session_truncate(s, 8, error); }); });
+  fail_making<CText>("info", [&](auto out, auto error) { return tessera_session_info(s, out, error); });
+  fail_making<CSession>("fork", [&](auto out, auto error) { return tessera_session_fork(s, out, error); });
+  const auto talk = made<CConversation>([&](auto out, auto error) {
+    return tessera_conversation_create(e, nullptr, 0, nullptr, 0, out, error);
+  });
+  fail_allocations(
+      "conversation_use_adapters",
+      [&](auto error) { return tessera_conversation_use_adapters(talk.get(), &list, error); },
+      [&] { succeed([&](auto error) { return tessera_conversation_use_adapters(talk.get(), nullptr, error); }); });
+  const auto scheduler = made<CScheduler>(
+      [&](auto out, auto error) { return tessera_scheduler_create(e, nullptr, out, error); });
+  auto submit = options_of<tessera_submit_options>("{\"max_tokens\": 2}");
+  submit.adapters = &list;
+  fail_making<CRequest>("submit with adapters", [&](auto out, auto error) {
+    return tessera_scheduler_submit(scheduler.get(), rig().tokens.data(), 8, nullptr, &submit, out, error);
+  });
 }
 
 TEST_CASE("functions that write") {

@@ -67,6 +67,7 @@ std::vector<Use> uses() {
   static tessera_request* request_out;
   static tessera_outputs* outputs_out;
   static tessera_detokenizer* detokenizer_out;
+  static tessera_adapter* adapter_out;
   static const std::size_t one = 1;
   static const std::int32_t token = 1;
   static tessera_session* sessions[1];
@@ -108,6 +109,10 @@ std::vector<Use> uses() {
          source.read = [](void*, std::uint64_t, void*, std::size_t) -> std::int32_t { return 1; };
          return tessera_session_restore_from(ON(engine), &source, nullptr, 0, &session_out, error);
        }},
+      USE(tessera_adapter_load, ON(engine), "x", 1, nullptr, &adapter_out),
+      USE(tessera_adapter_invocation, ON(adapter), &ints_out, &n_out),
+      USE(tessera_adapter_info, ON(adapter), &text_out),
+      USE(tessera_session_use_adapters, ON(session), nullptr),
       USE(tessera_forward, ON(engine), nullptr, nullptr, 0, nullptr, 0, nullptr, &outputs_out),
       {"tessera_forward",
        [](void* h, tessera_error** error) {
@@ -140,6 +145,7 @@ std::vector<Use> uses() {
       USE(tessera_conversation_get, ON(conversation), &text_out),
       USE(tessera_conversation_prompt, ON(conversation), &tokens_out),
       USE(tessera_conversation_shorten, ON(conversation), nullptr, 0, &text_out),
+      USE(tessera_conversation_use_adapters, ON(conversation), nullptr),
       USE(tessera_conversation_answer, ON(conversation), nullptr, nullptr, 0, nullptr, &answer_out),
       USE(tessera_answer_next, ON(answer), &piece_out),
       USE(tessera_answer_message, ON(answer), &text_out),
@@ -184,6 +190,9 @@ void check_views(T* wrong) {
       (tessera_piece_logprob(piece) == 0.0f && tessera_piece_top_count(piece) == 0 && tessera_piece_call(piece) == 0));
   CHECK((tessera_piece_call_name(piece) == nullptr && tessera_piece_call_id(piece) == nullptr &&
          tessera_piece_call_is_broken(piece) == 0));
+  const tessera_adapter* adapter = h(static_cast<tessera_adapter*>(nullptr));
+  CHECK((tessera_adapter_name(adapter) == nullptr && tessera_adapter_base_name(adapter) == nullptr &&
+         tessera_adapter_bytes(adapter) == 0 && tessera_adapter_rank(adapter) == 0));
   CHECK(tessera_generation_finish_reason(h(static_cast<tessera_generation*>(nullptr))) == 0);
   CHECK(tessera_answer_finish_reason(h(static_cast<tessera_answer*>(nullptr))) == 0);
   CHECK((tessera_request_id(request) == 0 && tessera_request_state(request) == 0 &&
@@ -210,6 +219,7 @@ void check_views(T* wrong) {
   tessera_answer_free(h(static_cast<tessera_answer*>(nullptr)));
   tessera_scheduler_free(h(static_cast<tessera_scheduler*>(nullptr)));
   tessera_request_free(h(static_cast<tessera_request*>(nullptr)));
+  tessera_adapter_free(h(static_cast<tessera_adapter*>(nullptr)));
 }
 
 }  // namespace
@@ -256,6 +266,19 @@ TEST_CASE("handles inside of structs and lists are checked too") {
   tessera_sampler* sampler_out = nullptr;
   CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
                      [&](auto e) { return tessera_sampler_create(rig().engine.get(), &sampler, &sampler_out, e); }),
+             says);
+  const tessera_adapter* const adapters[] = {reinterpret_cast<tessera_adapter*>(wrong)};
+  auto list = options_of<tessera_adapter_list>();
+  list.adapters = adapters;
+  list.count = 1;
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto e) { return tessera_session_use_adapters(rig().session.get(), &list, e); }),
+             says && Catch::Matchers::ContainsSubstring("adapters.adapters[0]"));
+  auto adapter = options_of<tessera_adapter_options>();
+  adapter.stop = reinterpret_cast<tessera_stop*>(wrong);
+  tessera_adapter* adapter_out = nullptr;
+  CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT,
+                     [&](auto e) { return tessera_adapter_load(rig().engine.get(), "x", 1, &adapter, &adapter_out, e); }),
              says);
   auto submit = options_of<tessera_submit_options>();
   submit.sampler = reinterpret_cast<tessera_sampler*>(wrong);

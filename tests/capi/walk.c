@@ -1,4 +1,4 @@
-/* A C99 program that calls every function of tessera.h once on the small model: walk MODEL. tests/checks/c_abi.sh sees that none is
+/* A C99 program that calls every function of tessera.h once on the small model: walk MODEL ADAPTER. tests/checks/c_abi.sh sees that none is
  * missing. Prints the first thing that is not as it should be, and returns 1. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -399,6 +399,43 @@ static void chat(const tessera_engine* engine) {
   tessera_conversation_free(talk);
 }
 
+static void adapters(tessera_engine* engine, const tessera_tokens* prompt, const char* path) {
+  tessera_adapter* adapter = NULL;
+  const tessera_adapter* used[1];
+  const float scales[1] = {0.5f};
+  tessera_adapter_list list;
+  tessera_session* session = NULL;
+  tessera_conversation* talk = NULL;
+  tessera_text* json = NULL;
+  const int32_t* tokens;
+  size_t count;
+  place = "adapters";
+  OK(tessera_adapter_load(engine, TEXT(path), NULL, &adapter, &error));
+  CHECK(strcmp(tessera_adapter_name(adapter), "stories-adapter") == 0 && tessera_adapter_base_name(adapter) != NULL);
+  CHECK(tessera_adapter_bytes(adapter) > 0 && tessera_adapter_rank(adapter) == 2);
+  OK(tessera_adapter_invocation(adapter, &tokens, &count, &error));
+  CHECK(tokens == NULL && count == 0);
+  OK(tessera_adapter_info(adapter, &json, &error));
+  told(json, "\"matrices\"");
+  used[0] = adapter;
+  tessera_options_init(&list, sizeof list);
+  list.adapters = used;
+  list.scales = scales;
+  list.count = 1;
+  OK(tessera_session_create(engine, NULL, 0, &session, &error));
+  OK(tessera_session_append(session, tessera_tokens_data(prompt), tessera_tokens_count(prompt), NULL, &error));
+  OK(tessera_session_use_adapters(session, &list, &error));
+  CHECK(tessera_session_position(session) == 0); /* all tokens are computed again */
+  OK(tessera_conversation_create(engine, NULL, 0, NULL, 0, &talk, &error));
+  OK(tessera_conversation_use_adapters(talk, &list, &error));
+  tessera_conversation_free(talk);
+  tessera_adapter_free(adapter);
+  OK(tessera_session_append(session, NULL, 0, NULL, &error));
+  OK(tessera_session_info(session, &json, &error));
+  told(json, "\"stories-adapter\"");
+  tessera_session_free(session);
+}
+
 static void requests(tessera_engine* engine, const tessera_tokens* prompt) {
   const int32_t* tokens = tessera_tokens_data(prompt);
   const size_t count = tessera_tokens_count(prompt);
@@ -486,7 +523,7 @@ static void requests(tessera_engine* engine, const tessera_tokens* prompt) {
 int main(int argc, char** argv) {
   tessera_engine* engine;
   tessera_tokens* prompt;
-  if (argc != 2) return fprintf(stderr, "usage: walk MODEL\n"), 2;
+  if (argc != 3) return fprintf(stderr, "usage: walk MODEL ADAPTER\n"), 2;
   library();
   engine = load(argv[1]);
   source(argv[1]);
@@ -495,6 +532,7 @@ int main(int argc, char** argv) {
   forward(engine, prompt);
   writing(engine, prompt);
   chat(engine);
+  adapters(engine, prompt, argv[2]);
   requests(engine, prompt);
   tessera_tokens_free(prompt);
   drops = 0;

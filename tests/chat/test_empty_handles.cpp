@@ -122,7 +122,7 @@ KvCache cache() { return must(KvCache::contiguous(layout(), {.capacity = 64}, sy
 TEST_CASE("engines, sessions and batches") {
   check<Engine>({FAILS(Engine, session), FAILS(Engine, restore, std::filesystem::path("/none")),
                  FAILS(Engine, restore, std::shared_ptr<ByteSource>()), FAILS(Engine, restore, std::span<const std::byte>()),
-                 FAILS(Engine, forward, Batch()), FAILS(Engine, kv_need, Batch()),
+                 FAILS(Engine, adapter, "/none"), FAILS(Engine, forward, Batch()), FAILS(Engine, kv_need, Batch()),
                  FAILS(Engine, embed, std::span<const std::string_view>()), FAILS(Engine, rerank, "", {}), FAILS(Engine, explain),
                  HOLDS(Engine, kv_room, x.kv_room().bytes == 0), HOLDS(Engine, kv_figures, x.kv_figures().held_bytes == 0),
                  DOES(Engine, trim), HOLDS(Engine, spec, x.spec().layers.empty()), HOLDS(Engine, metadata, !x.metadata().has(Setting::name)),
@@ -135,6 +135,7 @@ TEST_CASE("engines, sessions and batches") {
   check<Session>({FAILS(Session, append, kTokens), FAILS(Session, score, kTokens),
                   Call<Session>{"Session::generate", [](Session& x) { return fault(x.generate(sampler()).next()); }},
                   FAILS(Session, generate, sampler(), {}, kGoOn), FAILS(Session, add_pending, 1), FAILS(Session, truncate, 0),
+                  FAILS(Session, use_adapters, {}), FAILS(Session, adapters),
                   FAILS(Session, clear), FAILS(Session, remove, 0, 1), FAILS(Session, keep_window, 1, 1),
                   HOLDS(Session, edited, !x.edited()), FAILS(Session, fork), FAILS(Session, clone), FAILS(Session, convert, {}),
                   FAILS(Session, suspend), FAILS(Session, prefetch), FAILS(Session, resume), HOLDS(Session, suspended, !x.suspended()),
@@ -149,6 +150,13 @@ TEST_CASE("engines, sessions and batches") {
   Session session = reading();
   CHECK(fault(session.generate(empty<Sampler>()).next()) == "");
   CHECK(fault(session.generate(empty<Sampler>(), {}, kGoOn)) == "");
+
+  check<Adapter>({HOLDS(Adapter, name, x.name().empty()), HOLDS(Adapter, base_name, x.base_name().empty()),
+                  HOLDS(Adapter, content, x.content() == Hash128{}), HOLDS(Adapter, bytes, x.bytes() == 0),
+                  HOLDS(Adapter, rank, x.rank() == 0), HOLDS(Adapter, matrices, x.matrices() == 0),
+                  HOLDS(Adapter, invocation, x.invocation().empty()), HOLDS(Adapter, engine, x.engine().threads() == 0),
+                  HOLDS(Adapter, state, x.state() == nullptr)},
+                 must(stories().adapter(source_dir() / "tests/data/stories-adapter.gguf")));
 
   // A Batch is a value: without rows it is what it is at the beginning.
   Batch batch;
@@ -424,7 +432,7 @@ TEST_CASE("chats") {
                             Scheduler scheduler = must(Scheduler::create(stories()));
                             return fault(x.answer(scheduler, {}));
                           }},
-       FAILS(Conversation, drop_old), FAILS(Conversation, summarise_old, sampler()), FAILS(Conversation, tool_matcher),
+       FAILS(Conversation, use_adapters, {}), FAILS(Conversation, drop_old), FAILS(Conversation, summarise_old, sampler()), FAILS(Conversation, tool_matcher),
        HOLDS(Conversation, tool_warnings, x.tool_warnings().empty()),
        FAILS(Conversation, reasoning_budget, {}), HOLDS(Conversation, session, x.session().context() == 0),
        HOLDS(Conversation, chat_template, x.chat_template().source().empty()), HOLDS(Conversation, output_format, x.output_format().regions.empty()),

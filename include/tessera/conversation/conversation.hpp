@@ -166,6 +166,10 @@ class Conversation {
   // invalid_argument, a field that the conversation sets; invalid_state, a contiguous session.
   [[nodiscard]] Result<Answer> answer(Scheduler& scheduler, Request request) noexcept;
 
+  // Changes the adapters with which the conversation is computed, as Session::use_adapters() does: the messages stay, and the next read() or
+  // answer() computes again what the new adapters change. Errors: those of Session::use_adapters(); invalid_state, an Answer has not ended.
+  Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
+
   // Takes out the messages of old turns. The session is truncated behind the system's messages, and the turns that stay are read again.
   // After an error the messages are as they were, and so is a paged session.
   Result<Compaction> drop_old(const CompactionOptions& options = {}) noexcept;

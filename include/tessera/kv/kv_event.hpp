@@ -10,7 +10,7 @@
 namespace tessera {
 
 // A page of tokens that the index has stored or removed. A page is named by a hash of all inputs from the beginning of the sequence to the
-// end of the page. A sequence's first page has in `before` a hash of the model, numerics, KV type and salt.
+// end of the page, and of the adapters that begin there. A first page has in `before` a hash of the model, numerics, KV type and salt.
 struct KvEvent {
   enum class Kind : std::int32_t {
     stored = 0,   // the page can be found from now on; the page before it was stored earlier

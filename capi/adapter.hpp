@@ -1,0 +1,26 @@
+// The adapter's handle, and lists of adapters as callers pass them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/adapter.hpp>
+
+#include "call.hpp"
+#include "handle.hpp"
+
+struct tessera_adapter : tessera::c::Tagged<tessera::c::Kind::adapter> {
+  explicit tessera_adapter(tessera::Adapter of)
+      : adapter(std::move(of)), name(adapter.name()), base(adapter.base_name()) {}
+  tessera::Adapter adapter;
+  std::string name, base;  // ended by a zero byte
+};
+
+namespace tessera::c {
+
+// Reads the list `given`, whose parameter is `name`; nullptr: an empty list. Errors: invalid_argument, a handle or the
+// scale of an element.
+[[nodiscard]] std::vector<AdapterUse> read_adapters(const tessera_adapter_list* given, std::string_view name);
+
+}  // namespace tessera::c
