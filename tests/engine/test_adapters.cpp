@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/made_adapter.hpp"
+#include "engine/snapshot_bytes.hpp"
 
 #include "catch.hpp"
 
@@ -196,6 +197,36 @@ TEST_CASE("An engine without a session's adapter says which one is missing", "[a
   // An adapter with the same numbers under another name will do.
   const Rig same("llama-gqa", {.threads = 1}, 3);
   CHECK(same.engine.restore(bytes));
+}
+
+TEST_CASE("Adapters of a saved session that make no sense are damage, under checksums that are right", "[adapters]") {
+  const Rig rig("llama-gqa", {.threads = 1}, 2);
+  Session session = must(rig.engine.session({.adapters = {{rig.adapters[0], 0.5f}, {rig.adapters[1], 1.0f, 3}}}));
+  must(session.append(tokens_for(rig.engine, 6)));
+  const Bytes bytes = saved(session);
+  const SectionAt at = section(bytes, "ADPT");
+  REQUIRE(at.length == 80 + std::string_view("adapter0adapter1").size());
+  const auto code_of = [&](const Bytes& changed) {
+    const auto restored = rig.engine.restore(changed);
+    return restored ? std::optional<ErrorCode>() : restored.error().code();
+  };
+  const auto with = [&](std::size_t offset, auto value) {
+    Bytes changed = bytes;
+    put_number(changed, at.payload + offset, value);
+    reseal(changed);
+    return code_of(changed);
+  };
+  CHECK(!code_of(bytes));
+  CHECK(with(0, std::uint64_t{1}) == ErrorCode::not_found);  // another adapter
+  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{9}, std::uint64_t{50}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
+    CHECK(with(32, length) == ErrorCode::corrupt_file);
+    CHECK(with(72, length) == ErrorCode::corrupt_file);
+  }
+  for (const std::uint32_t scale : {0u, 0x7f800000u, 0x7fc00000u}) CHECK(with(24, scale) == ErrorCode::corrupt_file);
+  CHECK(with(28, 2u) == ErrorCode::corrupt_file);
+  for (const std::size_t length : {std::size_t{0}, std::size_t{39}, std::size_t{41}, at.length - 1}) {
+    CHECK(code_of(with_payload(bytes, at, std::span(bytes).subspan(at.payload, length))) == ErrorCode::corrupt_file);
+  }
 }
 
 TEST_CASE("Pages before an adapter's first position are shared with sequences without it", "[adapters]") {

@@ -1,7 +1,6 @@
 // Engine::restore(): makes a session from the bytes that Session::save() wrote. Each section is checked when it is read: first its
 // checksum, then whether its contents make sense. The caller gets a session only if all sections are right.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include <tessera/extend/kv/layer_on_host.hpp>
@@ -9,9 +8,9 @@
 #include "core/checked.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
-#include "core/printable.hpp"
 #include "engine/load/kv_setup.hpp"
 #include "engine/session/token_budget.hpp"
+#include "engine/snapshot/saved_adapters.hpp"
 #include "engine/snapshot/sections.hpp"
 #include "engine/states.hpp"
 #include "files/source_name.hpp"
@@ -282,36 +281,6 @@ Result<std::vector<Hash128>> read_contents(SectionReader& in, std::span<const To
   if (content_bytes(tokens) == 0) return std::vector<Hash128>();
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::contents, content_bytes(tokens)));
   return values_of<Hash128>(payload);
-}
-
-// Reads the session's adapters, and finds them among those that the engine has loaded.
-Result<detail::SequenceAdapters> read_adapters(SectionReader& in, const detail::LoadedAdapters& loaded) {
-  TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::adapters, in.remaining()));
-  std::vector<SavedAdapter> saved;
-  for (std::uint64_t names = 0, at = 0; at + names < payload.size();) {  // the names follow the last record
-    if (payload.size() - at < sizeof(SavedAdapter)) return in.corrupt("{} bytes of adapters", payload.size());
-    saved.push_back(value_at<SavedAdapter>(payload, at));
-    at += sizeof(SavedAdapter);
-    if (saved.back().name_bytes > payload.size() - at - names) return in.corrupt("an adapter's name has {} bytes", saved.back().name_bytes);
-    names += saved.back().name_bytes;
-  }
-  std::vector<detail::SequenceAdapters::One> list;
-  std::size_t name = saved.size() * sizeof(SavedAdapter);
-  for (const SavedAdapter& one : saved) {
-    const std::string_view called(reinterpret_cast<const char*>(payload.data() + name), static_cast<std::size_t>(one.name_bytes));
-    name += called.size();
-    const float scale = std::bit_cast<float>(one.scale);
-    if (one.waits > 1 || !std::isfinite(scale) || scale == 0.0f) return in.corrupt("an adapter with a scale of {}", scale);
-    Adapter adapter = loaded.find(one.content);
-    if (adapter.state() == nullptr) {
-      return in.error(ErrorCode::not_found,
-                      "the session uses adapter \"{}\" ({:016x}{:016x}), which the engine has not loaded: load it by Engine::adapter(), and keep "
-                      "it while you restore the session",
-                      detail::printable(called), one.content.high, one.content.low);
-    }
-    list.push_back({.adapter = std::move(adapter), .scale = scale, .from = one.from, .waits = one.waits == 1});
-  }
-  return detail::SequenceAdapters(std::move(list));
 }
 
 // Reads the history. Checks that its removals are possible one after another, and that they leave saved.length tokens.
