@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <tessera/adapter.hpp>
+#include <tessera/adapters/merged_adapter.hpp>
 #include <tessera/backend/cuda_options.hpp>
 #include <tessera/backend/instruction_set.hpp>
 #include <tessera/batch.hpp>
@@ -66,6 +67,10 @@ struct EngineOptions {
   // sessions are limited like those of a model with recurrent layers: they can go back to checkpoints only, and share prefixes that end
   // at checkpoints only (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no MTP head.
   MtpHeads mtp = MtpHeads::leave_out;
+  // Adapters (LoRA) that become part of the weights, in this order. A tensor that they change is rounded to its own format again, and the engine
+  // computes as fast as without them. Errors: those of reading an adapter; unsupported, an adapter that is active only behind an invocation (aLoRA),
+  // or a tensor in a format that tessera does not write.
+  std::vector<MergedAdapter> merge = {};
   Numerics numerics = Numerics::automatic;               // the arithmetic; explain() says which family each operation has with it
 
   // Options that change speed and memory.

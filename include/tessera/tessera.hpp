@@ -2,6 +2,7 @@
 // extend/. docs/headers.md says what each header has; where compile time matters, include only the headers that you use.
 #pragma once
 
+#include <tessera/adapters/merged_adapter.hpp>
 #include <tessera/backend/cuda_options.hpp>
 #include <tessera/backend/instruction_set.hpp>
 #include <tessera/batch.hpp>

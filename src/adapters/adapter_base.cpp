@@ -47,7 +47,9 @@ AdapterBase adapter_base_of(const ModelSource& source, std::span<const AdaptedTe
                    .settings = settings,
                    .tensors = tensors,
                    .n_layers = static_cast<std::uint32_t>(std::min<std::uint64_t>(n_layers, 1U << 16))};
-  if (const std::ptrdiff_t table = find_adapted(base, row_of(Role::token_embd).name); table >= 0) base.vocab_size = tensors[static_cast<std::size_t>(table)].outputs;
+  if (const std::ptrdiff_t table = find_adapted(base, row_of(Role::token_embd).name); table >= 0) {
+    base.vocab_size = tensors[static_cast<std::size_t>(table)].outputs;
+  }
   return base;
 }
 

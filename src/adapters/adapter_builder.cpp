@@ -71,15 +71,17 @@ std::vector<float> widened(DType dtype, std::span<const std::byte> bytes) {
 Status check_invocation(const std::vector<Token>& invocation, const AdapterBase& base, std::string_view place) {
   for (const Token token : invocation) {
     if (token >= 0 && (base.vocab_size == 0 || static_cast<std::uint64_t>(token) < base.vocab_size)) continue;
-    return error_at(ErrorCode::corrupt_file, place, "alora_invocation_tokens: token {} is none of the model's {}: the adapter belongs to another model", token, base.vocab_size);
+    return error_at(ErrorCode::corrupt_file, place,
+                    "alora_invocation_tokens: token {} is none of the model's {}: the adapter belongs to another model", token, base.vocab_size);
   }
   return {};
 }
 
 Status AdapterBuilder::take(std::uint64_t bytes, std::string_view called) {
   if (bytes > left_) {
-    return error_at(ErrorCode::corrupt_file, file_, "tensor {}: the adapter's matrices would take more than {} bytes, which is more than a file of this size has",
-                    printable(called), most_);
+    return error_at(ErrorCode::corrupt_file, file_,
+                    "tensor {}: the adapter's matrices would take more than {} bytes, which is more than a file of this size has", printable(called),
+                    most_);
   }
   left_ -= bytes;
   return {};
@@ -95,11 +97,12 @@ Result<std::uint32_t> AdapterBuilder::check_rank(std::uint64_t of_a, std::uint64
   return static_cast<std::uint32_t>(of_a);
 }
 
-Result<std::uint32_t> AdapterBuilder::check_shapes(std::uint32_t tensor, bool is_embedding, const HalfShape& a, const HalfShape& b, std::string_view called) const {
+Result<std::uint32_t> AdapterBuilder::check_shapes(std::uint32_t tensor, bool is_embedding, const HalfShape& a, const HalfShape& b,
+                                                   std::string_view called) const {
   const AdaptedTensor& own = base_.tensors[tensor];
   const auto wrong_shape = [&](std::string_view half, std::string_view what, std::uint64_t has, std::uint64_t expected) {
-    return error_at(ErrorCode::corrupt_file, file_, "{} ({}): {} has {} {}, the model's matrix has {}: the adapter belongs to another model", printable(called), own.name, half,
-                    has, what, expected);
+    return error_at(ErrorCode::corrupt_file, file_, "{} ({}): {} has {} {}, the model's matrix has {}: the adapter belongs to another model",
+                    printable(called), own.name, half, has, what, expected);
   };
   TESSERA_TRY(const std::uint32_t rank, check_rank(is_embedding ? a.columns : a.rows, b.columns, called));
   if (is_embedding) {

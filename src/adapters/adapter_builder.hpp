@@ -29,8 +29,8 @@ class AdapterBuilder {
 
   // Returns the rank, which both halves must have. Error: corrupt_file, two ranks, or one beyond kMaxAdapterRank.
   [[nodiscard]] Result<std::uint32_t> check_rank(std::uint64_t of_a, std::uint64_t of_b, std::string_view called) const;
-  // Returns the rank of A and B, which change the base's tensor. `called`: the tensor's name in the file, for errors. Errors: corrupt_file, a shape that does not fit the
-  // model's matrix, or a rank beyond kMaxAdapterRank.
+  // Returns the rank of A and B, which change the base's tensor. `called`: the tensor's name in the file, for errors. Errors: corrupt_file, a
+  // shape that does not fit the model's matrix, or a rank beyond kMaxAdapterRank.
   [[nodiscard]] Result<std::uint32_t> check_shapes(std::uint32_t tensor, bool is_embedding, const HalfShape& a, const HalfShape& b,
                                                    std::string_view called) const;
 

@@ -38,6 +38,8 @@ struct AdapterBase {
   std::span<const AdaptedTensor> tensors;     // sorted by name
   std::uint32_t n_layers = 0;                 // without draft heads
   std::uint64_t vocab_size = 0;
+  // Heads, and KV heads, of the layers that have some. 0: as the settings say; an engine's settings lack what is a list for all layers.
+  std::uint64_t heads = 0, kv_heads = 0;
 };
 
 // The change of one tensor. `a` and `b` have one matrix for each matrix of the tensor, or one for all of them.

@@ -56,7 +56,8 @@ void add_change(const RowChange& change, std::uint64_t matrix, std::uint64_t out
 
 }  // namespace
 
-void merge_row(std::span<const RowChange> changes, std::uint64_t matrix, std::uint64_t outputs, std::uint64_t row, std::span<float> values, std::span<double> buffer) {
+void merge_row(std::span<const RowChange> changes, std::uint64_t matrix, std::uint64_t outputs, std::uint64_t row, std::span<float> values,
+               std::span<double> buffer) {
   const std::span<double> sum = buffer.first(values.size()), own = buffer.subspan(values.size(), values.size());
   std::copy(values.begin(), values.end(), sum.begin());
   for (const RowChange& change : changes) {

@@ -75,7 +75,8 @@ Result<std::shared_ptr<const ModelSource>> MergedSource::make(std::shared_ptr<co
 
 Status MergedSource::add(std::shared_ptr<const AdapterFile> file, float scale, std::span<const AdaptedTensor> tensors, const std::string& place) {
   if (!file->invocation.empty()) {
-    return error_at(ErrorCode::unsupported, place, "the adapter is active only behind its invocation tokens (aLoRA), and merged weights always are: use it unmerged");
+    return error_at(ErrorCode::unsupported, place,
+                    "the adapter is active only behind its invocation tokens (aLoRA), and merged weights always are: use it unmerged");
   }
   for (const AdapterTensor& tensor : file->tensors) {
     TESSERA_TRY(const std::size_t index, changed_index(tensor, tensors[tensor.tensor].name, place));
@@ -91,12 +92,16 @@ Result<std::size_t> MergedSource::changed_index(const AdapterTensor& tensor, con
   auto index = static_cast<std::size_t>(at - infos_.begin());
   const TensorInfo& info = infos_[index];
   if (!formats::writing_of(info.dtype)) {
-    return error_at(ErrorCode::unsupported, place, "{} is {} in the model, which tessera reads and does not write: merge into the model in another format, or use the adapter unmerged",
-                    printable(name), to_string(info.dtype));
+    return error_at(
+        ErrorCode::unsupported, place,
+        "{} is {} in the model, which tessera reads and does not write: merge into the model in another format, or use the adapter unmerged",
+        printable(name), to_string(info.dtype));
   }
   constexpr std::string_view kWeight = "weight";
   if (name.ends_with(kWeight) && base_->find_tensor(name.substr(0, name.size() - kWeight.size()) + "scale") != nullptr) {
-    return error_at(ErrorCode::unsupported, place, "{} has scale factors of its own in the model: merge into the model in another format, or use the adapter unmerged", printable(name));
+    return error_at(ErrorCode::unsupported, place,
+                    "{} has scale factors of its own in the model: merge into the model in another format, or use the adapter unmerged",
+                    printable(name));
   }
   const std::string_view table = row_of(Role::token_embd).name;
   if (name != table || base_->find_tensor(row_of(Role::output).name) != nullptr) return index;
@@ -176,14 +181,16 @@ Status MergedSource::read(const TensorInfo& tensor, std::uint64_t offset, std::s
     const Merged& merged = merged_[index];
     if (merged.changes.empty()) return base_->read(*merged.own, offset, out);
     if (offset > tensor.bytes || out.size() > tensor.bytes - offset) {
-      return error_at(ErrorCode::invalid_argument, fmt::format("tensor {}", printable(tensor.name)), "cannot read {} bytes at {} of its {} bytes", out.size(), offset, tensor.bytes);
+      return error_at(ErrorCode::invalid_argument, fmt::format("tensor {}", printable(tensor.name)), "cannot read {} bytes at {} of its {} bytes",
+                      out.size(), offset, tensor.bytes);
     }
     return read_merged(index, offset, out);
   });
 }
 
 std::uint64_t MergedSource::memory_bytes() const noexcept {
-  std::uint64_t bytes = base_->memory_bytes() + sizeof *this + infos_.capacity() * sizeof(TensorInfo) + merged_.capacity() * sizeof(Merged) + by_name_.capacity() * sizeof(std::uint32_t);
+  std::uint64_t bytes = base_->memory_bytes() + sizeof *this + infos_.capacity() * sizeof(TensorInfo) + merged_.capacity() * sizeof(Merged) +
+                        by_name_.capacity() * sizeof(std::uint32_t);
   for (const auto& file : files_) {
     for (const AdapterTensor& tensor : file->tensors) bytes += bytes_of_tensor(tensor);
   }

@@ -1,8 +1,8 @@
 // A model with adapters merged into its weights, as a source around the model's own. A merged row is computed when it is read: the model's row is
 // decoded, B A is added in float64, and the sum is rounded once, to the format that the tensor has.
 //
-// The adapters are applied in the order of the list. A plain one adds scale * B A to what those before it made. DoRA, as PEFT computes it, adds its B A too
-// and then scales the row by length / |W + scale * B A|, where W is the model's own row.
+// The adapters are applied in the order of the list. A plain one adds scale * B A to what those before it made. DoRA, as PEFT computes it, adds
+// its B A too and then scales the row by length / |W + scale * B A|, where W is the model's own row.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class MergedSource final : public ModelSource {
  public:
   // Reads the adapters, and checks that each can be merged. Errors: those of read_adapter(); unsupported, an adapter with an invocation, or a
   // tensor whose format is read but not written; invalid_argument, a scale that is no number.
-  [[nodiscard]] static Result<std::shared_ptr<const ModelSource>> make(std::shared_ptr<const ModelSource> base, std::span<const MergedAdapter> adapters,
-                                                                       const std::stop_token& stop);
+  [[nodiscard]] static Result<std::shared_ptr<const ModelSource>> make(std::shared_ptr<const ModelSource> base,
+                                                                       std::span<const MergedAdapter> adapters, const std::stop_token& stop);
 
   [[nodiscard]] const Settings& settings() const noexcept override { return base_->settings(); }
   [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept override { return infos_; }
@@ -37,8 +37,8 @@ class MergedSource final : public ModelSource {
 
  private:
   struct Merged {
-    const TensorInfo* own = nullptr;      // the base's tensor
-    std::vector<Change> changes;          // none: the tensor is the base's
+    const TensorInfo* own = nullptr;  // the base's tensor
+    std::vector<Change> changes;      // none: the tensor is the base's
   };
 
   [[nodiscard]] Status add(std::shared_ptr<const AdapterFile> file, float scale, std::span<const AdaptedTensor> tensors, const std::string& place);
@@ -49,8 +49,8 @@ class MergedSource final : public ModelSource {
 
   std::shared_ptr<const ModelSource> base_;
   std::vector<std::shared_ptr<const AdapterFile>> files_;
-  std::vector<TensorInfo> infos_;        // the base's, in its order; behind them the output matrix, if the model is untied
-  std::vector<Merged> merged_;           // of infos_, in the same order
+  std::vector<TensorInfo> infos_;  // the base's, in its order; behind them the output matrix, if the model is untied
+  std::vector<Merged> merged_;     // of infos_, in the same order
   std::vector<std::uint32_t> by_name_;
   // The tensor that was read last, since loading reads a tensor in several pieces.
   mutable std::mutex mutex_;

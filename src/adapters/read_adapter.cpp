@@ -24,7 +24,8 @@ Result<AdapterFile> read_adapter(const std::filesystem::path& path, const Adapte
   if (!folder.empty()) return adapters::read_peft(folder, base, stop);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    return error_at(ErrorCode::not_found, os::text_of(path), "the folder has no adapter_config.json: give the folder of a PEFT adapter, or a GGUF adapter");
+    return error_at(ErrorCode::not_found, os::text_of(path),
+                    "the folder has no adapter_config.json: give the folder of a PEFT adapter, or a GGUF adapter");
   }
   return adapters::read_single_file(path, base, stop);
 }

@@ -35,7 +35,8 @@ Result<std::vector<HalfPair>> pairs_of(const AdapterContents& contents, const st
     const bool is_a = name.ends_with(kEndOfA);
     if (!is_a && !name.ends_with(kEndOfB)) {
       return refused_half(ErrorCode::unsupported, place, name,
-                          name.find("norm") != std::string_view::npos ? "a norm that an adapter replaces is not implemented" : "expected names that end in .lora_a and .lora_b");
+                          name.find("norm") != std::string_view::npos ? "a norm that an adapter replaces is not implemented"
+                                                                      : "expected names that end in .lora_a and .lora_b");
     }
     name.remove_suffix(kEndOfA.size());
     pairs.push_back(is_a ? HalfPair{name, &tensor, nullptr} : HalfPair{name, nullptr, &tensor});
@@ -48,9 +49,15 @@ Result<std::vector<HalfPair>> pairs_of(const AdapterContents& contents, const st
       continue;
     }
     HalfPair& first = joined.back();
-    if ((half.a != nullptr && first.a != nullptr) || (half.b != nullptr && first.b != nullptr)) return refused_half(ErrorCode::corrupt_file, place, half.name, "it occurs twice");
-    if (half.a != nullptr) first.a = half.a;
-    else first.b = half.b;
+    if ((half.a != nullptr && first.a != nullptr) || (half.b != nullptr && first.b != nullptr)) {
+      return refused_half(ErrorCode::corrupt_file, place, half.name, "it occurs twice");
+    }
+    if (half.a != nullptr) {
+      first.a = half.a;
+    }
+    else {
+      first.b = half.b;
+    }
   }
   for (const HalfPair& pair : joined) {
     if (pair.a != nullptr && pair.b != nullptr) continue;
@@ -83,10 +90,13 @@ class PairReader {
     // In a tied model the table of embeddings is the output's matrix too.
     const bool is_embedding = pair.name == row_of(Role::token_embd).name;
     if (is_embedding && !contents_.invocation.empty()) {
-      return refused_half(ErrorCode::unsupported, builder_.file(), pair.a->name, "the table of embeddings in an adapter with invocation tokens is not implemented");
+      return refused_half(ErrorCode::unsupported, builder_.file(), pair.a->name,
+                          "the table of embeddings in an adapter with invocation tokens is not implemented");
     }
     for (const TensorInfo* half : {pair.a, pair.b}) {
-      if (!formats::block_of(half->dtype)) return refused_half(ErrorCode::unsupported, builder_.file(), half->name, "its format is none that tessera reads");
+      if (!formats::block_of(half->dtype)) {
+        return refused_half(ErrorCode::unsupported, builder_.file(), half->name, "its format is none that tessera reads");
+      }
       if (half->dims[3] != 1) return refused_half(ErrorCode::corrupt_file, builder_.file(), half->name, "it has 4 dimensions");
     }
     const auto tensor = static_cast<std::uint32_t>(index);
@@ -123,8 +133,8 @@ Result<AdapterFile> read_single_file(const std::filesystem::path& file, const Ad
   TESSERA_TRY(const auto contents, open_adapter_file(file, stop));
   const std::string place = os::text_of(file);
   if (contents->architecture != base.architecture) {
-    return error_at(ErrorCode::unsupported, place, "general.architecture is \"{}\", and the model's is \"{}\": the adapter belongs to another model", printable(contents->architecture),
-                    printable(base.architecture));
+    return error_at(ErrorCode::unsupported, place, "general.architecture is \"{}\", and the model's is \"{}\": the adapter belongs to another model",
+                    printable(contents->architecture), printable(base.architecture));
   }
   TESSERA_TRY(const auto pairs, pairs_of(*contents, place));
   std::uint64_t bytes = 0;

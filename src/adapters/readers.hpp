@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <stop_token>
+#include <string>
 
 #include "adapters/adapter_file.hpp"
 
@@ -13,6 +14,9 @@ namespace tessera::detail::adapters {
 
 // Returns the folder of PEFT that a path names, by itself or by one of its files; an empty path if it names none.
 [[nodiscard]] std::filesystem::path peft_folder_of(const std::filesystem::path& path);
+
+// Returns the name of an adapter in a folder: the folder's.
+[[nodiscard]] std::string name_of_folder(const std::filesystem::path& folder);
 
 // How many bytes the matrices of an adapter may take, whose file has `bytes` bytes of data.
 [[nodiscard]] constexpr std::uint64_t most_bytes_for(std::uint64_t bytes) noexcept { return 2 * bytes + (std::uint64_t{64} << 20); }

@@ -16,17 +16,44 @@ namespace tessera::detail::adapters {
 namespace {
 
 constexpr std::string_view kConfigFile = "adapter_config.json";
-constexpr std::size_t kMostPatternKeys = 4096, kMostPatternBytes = 1024;
+constexpr std::size_t kMostPatternKeys = 2048, kMostPatternBytes = 1024;
 constexpr std::size_t kMostPatternSteps = 1'000'000;  // matches of all modules with all keys
 constexpr std::uint32_t kMostMatchSteps = 20'000;     // of one match
 constexpr std::size_t kMostInvocation = 4096;
 
 // Keys that change nothing that is computed, or that other keys and the tensors repeat.
-constexpr std::string_view kHarmless[] = {
-    "auto_mapping", "base_model_name_or_path", "peft_version", "revision", "task_type", "inference_mode", "megatron_core", "corda_config", "eva_config",
-    "lora_ga_config", "loftq_config", "qalora_group_size", "ensure_weight_tying", "runtime_config", "fan_in_fan_out", "lora_dropout", "target_modules",
-    "exclude_modules", "layers_to_transform", "layers_pattern", "init_lora_weights", "peft_type", "r", "lora_alpha", "rank_pattern", "alpha_pattern",
-    "use_rslora", "use_dora", "alora_invocation_tokens", "target_parameters", "bias", "arrow_expert_num"};
+constexpr std::string_view kHarmless[] = {"auto_mapping",
+                                          "base_model_name_or_path",
+                                          "peft_version",
+                                          "revision",
+                                          "task_type",
+                                          "inference_mode",
+                                          "megatron_core",
+                                          "corda_config",
+                                          "eva_config",
+                                          "lora_ga_config",
+                                          "loftq_config",
+                                          "qalora_group_size",
+                                          "ensure_weight_tying",
+                                          "runtime_config",
+                                          "fan_in_fan_out",
+                                          "lora_dropout",
+                                          "target_modules",
+                                          "exclude_modules",
+                                          "layers_to_transform",
+                                          "layers_pattern",
+                                          "init_lora_weights",
+                                          "peft_type",
+                                          "r",
+                                          "lora_alpha",
+                                          "rank_pattern",
+                                          "alpha_pattern",
+                                          "use_rslora",
+                                          "use_dora",
+                                          "alora_invocation_tokens",
+                                          "target_parameters",
+                                          "bias",
+                                          "arrow_expert_num"};
 
 // Ways to initialise A and B that leave the model's own weights as they are. Others (PiSSA, OLoRA, CorDA, LoftQ, ...) take something off the
 // model's weights, so that the adapter fits changed weights only. PEFT writes `true` after it has converted such an adapter.
@@ -74,7 +101,9 @@ class ConfigReader {
     const Json* value = hub::find_in(&json_, key);
     if (value == nullptr) return {};
     if (value->members() == nullptr) return error(ErrorCode::corrupt_file, key, "expected an object of names of modules and numbers");
-    if (value->members()->size() > kMostPatternKeys) return error(ErrorCode::unsupported, key, "it has {} names; expected at most {}", value->members()->size(), kMostPatternKeys);
+    if (value->members()->size() > kMostPatternKeys) {
+      return error(ErrorCode::unsupported, key, "it has {} names; expected at most {}", value->members()->size(), kMostPatternKeys);
+    }
     for (const auto& [name, own] : *value->members()) {
       TESSERA_TRY(const double found, number(own, key));
       TESSERA_TRY_STATUS(out.add(name, found, fmt::format("{}: {}", place_, key)));
@@ -91,7 +120,9 @@ class ConfigReader {
     }
     for (const Json& element : *value->elements()) {
       const std::int64_t* token = element.integer();
-      if (token == nullptr || *token < 0 || *token > std::numeric_limits<Token>::max()) return error(ErrorCode::corrupt_file, key, "expected a list of token ids");
+      if (token == nullptr || *token < 0 || *token > std::numeric_limits<Token>::max()) {
+        return error(ErrorCode::corrupt_file, key, "expected a list of token ids");
+      }
       found.push_back(static_cast<Token>(*token));
     }
     return found;
@@ -112,27 +143,35 @@ class ConfigReader {
   // Refuses kinds of adapters, and keys that change what is computed.
   [[nodiscard]] Status refuse_others() const {
     const Json* kind = hub::find_in(&json_, "peft_type");
-    if (kind == nullptr || kind->string() == nullptr) return error(ErrorCode::corrupt_file, "peft_type", "expected \"LORA\": the file is no configuration of an adapter");
-    if (*kind->string() != "LORA") return error(ErrorCode::unsupported, "peft_type", "the kind is \"{}\"; tessera reads \"LORA\"", printable(*kind->string()));
+    if (kind == nullptr || kind->string() == nullptr) {
+      return error(ErrorCode::corrupt_file, "peft_type", "expected \"LORA\": the file is no configuration of an adapter");
+    }
+    if (*kind->string() != "LORA") {
+      return error(ErrorCode::unsupported, "peft_type", "the kind is \"{}\"; tessera reads \"LORA\"", printable(*kind->string()));
+    }
     const Json* start = hub::find_in(&json_, "init_lora_weights");
     if (start != nullptr && start->string() != nullptr) {
       const std::string& way = *start->string();
       if (std::ranges::none_of(kHarmlessStarts, [&](std::string_view known) { return way == known; })) {
-        return error(ErrorCode::unsupported, "init_lora_weights",
-                     "the value is \"{}\": the adapter belongs to a model whose weights PEFT changed at the beginning of the training; save it again with "
-                     "save_pretrained(path_initial_model_for_weight_conversion=...)",
-                     printable(way));
+        return error(
+            ErrorCode::unsupported, "init_lora_weights",
+            "the value is \"{}\": the adapter belongs to a model whose weights PEFT changed at the beginning of the training; save it again with "
+            "save_pretrained(path_initial_model_for_weight_conversion=...)",
+            printable(way));
       }
     }
     const Json* biases = hub::find_in(&json_, "bias");
     if (biases != nullptr && (biases->string() == nullptr || *biases->string() != "none")) {
-      return error(ErrorCode::unsupported, "bias", "the value is {}: trained biases are not implemented; train with bias = \"none\"", printable(biases->dump()));
+      return error(ErrorCode::unsupported, "bias", "the value is {}: trained biases are not implemented; train with bias = \"none\"",
+                   printable(biases->dump()));
     }
     for (const auto& [key, value] : *json_.members()) {
       if (stands_for_nothing(value) || std::ranges::find(kHarmless, std::string_view(key)) != std::end(kHarmless)) continue;
       if (key == "modules_to_save") {
-        return error(ErrorCode::unsupported, key, "the value is {}: modules that were trained as a whole are not implemented; train LoRA matrices for them, or merge the adapter with PEFT",
-                     printable(value.dump()));
+        return error(
+            ErrorCode::unsupported, key,
+            "the value is {}: modules that were trained as a whole are not implemented; train LoRA matrices for them, or merge the adapter with PEFT",
+            printable(value.dump()));
       }
       return error(ErrorCode::unsupported, key, "the value is {}, which tessera does not implement", printable(value.dump()));
     }
@@ -147,7 +186,9 @@ class ConfigReader {
 }  // namespace
 
 Status Pattern::add(std::string_view key, double number, std::string_view place) {
-  if (key.size() > kMostPatternBytes) return error_at(ErrorCode::unsupported, place, "the name {} is longer than {} bytes", printable(key), kMostPatternBytes);
+  if (key.size() > kMostPatternBytes) {
+    return error_at(ErrorCode::unsupported, place, "the name {} is longer than {} bytes", printable(key), kMostPatternBytes);
+  }
   int error = 0;
   const std::string whole = fmt::format("\\A(?:.*\\.)?(?:{})\\z", key);
   Pcre2Code code = compile_pcre2(whole, PCRE2_UTF | PCRE2_DOTALL, nullptr, error);
@@ -166,7 +207,9 @@ Result<double> Pattern::number_of(std::string_view module, double usual) {
   if (data == nullptr || context == nullptr) return out_of_memory_error();
   (void)pcre2_set_match_limit(context.get(), kMostMatchSteps);
   for (const Row& row : rows_) {
-    if (++steps_ > kMostPatternSteps) return make_error(ErrorCode::unsupported, "rank_pattern and alpha_pattern have too many names for {} modules", printable(module));
+    if (++steps_ > kMostPatternSteps) {
+      return make_error(ErrorCode::unsupported, "rank_pattern and alpha_pattern have too many names for {} modules", printable(module));
+    }
     const int found = pcre2_match(row.code.get(), reinterpret_cast<PCRE2_SPTR>(module.data()), module.size(), 0, 0, data.get(), context.get());
     if (found >= 0) return row.number;
     if (found == PCRE2_ERROR_NOMATCH) continue;
@@ -192,7 +235,9 @@ Result<PeftConfig> PeftConfig::read(const std::filesystem::path& folder) {
   TESSERA_TRY(config.has_lengths, reader.flag("use_dora"));
   TESSERA_TRY(config.invocation, reader.tokens("alora_invocation_tokens"));
   TESSERA_TRY(config.parameters, reader.texts("target_parameters"));
-  if (config.has_lengths && !config.invocation.empty()) return reader.error(ErrorCode::unsupported, "use_dora", "DoRA and alora_invocation_tokens together are not implemented");
+  if (config.has_lengths && !config.invocation.empty()) {
+    return reader.error(ErrorCode::unsupported, "use_dora", "DoRA and alora_invocation_tokens together are not implemented");
+  }
   return config;
 }
 

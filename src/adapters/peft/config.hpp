@@ -34,13 +34,13 @@ class Pattern {
 };
 
 struct PeftConfig {
-  std::string base;                           // base_model_name_or_path; may be empty
-  double alpha = 8.0;                         // PEFT's default
+  std::string base;    // base_model_name_or_path; may be empty
+  double alpha = 8.0;  // PEFT's default
   Pattern alphas;
-  bool is_rank_stabilised = false;            // rsLoRA: alpha / sqrt(rank)
-  bool has_lengths = false;                   // DoRA
-  std::vector<Token> invocation;              // aLoRA
-  std::vector<std::string> parameters;        // target_parameters: names of parameters, or ends of such names
+  bool is_rank_stabilised = false;      // rsLoRA: alpha / sqrt(rank)
+  bool has_lengths = false;             // DoRA
+  std::vector<Token> invocation;        // aLoRA
+  std::vector<std::string> parameters;  // target_parameters: names of parameters, or ends of such names
 
   // Reads the folder's adapter_config.json. Errors: not_found; corrupt_file; unsupported, a key whose value changes what is computed in a way
   // that tessera does not implement; io.

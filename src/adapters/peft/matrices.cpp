@@ -12,10 +12,14 @@ namespace {
 
 std::optional<DType> number_type(SafetensorsType type) noexcept {
   switch (type) {
-    case SafetensorsType::f32: return DType::f32;
-    case SafetensorsType::f16: return DType::f16;
-    case SafetensorsType::bf16: return DType::bf16;
-    default: return std::nullopt;
+    case SafetensorsType::f32:
+      return DType::f32;
+    case SafetensorsType::f16:
+      return DType::f16;
+    case SafetensorsType::bf16:
+      return DType::bf16;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -27,7 +31,8 @@ struct ReadTensor {
 Result<ReadTensor> read_tensor(const SafetensorsFolder& file, const SafetensorsTensor& tensor, const AdapterBuilder& builder) {
   const auto dtype = number_type(tensor.type);
   if (!dtype) {
-    return error_at(ErrorCode::unsupported, builder.file(), "tensor {}: its numbers are {}; tessera reads adapters in F32, F16 and BF16", printable(tensor.name, 160), to_string(tensor.type));
+    return error_at(ErrorCode::unsupported, builder.file(), "tensor {}: its numbers are {}; tessera reads adapters in F32, F16 and BF16",
+                    printable(tensor.name, 160), to_string(tensor.type));
   }
   ReadTensor read{.dtype = *dtype, .bytes = std::vector<std::byte>(tensor.bytes)};
   TESSERA_TRY_STATUS(file.read(tensor, 0, read.bytes));
@@ -41,7 +46,8 @@ std::vector<std::byte> as_f32(DType dtype, std::span<const std::byte> bytes) {
 }
 
 // Returns B of all experts: [outputs, rank, experts], as PEFT has it, to [experts, outputs, rank].
-std::vector<std::byte> dealt_to_experts(std::span<const std::byte> from, std::uint64_t outputs, std::uint64_t rank, std::uint64_t experts, std::uint64_t size) {
+std::vector<std::byte> dealt_to_experts(std::span<const std::byte> from, std::uint64_t outputs, std::uint64_t rank, std::uint64_t experts,
+                                        std::uint64_t size) {
   std::vector<std::byte> out(from.size());
   for (std::uint64_t o = 0; o < outputs; ++o) {
     for (std::uint64_t r = 0; r < rank; ++r) {
@@ -70,15 +76,16 @@ Result<PeftMatrices> read_matrices(const SafetensorsFolder& file, const PeftModu
     a = {DType::f32, as_f32(a.dtype, a.bytes)};
     b = {DType::f32, as_f32(b.dtype, b.bytes)};
   }
-  PeftMatrices made{.inputs = module.a->dims[1], .outputs = module.b->dims[0], .rank = module.a->dims[0] / experts, .count = experts, .dtype = a.dtype};
+  PeftMatrices made{
+      .inputs = module.a->dims[1], .outputs = module.b->dims[0], .rank = module.a->dims[0] / experts, .count = experts, .dtype = a.dtype};
   made.a = std::move(a.bytes);
   made.b = experts == 1 ? std::move(b.bytes) : dealt_to_experts(b.bytes, made.outputs, made.rank, experts, bytes_of_number(made.dtype));
   if (module.lengths == nullptr) return made;
   TESSERA_TRY(const ReadTensor lengths, read_tensor(file, *module.lengths, builder));
   made.lengths = widened(lengths.dtype, lengths.bytes);
   if (made.lengths.size() != made.outputs) {
-    return error_at(ErrorCode::corrupt_file, builder.file(), "tensor {}: it has {} numbers, and lora_B {} rows: the file is damaged", printable(module.lengths->name, 160), made.lengths.size(),
-                    made.outputs);
+    return error_at(ErrorCode::corrupt_file, builder.file(), "tensor {}: it has {} numbers, and lora_B {} rows: the file is damaged",
+                    printable(module.lengths->name, 160), made.lengths.size(), made.outputs);
   }
   return made;
 }
@@ -91,7 +98,8 @@ void ExpertStack::add(std::uint32_t expert, PeftMatrices matrices, float scale) 
     outputs_ = matrices.outputs;
     has_some_ = true;
   }
-  if (matrices.dtype != dtype_ || scale != scale_) dtype_ = DType::f32;
+  has_one_scale_ = has_one_scale_ && scale == scale_;
+  if (matrices.dtype != dtype_ || !has_one_scale_) dtype_ = DType::f32;
   rank_ = std::max(rank_, matrices.rank);
   experts_[expert] = {std::move(matrices), scale};
 }
@@ -107,11 +115,11 @@ PeftMatrices ExpertStack::stacked() const {
     const auto& [own, scale] = experts_[e];
     if (own.rank == 0) continue;
     std::vector<std::byte> a = own.a, b = own.b;
-    if (dtype_ == DType::f32 && (own.dtype != dtype_ || scale != scale_)) {
+    if (dtype_ == DType::f32 && (own.dtype != dtype_ || !has_one_scale_)) {
       a = as_f32(own.dtype, own.a);
       std::vector<float> values = widened(own.dtype, own.b);
-      if (scale != scale_ && scale_ != 0.0f) {
-        for (float& value : values) value *= scale / scale_;
+      if (!has_one_scale_) {
+        for (float& value : values) value *= scale;
       }
       const auto raw = std::as_bytes(std::span(values));
       b.assign(raw.begin(), raw.end());

@@ -10,14 +10,17 @@
 
 namespace tessera::detail::adapters {
 
-// Returns a module's matrices. `experts`: how many experts a parameter has, whose matrices the file has interleaved; 1 otherwise. Matrices of two formats
-// become F32. Errors: unsupported, another format than F32, F16 and BF16; corrupt_file; io.
-[[nodiscard]] Result<PeftMatrices> read_matrices(const SafetensorsFolder& file, const PeftModule& module, std::uint64_t experts, const AdapterBuilder& builder);
+// Returns a module's matrices. `experts`: how many experts a parameter has, whose matrices the file has interleaved; 1 otherwise. Matrices of two
+// formats become F32. Errors: unsupported, another format than F32, F16 and BF16; corrupt_file; io.
+[[nodiscard]] Result<PeftMatrices> read_matrices(const SafetensorsFolder& file, const PeftModule& module, std::uint64_t experts,
+                                                 const AdapterBuilder& builder);
 
 // Returns the matrix [rows, columns], transposed. `size`: bytes of a number.
-[[nodiscard]] std::vector<std::byte> transposed_matrix(std::span<const std::byte> from, std::uint64_t rows, std::uint64_t columns, std::uint64_t size);
+[[nodiscard]] std::vector<std::byte> transposed_matrix(std::span<const std::byte> from, std::uint64_t rows, std::uint64_t columns,
+                                                       std::uint64_t size);
 
-// Makes one list of matrices of those of single experts. Experts of a lower rank get rows and columns of zeros, and experts of another scale have it in B.
+// Makes one list of matrices of those of single experts. Experts of a lower rank get rows and columns of zeros, and experts of another scale have
+// it in B.
 class ExpertStack {
  public:
   explicit ExpertStack(std::uint64_t count) : experts_(count) {}
@@ -27,7 +30,8 @@ class ExpertStack {
   // Returns the bytes that stacked() takes.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   [[nodiscard]] PeftMatrices stacked() const;
-  [[nodiscard]] float scale() const noexcept { return scale_; }
+  // Returns the scale of all experts; 1 if their scales differ.
+  [[nodiscard]] float scale() const noexcept { return has_one_scale_ ? scale_ : 1.0f; }
 
  private:
   struct Expert {
@@ -38,7 +42,7 @@ class ExpertStack {
   std::uint64_t inputs_ = 0, outputs_ = 0, rank_ = 0;
   DType dtype_ = DType::f32;
   float scale_ = 1.0f;  // of the first expert that was added
-  bool has_some_ = false;
+  bool has_some_ = false, has_one_scale_ = true;
 };
 
 }  // namespace tessera::detail::adapters

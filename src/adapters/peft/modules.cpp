@@ -34,7 +34,9 @@ constexpr NameEnd kEnds[] = {
 // Returns why a tensor is refused that is neither A nor B.
 std::string_view reason_for(std::string_view name) noexcept {
   if (name.ends_with(".lora_A.bias") || name.ends_with(".lora_B.bias")) return "biases of LoRA matrices (lora_bias) are not implemented";
-  if (name.find(".token_adapter.") != std::string_view::npos) return "trained rows of the table of embeddings (trainable_token_indices) are not implemented";
+  if (name.find(".token_adapter.") != std::string_view::npos) {
+    return "trained rows of the table of embeddings (trainable_token_indices) are not implemented";
+  }
   if (name.ends_with(".bias")) return "trained biases are not implemented; train with bias = \"none\"";
   return "a tensor that was trained as a whole (modules_to_save) is not implemented; train LoRA matrices for it, or merge the adapter with PEFT";
 }
@@ -68,7 +70,8 @@ Status check_module(const PeftModule& module, bool is_one_kind, const std::strin
   const std::string_view some = (module.a != nullptr ? module.a : module.b != nullptr ? module.b : module.lengths)->name;
   if (!is_one_kind) return refused_tensor(ErrorCode::corrupt_file, place, some, "its module has matrices of two kinds");
   if (module.a == nullptr || module.b == nullptr) {
-    return refused_tensor(ErrorCode::corrupt_file, place, some, fmt::format("there is no {} beside it: the file is damaged", module.a == nullptr ? "lora_A" : "lora_B"));
+    return refused_tensor(ErrorCode::corrupt_file, place, some,
+                          fmt::format("there is no {} beside it: the file is damaged", module.a == nullptr ? "lora_A" : "lora_B"));
   }
   if (module.a->dims.size() != 2 || module.b->dims.size() != 2) {
     return refused_tensor(ErrorCode::unsupported, place, (module.a->dims.size() != 2 ? module.a : module.b)->name,

@@ -13,7 +13,7 @@
 namespace tessera::detail::adapters {
 
 struct PeftModule {
-  std::string_view name;     // without "base_model.model." and what PEFT adds: "model.layers.0.self_attn.q_proj"
+  std::string_view name;  // without "base_model.model." and what PEFT adds: "model.layers.0.self_attn.q_proj"
   // Parameters of one module are wrapped one into the other. depth: how many wrappers are around this one, 0 for the outermost.
   std::uint32_t depth = 0;
   bool is_embedding = false;
@@ -23,13 +23,13 @@ struct PeftModule {
 };
 
 struct PeftModules {
-  std::vector<PeftModule> modules;               // sorted by name and depth
+  std::vector<PeftModule> modules;  // sorted by name and depth
   // Copies of the model's own tables of embeddings and output matrices, which PEFT saves along. They change nothing.
   std::vector<std::pair<std::string_view, const SafetensorsTensor*>> copies;  // the module, the tensor
 };
 
-// Returns the modules of a file. Errors, which name the tensor: corrupt_file, one without its other half, or a shape; unsupported, a tensor that is no
-// part of LoRA or DoRA, such as a module that was trained as a whole.
+// Returns the modules of a file. Errors, which name the tensor: corrupt_file, one without its other half, or a shape; unsupported, a tensor that is
+// no part of LoRA or DoRA, such as a module that was trained as a whole.
 [[nodiscard]] Result<PeftModules> list_modules(const SafetensorsFolder& file, const std::string& place);
 
 }  // namespace tessera::detail::adapters

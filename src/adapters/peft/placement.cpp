@@ -12,18 +12,24 @@ namespace {
 using hub::Recipe;
 using hub::RowRange;
 
-// Returns a recipe for the folder's matrix W, arranged by the row; nullopt if the arrangement refuses the shape, or its result is not the tensor's shape.
-// `is_flipped`: the folder has [inputs, outputs].
-std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor& tensor, const hub::Shape& shape, const PeftMatrices& from, bool is_flipped) {
+// Returns a recipe for the folder's matrix W, arranged by the row; nullopt if the arrangement refuses the shape, or its result is not the tensor's
+// shape. `is_flipped`: the folder has [inputs, outputs].
+std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor& tensor, const hub::Shape& shape, const PeftMatrices& from,
+                                      bool is_flipped) {
   const std::uint64_t columns = is_flipped ? from.outputs : from.inputs, rows = is_flipped ? from.inputs : from.outputs;
   Recipe recipe;
   recipe.parts.push_back({.matrix = nullptr, .rows = rows * from.count, .columns = columns});
-  if (from.count > 1) recipe.set_dims({columns, rows, from.count});
-  else recipe.set_dims({columns, rows});
+  if (from.count > 1) {
+    recipe.set_dims({columns, rows, from.count});
+  }
+  else {
+    recipe.set_dims({columns, rows});
+  }
   if (target.row->arrange != nullptr && !target.row->arrange(shape, recipe)) return std::nullopt;
   if (!is_sound(recipe) || (recipe.numbers != hub::Numbers::same && recipe.numbers != hub::Numbers::widened)) return std::nullopt;
   const std::uint64_t outputs = recipe.dims[1] * recipe.dims[2];
-  const bool fits = recipe.dims[0] == tensor.inputs && (target.is_part ? target.first_row + tensor.outputs <= outputs : outputs == tensor.outputs * tensor.count);
+  const bool fits =
+      recipe.dims[0] == tensor.inputs && (target.is_part ? target.first_row + tensor.outputs <= outputs : outputs == tensor.outputs * tensor.count);
   // Flipped exactly if the arrangement flips it back: a square matrix fits either way.
   if (!fits || (recipe.transposed_rows != 0) != is_flipped) return std::nullopt;
   return recipe;
@@ -53,7 +59,8 @@ std::vector<std::uint32_t> columns_of(const Recipe& recipe) {
 }
 
 // Returns matrices [count, rows, columns] of numbers of `size` bytes, each transposed.
-std::vector<std::byte> each_transposed(const std::vector<std::byte>& from, std::uint64_t count, std::uint64_t rows, std::uint64_t columns, std::uint64_t size) {
+std::vector<std::byte> each_transposed(const std::vector<std::byte>& from, std::uint64_t count, std::uint64_t rows, std::uint64_t columns,
+                                       std::uint64_t size) {
   std::vector<std::byte> out(from.size());
   for (std::uint64_t m = 0; m < count; ++m) {
     const std::uint64_t start = m * rows * columns * size;
@@ -89,7 +96,9 @@ AdapterTensor arranged(const Placement& placement, const AdaptedTensor& tensor, 
   made.a = from.a;
   if (!placement.columns.empty()) {
     for (std::uint64_t r = 0; r < from.count * from.rank; ++r) {
-      for (std::uint64_t i = 0; i < from.inputs; ++i) std::memcpy(&made.a[(r * from.inputs + i) * size], &from.a[(r * from.inputs + placement.columns[i]) * size], size);
+      for (std::uint64_t i = 0; i < from.inputs; ++i) {
+        std::memcpy(&made.a[(r * from.inputs + i) * size], &from.a[(r * from.inputs + placement.columns[i]) * size], size);
+      }
     }
   }
   made.b_count = tensor.count;

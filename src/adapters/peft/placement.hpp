@@ -1,5 +1,5 @@
-// Puts A and B into the order of the model's tensors. The model's tensor is made from the folder's matrix by an arrangement: its rows in another order,
-// a part of them, its columns in another order, or transposed. For W + B A this is an order of B's rows and of A's columns.
+// Puts A and B into the order of the model's tensors. The model's tensor is made from the folder's matrix by an arrangement: its rows in another
+// order, a part of them, its columns in another order, or transposed. For W + B A this is an order of B's rows and of A's columns.
 #pragma once
 
 #include <cstdint>

@@ -51,10 +51,12 @@ std::uint32_t wrappers_of(const std::vector<PeftModule>& modules, const PeftModu
   return static_cast<std::uint32_t>(last - first);
 }
 
-Result<std::vector<PlacedModule>> place_modules(const hub::Table& table, const AdapterBase& base, const PeftModules& modules, const PeftConfig& config) {
+Result<std::vector<PlacedModule>> place_modules(const hub::Table& table, const AdapterBase& base, const PeftModules& modules,
+                                                const PeftConfig& config) {
   std::vector<PlacedModule> placed;
   for (const PeftModule& module : modules.modules) {
-    const ModuleName name{.name = module.name, .depth = module.depth, .wrappers = wrappers_of(modules.modules, module), .parameters = config.parameters};
+    const ModuleName name{
+        .name = module.name, .depth = module.depth, .wrappers = wrappers_of(modules.modules, module), .parameters = config.parameters};
     TESSERA_TRY(Targets targets, find_targets(table, base, name));
     placed.push_back({&module, std::move(targets)});
   }
@@ -62,7 +64,8 @@ Result<std::vector<PlacedModule>> place_modules(const hub::Table& table, const A
 }
 
 // Tries the tables one after the other. The error is the first table's.
-Result<std::vector<PlacedModule>> place_by_tables(const AdapterBase& base, const PeftModules& modules, const PeftConfig& config, const std::string& place) {
+Result<std::vector<PlacedModule>> place_by_tables(const AdapterBase& base, const PeftModules& modules, const PeftConfig& config,
+                                                  const std::string& place) {
   Error first_error;
   for (const hub::Table* table : likely_tables(base, config)) {
     auto placed = place_modules(*table, base, modules, config);
@@ -70,13 +73,22 @@ Result<std::vector<PlacedModule>> place_by_tables(const AdapterBase& base, const
     if (first_error.empty()) first_error = placed.error();
   }
   if (!first_error.empty()) return Error(first_error.code(), first_error.message(), place);
-  return error_at(ErrorCode::unsupported, place, "tessera does not know the names of modules in a model of architecture \"{}\": convert the adapter to GGUF", printable(base.architecture));
+  return error_at(ErrorCode::unsupported, place,
+                  "tessera does not know the names of modules in a model of architecture \"{}\": convert the adapter to GGUF",
+                  printable(base.architecture));
+}
+
+hub::Shape shape_of_base(const AdapterBase& base) noexcept {
+  hub::Shape shape = hub::shape_of_model(base.settings);
+  if (base.heads != 0) shape.heads = base.heads;
+  if (base.kv_heads != 0) shape.kv_heads = base.kv_heads;
+  return shape;
 }
 
 class PeftReader {
  public:
   PeftReader(AdapterBuilder& builder, PeftConfig& config, const SafetensorsFolder& file, std::stop_token stop) noexcept
-      : builder_(builder), config_(config), file_(file), stop_(std::move(stop)), shape_(hub::shape_of_model(builder.base().settings)) {}
+      : builder_(builder), config_(config), file_(file), stop_(std::move(stop)), shape_(shape_of_base(builder.base())) {}
 
   // Adds all modules. Modules that are single experts of one tensor are added together.
   [[nodiscard]] Status add(std::vector<PlacedModule> placed) {
@@ -104,9 +116,10 @@ class PeftReader {
     const AdapterBase& base = builder_.base();
     for (const auto& [module, tensor] : modules.copies) {
       if (tensor->dims.size() == 2 && tensor->dims[0] == base.vocab_size) continue;
-      return error_at(ErrorCode::unsupported, builder_.file(),
-                      "tensor {}: it has {} rows, and the model {} tokens: tokens were added for the adapter, which needs the model with these tokens", printable(tensor->name, 160),
-                      tensor->dims.empty() ? 0 : tensor->dims[0], base.vocab_size);
+      return error_at(
+          ErrorCode::unsupported, builder_.file(),
+          "tensor {}: it has {} rows, and the model {} tokens: tokens were added for the adapter, which needs the model with these tokens",
+          printable(tensor->name, 160), tensor->dims.empty() ? 0 : tensor->dims[0], base.vocab_size);
     }
     return {};
   }
@@ -114,9 +127,11 @@ class PeftReader {
  private:
   [[nodiscard]] const AdaptedTensor& tensor_of(const Target& target) const noexcept { return builder_.base().tensors[target.tensor]; }
 
-  [[nodiscard]] Error misfit(const PeftModule& module, const Target& target, std::string_view half, std::string_view what, std::uint64_t has, std::uint64_t expected) const {
-    return error_at(ErrorCode::corrupt_file, builder_.file(), "{} ({}): {} has {} {}, the model's matrix has {}: the adapter belongs to another model",
-                    printable(module.name, 160), tensor_of(target).name, half, has, what, expected);
+  [[nodiscard]] Error misfit(const PeftModule& module, const Target& target, std::string_view half, std::string_view what, std::uint64_t has,
+                             std::uint64_t expected) const {
+    return error_at(ErrorCode::corrupt_file, builder_.file(),
+                    "{} ({}): {} has {} {}, the model's matrix has {}: the adapter belongs to another model", printable(module.name, 160),
+                    tensor_of(target).name, half, has, what, expected);
   }
 
   // Checks that a module's matrices, together with those of its experts, have the shape of the model's tensors.
@@ -128,7 +143,8 @@ class PeftReader {
       rows += (is_turned ? tensor.inputs : tensor.outputs) * tensor.count / count;
       columns = is_turned ? tensor.outputs : tensor.inputs;
       if (target.row->role == Role::token_embd) {
-        return error_at(ErrorCode::unsupported, builder_.file(), "{}: the table of embeddings is adapted like a product; PEFT adapts it with lora_embedding_A", printable(module.name, 160));
+        return error_at(ErrorCode::unsupported, builder_.file(),
+                        "{}: the table of embeddings is adapted like a product; PEFT adapts it with lora_embedding_A", printable(module.name, 160));
       }
     }
     const Target& first = targets.targets.front();
@@ -152,10 +168,13 @@ class PeftReader {
   [[nodiscard]] Status check_parameter(const PeftModule& module, std::uint64_t experts) const {
     if (experts == 1) return {};
     if (module.a->dims[0] % experts != 0 || module.b->dims[1] % experts != 0) {
-      return error_at(ErrorCode::corrupt_file, builder_.file(), "{}: lora_A has {} rows, which are not a rank for each of the {} experts: the adapter belongs to another model",
+      return error_at(ErrorCode::corrupt_file, builder_.file(),
+                      "{}: lora_A has {} rows, which are not a rank for each of the {} experts: the adapter belongs to another model",
                       printable(module.name, 160), module.a->dims[0], experts);
     }
-    if (module.lengths != nullptr) return error_at(ErrorCode::unsupported, builder_.file(), "tensor {}: DoRA of experts is not implemented", printable(module.lengths->name, 160));
+    if (module.lengths != nullptr) {
+      return error_at(ErrorCode::unsupported, builder_.file(), "tensor {}: DoRA of experts is not implemented", printable(module.lengths->name, 160));
+    }
     return {};
   }
 
@@ -170,11 +189,13 @@ class PeftReader {
       const AdaptedTensor& tensor = tensor_of(target);
       const auto placement = place(target, tensor, shape_, from);
       if (!placement) {
-        return error_at(ErrorCode::corrupt_file, builder_.file(), "{} ({}): its shape [{}, {}] does not fit the model: the adapter belongs to another model",
-                        printable(own.module->name, 160), tensor.name, from.outputs, from.inputs);
+        return error_at(ErrorCode::corrupt_file, builder_.file(),
+                        "{} ({}): its shape [{}, {}] does not fit the model: the adapter belongs to another model", printable(own.module->name, 160),
+                        tensor.name, from.outputs, from.inputs);
       }
       if (!from.lengths.empty() && placement->transposed != 0) {
-        return error_at(ErrorCode::unsupported, builder_.file(), "{} ({}): DoRA of a matrix that tessera keeps transposed is not implemented", printable(own.module->name, 160), tensor.name);
+        return error_at(ErrorCode::unsupported, builder_.file(), "{} ({}): DoRA of a matrix that tessera keeps transposed is not implemented",
+                        printable(own.module->name, 160), tensor.name);
       }
       TESSERA_TRY_STATUS(builder_.take(from.a.size() + placement->rows.size() * from.rank * bytes_of_number(from.dtype), own.module->a->name));
       AdapterTensor made = arranged(*placement, tensor, from);
@@ -192,8 +213,14 @@ class PeftReader {
     ExpertStack stack(tensor.count);
     for (const PlacedModule& own : modules) {
       const std::uint32_t expert = *own.targets.targets.front().expert;
-      if (expert >= tensor.count) return error_at(ErrorCode::corrupt_file, builder_.file(), "{}: the model has {} experts: the adapter belongs to another model", printable(own.module->name, 160), tensor.count);
-      if (own.module->lengths != nullptr) return error_at(ErrorCode::unsupported, builder_.file(), "tensor {}: DoRA of experts is not implemented", printable(own.module->lengths->name, 160));
+      if (expert >= tensor.count) {
+        return error_at(ErrorCode::corrupt_file, builder_.file(), "{}: the model has {} experts: the adapter belongs to another model",
+                        printable(own.module->name, 160), tensor.count);
+      }
+      if (own.module->lengths != nullptr) {
+        return error_at(ErrorCode::unsupported, builder_.file(), "tensor {}: DoRA of experts is not implemented",
+                        printable(own.module->lengths->name, 160));
+      }
       TESSERA_TRY(const std::uint32_t rank, builder_.check_rank(own.module->a->dims[0], own.module->b->dims[1], own.module->a->name));
       TESSERA_TRY(PeftMatrices from, read_matrices(file_, *own.module, 1, builder_));
       TESSERA_TRY_STATUS(check(*own.module, own.targets, from, tensor.count));
@@ -209,11 +236,16 @@ class PeftReader {
     const PeftModule& module = *own.module;
     const Target& target = own.targets.targets.front();
     if (target.row->role != Role::token_embd || target.row->arrange != nullptr) {
-      return error_at(ErrorCode::unsupported, builder_.file(), "{}: of the tables of embeddings, tessera adapts the tokens' alone", printable(module.name, 160));
+      return error_at(ErrorCode::unsupported, builder_.file(), "{}: of the tables of embeddings, tessera adapts the tokens' alone",
+                      printable(module.name, 160));
     }
-    if (module.lengths != nullptr) return error_at(ErrorCode::unsupported, builder_.file(), "tensor {}: DoRA of the table of embeddings is not implemented", printable(module.lengths->name, 160));
+    if (module.lengths != nullptr) {
+      return error_at(ErrorCode::unsupported, builder_.file(), "tensor {}: DoRA of the table of embeddings is not implemented",
+                      printable(module.lengths->name, 160));
+    }
     if (!config_.invocation.empty()) {
-      return error_at(ErrorCode::unsupported, builder_.file(), "{}: the table of embeddings in an adapter with alora_invocation_tokens is not implemented", printable(module.name, 160));
+      return error_at(ErrorCode::unsupported, builder_.file(),
+                      "{}: the table of embeddings in an adapter with alora_invocation_tokens is not implemented", printable(module.name, 160));
     }
     const HalfShape a{.columns = module.a->dims[0], .rows = module.a->dims[1]}, b{.columns = module.b->dims[1], .rows = module.b->dims[0]};
     TESSERA_TRY(const std::uint32_t rank, builder_.check_shapes(target.tensor, true, a, b, module.name));
@@ -240,17 +272,17 @@ Status check_weights_file(const fs::path& folder) {
     return error_at(ErrorCode::unsupported, os::text_of(folder / "adapter_model.bin"),
                     "tessera does not read pickles, which can run code: save the adapter again with a newer PEFT, as adapter_model.safetensors");
   }
-  return error_at(ErrorCode::not_found, os::text_of(folder / kWeightsFile), "there is no such file: download it to the folder of adapter_config.json");
+  return error_at(ErrorCode::not_found, os::text_of(folder / kWeightsFile),
+                  "there is no such file: download it to the folder of adapter_config.json");
 }
 
-// Returns the name of the adapter: the folder's.
+}  // namespace
+
 std::string name_of_folder(const fs::path& folder) {
   std::error_code ignored;
   const fs::path whole = fs::absolute(folder, ignored).lexically_normal();
   return os::text_of(whole.has_filename() ? whole.filename() : whole.parent_path().filename());
 }
-
-}  // namespace
 
 fs::path peft_folder_of(const fs::path& path) {
   std::error_code ignored;

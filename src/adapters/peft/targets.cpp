@@ -33,6 +33,12 @@ std::optional<std::uint32_t> number_in_front(std::string_view& text) noexcept {
 std::vector<LocalName> local_names(std::string_view name, const Table& table) {
   std::vector<LocalName> found;
   for (const std::string_view prefix : hub::known_prefixes()) {
+    // An output matrix stands beside the model: "language_model.lm_head" beside "language_model.model.".
+    constexpr std::string_view kModel = "model.";
+    if (const std::string_view outer = prefix.substr(0, prefix.size() - std::min(prefix.size(), kModel.size()));
+        !outer.empty() && prefix.ends_with(kModel) && name.starts_with(outer)) {
+      found.push_back({name.substr(outer.size())});
+    }
     if (!name.starts_with(prefix)) continue;
     std::string_view rest = name.substr(prefix.size());
     found.push_back({rest});
@@ -91,7 +97,9 @@ void for_rows(const Table& table, const AdapterBase& base, const LocalName& loca
   for (const hub::TensorRows rows : table.rows) {
     for (const TensorRow& row : rows) {
       const RoleRow& role = row_of(row.role);
-      if (role.is_matrix() && (role.owner == Owner::layer) == local.layer.has_value() && role.owner != Owner::draft_head && is_of_model(row, base)) fn(row);
+      if (role.is_matrix() && (role.owner == Owner::layer) == local.layer.has_value() && role.owner != Owner::draft_head && is_of_model(row, base)) {
+        fn(row);
+      }
     }
   }
 }
@@ -102,7 +110,9 @@ std::vector<std::string_view> parameters_of(const Table& table, const AdapterBas
   for_rows(table, base, local, [&](const TensorRow& row) {
     if (!row.name.starts_with(local.text) || row.name.substr(local.text.size()).empty() || row.name[local.text.size()] != '.') return;
     const std::string_view name = row.name.substr(local.text.size() + 1);
-    if (name.find('.') == std::string_view::npos && name.find('*') == std::string_view::npos && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    if (name.find('.') == std::string_view::npos && name.find('*') == std::string_view::npos && std::ranges::find(names, name) == names.end()) {
+      names.push_back(name);
+    }
   });
   return names;
 }
@@ -128,7 +138,8 @@ Result<Targets> find_targets(const Table& table, const AdapterBase& base, const 
   bool is_known = false, is_whole = true;
   for (const LocalName& local : local_names(module.name, table)) {
     if (local.layer && *local.layer >= base.n_layers) {
-      return make_error(ErrorCode::corrupt_file, "module {}: the model has {} layers: the adapter belongs to another model", printable(module.name, 160), base.n_layers);
+      return make_error(ErrorCode::corrupt_file, "module {}: the model has {} layers: the adapter belongs to another model",
+                        printable(module.name, 160), base.n_layers);
     }
     Targets found;
     const auto add_rows_named = [&](const std::string& name) {
@@ -153,8 +164,12 @@ Result<Targets> find_targets(const Table& table, const AdapterBase& base, const 
     found.is_parameter = !first.expert && base.tensors[first.tensor].count > 1 && row_of(first.row->role).count == extent::experts;
     return found;
   }
-  if (is_known) return make_error(ErrorCode::unsupported, "module {}: {} has no such matrix as a tensor of its own", printable(module.name, 160), with_architecture(base));
-  return make_error(ErrorCode::unsupported, "module {}: {} has no such matrix: the adapter belongs to another model, or changes what tessera cannot adapt",
+  if (is_known) {
+    return make_error(ErrorCode::unsupported, "module {}: {} has no such matrix as a tensor of its own", printable(module.name, 160),
+                      with_architecture(base));
+  }
+  return make_error(ErrorCode::unsupported,
+                    "module {}: {} has no such matrix: the adapter belongs to another model, or changes what tessera cannot adapt",
                     printable(module.name, 160), with_architecture(base));
 }
 

@@ -31,8 +31,8 @@ struct Targets {
 // A module of a file, and what the file says about which of its parameters is meant.
 struct ModuleName {
   std::string_view name;
-  std::uint32_t depth = 0, wrappers = 1;           // of PeftModule, and how many the module has in all
-  const std::vector<std::string>& parameters;      // PeftConfig::parameters
+  std::uint32_t depth = 0, wrappers = 1;       // of PeftModule, and how many the module has in all
+  const std::vector<std::string>& parameters;  // PeftConfig::parameters
 };
 
 // Returns what a module stands for in models of a table. The error says why there is nothing (unsupported), or that the model has fewer layers

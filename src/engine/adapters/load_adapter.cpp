@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "adapters/merged_source.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
@@ -74,6 +75,9 @@ Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, 
     }
     TESSERA_TRY(base, open_model(engine.path, options.stop));
   }
+  if (!engine.options.merge.empty()) {
+    TESSERA_TRY(base, detail::MergedSource::make(std::move(base), engine.options.merge, options.stop));
+  }
   for (std::uint32_t i = 0; i < engine.places.tensors().size(); ++i) {
     for (const detail::AdapterPlaces::Weight& weight : engine.places.weights_of(i)) {
       const std::uint32_t at = weight.binding.tensor;
@@ -102,6 +106,13 @@ std::uint64_t bytes_of(const detail::AdapterFile& file, const Engine::State& eng
   return bytes + kProducts * engine.options.step_rows * rank * sizeof(float);
 }
 
+// Returns the largest number among those of the layers.
+std::uint64_t most_of_layers(const ModelSpec& spec, std::uint32_t LayerSpec::* number) noexcept {
+  std::uint64_t most = 0;
+  for (const LayerSpec& layer : spec.layers) most = std::max<std::uint64_t>(most, layer.*number);
+  return most;
+}
+
 Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine, const std::filesystem::path& path, const AdapterOptions& options) {
   const detail::FpState fp_state;
   const ModelSpec& spec = engine->model.spec;
@@ -117,7 +128,9 @@ Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine,
                                     .settings = engine->metadata,
                                     .tensors = engine->places.tensors(),
                                     .n_layers = spec.n_layers(),
-                                    .vocab_size = spec.vocab_size},
+                                    .vocab_size = spec.vocab_size,
+                                    .heads = most_of_layers(spec, &LayerSpec::n_heads),
+                                    .kv_heads = most_of_layers(spec, &LayerSpec::n_kv_heads)},
                                    options.stop));
   if (Adapter known = engine->adapters.find(file.content); known.name() == file.name && known.state() != nullptr) return known;
   std::shared_ptr<const ModelSource> base;

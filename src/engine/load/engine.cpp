@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "adapters/merged_source.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/session/make_session.hpp"
 #include "engine/load/kv_setup.hpp"
@@ -159,6 +160,15 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   return std::shared_ptr<const Engine::State>(std::move(state));
 }
 
+// Returns the source with the adapters that the options merge into it; the source itself if there are none.
+Result<std::shared_ptr<const ModelSource>> with_merged(std::shared_ptr<const ModelSource> source, const EngineOptions& options) {
+  if (options.merge.empty()) return source;
+  return detail::MergedSource::make(std::move(source), options.merge, options.stop);
+}
+
+// Returns a pointer that does not own the caller's source.
+std::shared_ptr<const ModelSource> borrowed(const ModelSource& source) noexcept { return {std::shared_ptr<const ModelSource>(), &source}; }
+
 Status check_stream(const StreamOptions& stream, std::uint64_t context, const ModelSpec& spec) {
   if (stream.window == 0) return {};
   TESSERA_TRY_STATUS(detail::check_movable(spec, "its sequences end with the context"));
@@ -176,7 +186,8 @@ Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(s
 
 Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
-    TESSERA_TRY(const auto source, open_model(path, options.stop));
+    TESSERA_TRY(auto opened, open_model(path, options.stop));
+    TESSERA_TRY(const auto source, with_merged(std::move(opened), options));
     auto state = load_engine(*source, options, path);
     if (!state) return in_file(std::move(state).error(), os::text_of(path));
     return Engine(*std::move(state));
@@ -186,7 +197,8 @@ Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptio
 Result<Engine> Engine::load(const ModelSource& source, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
     TESSERA_TRY_STATUS(source.settings().status());
-    TESSERA_TRY(auto state, load_engine(source, options));
+    TESSERA_TRY(const auto merged, with_merged(borrowed(source), options));
+    TESSERA_TRY(auto state, load_engine(*merged, options));
     return Engine(std::move(state));
   }, ErrorCode::callback_failed);
 }
@@ -194,7 +206,8 @@ Result<Engine> Engine::load(const ModelSource& source, const EngineOptions& opti
 Result<Plan> Engine::plan(const ModelSource& source, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Plan> {
     TESSERA_TRY_STATUS(source.settings().status());
-    return make_plan(source, options);
+    TESSERA_TRY(const auto merged, with_merged(borrowed(source), options));
+    return make_plan(*merged, options);
   });
 }
 

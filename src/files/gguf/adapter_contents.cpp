@@ -63,7 +63,8 @@ Result<std::shared_ptr<const AdapterContents>> open_adapter_file(const std::file
   TESSERA_TRY(GgufFile file, GgufFile::read(std::move(source), stop));
   TESSERA_TRY(const auto type, file.string_or("general.type", "model"));
   if (type != kAdapterType) {
-    return error_at(ErrorCode::unsupported, place, "general.type is \"{}\": the file is no adapter; give the path of a LoRA adapter", printable(type));
+    return error_at(ErrorCode::unsupported, place, "general.type is \"{}\": the file is no adapter; give the path of a LoRA adapter",
+                    printable(type));
   }
   TESSERA_TRY(const auto kind, file.string_or("adapter.type", ""));
   if (kind != "lora") {
