@@ -28,6 +28,7 @@ Examples:
   generate -m llama.gguf -p "2+2=" --beams 4 --results 2           the likeliest two of a search
   generate -f story.txt -n 0 --save-session s.tkv     read it once, then ask as often as you like:
   generate --load-session s.tkv -p "The end was" -n 50
+  generate -m SmolLM2-135M --merge pirate-adapter -p "Hello"       with an adapter; pirate-adapter:0.5 halves it
   generate -m vocabulary.gguf -p "Hello" --tokenize --no-bos
   generate -m llama.gguf --plan --ctx 32k --kv-dtype f16
   generate -m llama.gguf --render chat.json           what the model would read, byte for byte

@@ -51,6 +51,7 @@ std::shared_ptr<const ModelSource> open_model(const Options& options) {
 EngineOptions engine_options(const Options& options) {
   EngineOptions result;
   result.kv = options.kv;
+  result.merge = options.merge;
   result.context = options.context;
   result.sliding_window = options.sliding_window;
   if (options.drafting.by == DraftBy::mtp) result.mtp = tessera::MtpHeads::load;

@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "adapter_option.hpp"
 #include "command_line.hpp"
 #include "constraint.hpp"
 #include "failure.hpp"
@@ -106,6 +107,16 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std:
 void add_prompt_options(CLI::App& app, Options& o) {
   add_text(app, "-m,--model", o.model, "GGUF file (the first of a split one), or a folder as hubs publish models; or the name of one that another program\nhas fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this binary")
       ->type_name("FILE");
+  app.add_option_function<std::vector<std::string>>(
+         "--merge",
+         [&o](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) o.merge.push_back(tessera::tool::parse_adapter(text));
+         },
+         "An adapter (LoRA) that becomes part of the weights: a GGUF\nfile or a folder of PEFT; may be given again")
+      ->type_name("FILE[:SCALE]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   auto* prompt = add_text(app, "-p,--prompt", o.prompt, "Text to go on from")->type_name("TEXT");
   auto* file = add_text(app, "-f,--file", o.prompt_file, "The same from a file, byte for byte; - is standard input")
                    ->type_name("FILE");

@@ -22,6 +22,7 @@ struct Options {
   OutputKind output = OutputKind::text;
 
   std::optional<std::string> model;  // none: the model inside the binary
+  std::vector<tessera::MergedAdapter> merge;
 
   // The prompt: at most one of the three.
   std::optional<std::string> prompt;

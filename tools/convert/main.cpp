@@ -15,9 +15,11 @@
 #include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/formats/rows.hpp>
+#include <tessera/unstable/adapters/merged_model.hpp>
 #include <tessera/unstable/files/gguf_settings.hpp>
 #include <tessera/unstable/text/list_tokenizer.hpp>
 
+#include "adapter_option.hpp"
 #include "command_line.hpp"
 #include "format_options.hpp"
 #include "importance.hpp"
@@ -49,12 +51,16 @@ gives the same tokens, on texts of many kinds; a tokenizer without such a name i
 
 A GGUF file as IN is copied with its keys: of a split model that makes one file, with --split-max-size it splits a file.
 
+--merge adds an adapter (LoRA: a GGUF file, or a folder of PEFT) to the weights: W becomes W + SCALE * B A. Without FORMAT each
+matrix is rounded to its own format again, so merge into a model in BF16 or F16 and quantise in the same run.
+
 OUT appears when it is complete and replaces what was there.
 
 Examples:
   tessera-convert Qwen3-0.6B qwen3-0.6b-bf16.gguf
   tessera-convert Qwen3-0.6B qwen3-0.6b-q4_k_m.gguf Q4_K_M
   tessera-convert hf:Qwen/Qwen3-0.6B qwen3.gguf --type Q8_0 --dry-run
+  tessera-convert SmolLM2-135M pirate.gguf Q8_0 --merge pirate-adapter:0.8
   tessera-convert llama-70b.gguf llama-70b.gguf --split-max-size 10G      (llama-70b-00001-of-0000N.gguf)
   tessera-convert llama-70b-00001-of-00004.gguf llama-70b.gguf            (one file again)
 Exit status: 0 done, 1 failure, 2 usage.)";
@@ -64,6 +70,7 @@ struct Arguments {
   std::filesystem::path out;
   Options options;
   FormatTexts texts;
+  std::vector<MergedAdapter> merge;
   std::uint64_t part_bytes = 0;  // of the tensors of one file; 0: no limit
   bool dry_run = false, verbose = false;
 
@@ -138,13 +145,19 @@ int run(const Arguments& arguments) {
   if (!place) return fail(place.error());
   auto opened = open_model(*place);
   if (!opened) return fail(opened.error());
-  const std::shared_ptr<const ModelSource> model = *std::move(opened);
-  const auto* const file = dynamic_cast<const ModelFile*>(model.get());  // nullptr: the model comes from a folder
+  const std::shared_ptr<const ModelSource> given = *std::move(opened);
+  const auto* const file = dynamic_cast<const ModelFile*>(given.get());  // nullptr: the model comes from a folder
+  const auto merged = merged_model(given, arguments.merge);
+  if (!merged) return fail(merged.error());
+  const std::shared_ptr<const ModelSource>& model = *merged;
   const auto steps = steps_of(*model, file != nullptr, arguments);
   if (!steps) return fail(steps.error());
   const auto parts = parts_of(arguments.out, *steps, arguments.part_bytes);
   if (!parts) return fail(parts.error());
   if (auto ok = spare_input(*parts, *place); !ok) return usage(ok.error().text());
+  for (const MergedAdapter& adapter : arguments.merge) {
+    if (!spare_input(*parts, adapter.path)) return usage("OUT is the file of --merge: choose another name for the new model");
+  }
   Importance importance;
   if (!arguments.texts.imatrix.empty()) {
     auto read = Importance::read(arguments.texts.imatrix, *model);
@@ -187,6 +200,14 @@ int parse_and_run(int argc, char** argv) {
   };
   app.add_option_function<std::string>("--split-max-size", set_part_bytes, "write parts OUT-00001-of-0000N.gguf with at most so many bytes of tensors: 2G, 500MB")
       ->type_name("SIZE");
+  const auto set_merge = [&](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) arguments.merge.push_back(tool::parse_adapter(text));
+  };
+  app.add_option_function<std::vector<std::string>>("--merge", set_merge, "add this adapter (LoRA) to the weights; may be given again")
+      ->type_name("FILE[:SCALE]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   app.add_flag("--dry-run", arguments.dry_run, "print the sizes, and write nothing");
   app.add_flag("-v,--verbose", arguments.verbose, "a line for each tensor, on standard error");
   tool::add_threads(app, arguments.options.threads);

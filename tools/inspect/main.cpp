@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "adapter_report.hpp"
 #include "command_line.hpp"
 #include "folder_report.hpp"
 #include "kv_command.hpp"
@@ -100,6 +101,17 @@ int run_safetensors(const Arguments& arguments, const std::filesystem::path& pla
   return print(arguments.json ? safetensors_json(*listing) : safetensors_text(*listing));
 }
 
+// Returns whether an adapter is to be shown as one. Options that ask for a GGUF file's keys show these instead.
+bool shows_adapter(const Arguments& arguments, const std::filesystem::path& place) {
+  return !arguments.key && !arguments.metadata && !arguments.plan && !arguments.plan_options && is_adapter(place);
+}
+
+int run_adapter(const Arguments& arguments, const std::filesystem::path& place) {
+  const auto listing = list_adapter(place);
+  if (!listing) return fail(listing.error().text());
+  return print(arguments.json ? adapter_json(*listing) : adapter_text(*listing));
+}
+
 // Returns the sections that the options ask for. The plan is missing if the engine does not run the model (a vocabulary, another
 // architecture) and no option asks for the plan.
 Result<Sections> sections_of(const Arguments& arguments, const ModelSource& model) {
@@ -133,6 +145,7 @@ int run(const Arguments& arguments) {
   if (arguments.kv.table) return run_kv_table(arguments);
   const auto place = tool::model_place(arguments.file);
   if (!place) return fail(place.error().text());
+  if (shows_adapter(arguments, *place)) return run_adapter(arguments, *place);
   if (is_safetensors(*place)) return run_safetensors(arguments, *place);
   if (is_folder(*place)) return run_folder(arguments, *place);
   const auto file = ModelFile::open(*place);
@@ -153,9 +166,10 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     Arguments arguments;
-    CLI::App app{"Shows a model, of a GGUF file or a folder: its metadata, its tensors, and the memory that it would take. Of a "
-                 "safetensors file, or a folder without config.json: its tensors.", "tessera-inspect"};
-    app.add_option("FILE", arguments.file, "The model: " + std::string(tool::kModelForms) + "; or a safetensors file");
+    CLI::App app{"Shows a model, of a GGUF file or a folder: its metadata, its tensors, and the memory that it would take. Of an "
+                 "adapter (LoRA): its base model, ranks and tensors. Of a safetensors file, or a folder without config.json: its "
+                 "tensors.", "tessera-inspect"};
+    app.add_option("FILE", arguments.file, "The model: " + std::string(tool::kModelForms) + "; an adapter, of a GGUF file or a folder of PEFT; or a safetensors file");
     auto* metadata = app.add_flag("--metadata", arguments.metadata, "Only the metadata");
     auto* tensors = app.add_flag("--tensors", arguments.tensors, "Only the tensors");
     auto* plan = app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");
