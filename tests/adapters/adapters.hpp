@@ -68,8 +68,12 @@ class AdapterCopy {
   explicit AdapterCopy(std::string_view name = {}) {
     static int count = 0;
     path_ = std::filesystem::temp_directory_path() / ("tessera-adapter-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-    if (name.empty()) std::filesystem::create_directory(path_);
-    else std::filesystem::copy(adapter_folder(name), path_);
+    if (name.empty()) {
+      std::filesystem::create_directory(path_);
+    }
+    else {
+      std::filesystem::copy(adapter_folder(name), path_);
+    }
   }
   ~AdapterCopy() {
     std::error_code ignored;

@@ -77,7 +77,7 @@ TEST_CASE("an adapter of the embeddings has a row for each token, and the head o
   const OpenedBase base(golden_folder("llama3-tied"));
   const AdapterFile file = must(base.read(adapter_folder("llama-both-tied")));
   REQUIRE(file.tensors.size() == 2);
-  const AdapterTensor& head = must_change(file, base, "token_embd.weight"), &table = must_change(file, base, "token_embd.weight", true);
+  const AdapterTensor &head = must_change(file, base, "token_embd.weight"), &table = must_change(file, base, "token_embd.weight", true);
   const detail::AdaptedTensor& own = base.tensors[table.tensor];
   CHECK(table.a.size() == own.outputs * table.rank * sizeof(float));
   CHECK(table.b.size() == own.inputs * table.rank * sizeof(float));
@@ -105,10 +105,33 @@ TEST_CASE("experts have a matrix each, from one parameter or from a module for e
   CHECK(must_change(all, base, "blk.0.ffn_gate_exps.weight").rank == 5);
 }
 
+TEST_CASE("experts of other ranks and scales stand in one list of matrices", "[adapters]") {
+  const AdapterCopy place;
+  const OpenedBase base(golden_folder("qwen3moe"));
+  const auto& gate = base.tensors[static_cast<std::size_t>(detail::find_adapted(base.base, "blk.1.ffn_gate_exps.weight"))];
+  const std::string name = "base_model.model.model.layers.1.mlp.experts.";
+  write_peft_config(place.path(), R"(, "alpha_pattern": {"experts\\.1\\.gate_proj": 8})");
+  write_safetensors(place.path() / "adapter_model.safetensors", {{name + "0.gate_proj.lora_A.weight", {4, gate.inputs}},
+                                                                 {name + "0.gate_proj.lora_B.weight", {gate.outputs, 4}},
+                                                                 {name + "1.gate_proj.lora_A.weight", {2, gate.inputs}},
+                                                                 {name + "1.gate_proj.lora_B.weight", {gate.outputs, 2}}});
+  const AdapterFile file = must(base.read(place.path()));
+  const AdapterTensor& made = must_change(file, base, "blk.1.ffn_gate_exps.weight");
+  CHECK(made.rank == 4);
+  CHECK(made.scale == 1.0f);
+  std::vector<float> b(made.b.size() / sizeof(float));
+  std::memcpy(b.data(), made.b.data(), made.b.size());
+  const float* second = b.data() + gate.outputs * 4;  // of the second expert, whose scale is 8 / 2
+  CHECK(b[1] == 0.01f);
+  CHECK(second[1] == 4 * 0.01f);
+  CHECK(second[2] == 0.0f);
+  CHECK(second[4] == 4 * 0.02f);
+}
+
 TEST_CASE("the heads of latent attention share A of their values and B of their keys", "[adapters]") {
   const OpenedBase base(golden_folder("deepseek-v3"));
   const AdapterFile file = must(base.read(adapter_folder("deepseek-v3")));
-  const AdapterTensor& keys = must_change(file, base, "blk.0.attn_k_b.weight"), &values = must_change(file, base, "blk.0.attn_v_b.weight");
+  const AdapterTensor &keys = must_change(file, base, "blk.0.attn_k_b.weight"), &values = must_change(file, base, "blk.0.attn_v_b.weight");
   CHECK(keys.a_count == base.tensors[keys.tensor].count);
   CHECK(keys.b_count == 1);
   CHECK(values.a_count == 1);
@@ -117,9 +140,11 @@ TEST_CASE("the heads of latent attention share A of their values and B of their 
 
 TEST_CASE("an adapter has the same content in GGUF as in a folder of PEFT", "[adapters]") {
   const AdapterCopy place;
-  for (const auto& [adapter, model, architecture] :
-       {std::tuple{"llama", "llama3-tied", "llama"}, {"llama-embed", "llama-linear", "llama"}, {"llama-f16", "llama-bias", "llama"}, {"mixtral-down", "mixtral", "llama"},
-        {"deepseek-v3", "deepseek-v3", "deepseek2"}}) {
+  for (const auto& [adapter, model, architecture] : {std::tuple{"llama", "llama3-tied", "llama"},
+                                                     {"llama-embed", "llama-linear", "llama"},
+                                                     {"llama-f16", "llama-bias", "llama"},
+                                                     {"mixtral-down", "mixtral", "llama"},
+                                                     {"deepseek-v3", "deepseek-v3", "deepseek2"}}) {
     CAPTURE(adapter);
     const OpenedBase base(golden_folder(model));
     const AdapterFile peft = must(base.read(adapter_folder(adapter)));

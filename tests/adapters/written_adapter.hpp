@@ -17,13 +17,14 @@ struct GgufAdapterOptions {
   std::string architecture = "llama", type = "adapter", kind = "lora";
   float alpha = 0.0f;
   std::vector<Token> invocation = {};
-  DType dtype = DType::f32;                      // of A and B, if their rows are whole blocks
-  std::vector<std::string> further_tensors = {};  // F32 of 4 numbers
+  DType dtype = DType::f32;                                                                 // of A and B, if their rows are whole blocks
+  std::vector<std::string> further_tensors = {};                                            // F32 of 4 numbers
   std::function<bool(const std::string&)> keeps = [](const std::string&) { return true; };  // which tensors are written
 };
 
 // Writes the tensors of an adapter as llama.cpp's converter does. Their scale must be alpha / rank.
-inline void write_gguf_adapter(const std::filesystem::path& path, const detail::AdapterFile& file, const OpenedBase& base, const GgufAdapterOptions& options = {}) {
+inline void write_gguf_adapter(const std::filesystem::path& path, const detail::AdapterFile& file, const OpenedBase& base,
+                               const GgufAdapterOptions& options = {}) {
   GgufWriter writer;
   must(writer.set_string("general.type", options.type));
   must(writer.set_string("general.architecture", options.architecture));
@@ -50,7 +51,8 @@ inline void write_gguf_adapter(const std::filesystem::path& path, const detail::
   for (const detail::AdapterTensor& tensor : file.tensors) {
     const detail::AdaptedTensor& own = base.tensors[tensor.tensor];
     const bool is_table = tensor.is_embedding;
-    std::vector<std::uint64_t> a = is_table ? std::vector<std::uint64_t>{tensor.rank, own.outputs} : std::vector<std::uint64_t>{own.inputs, tensor.rank};
+    std::vector<std::uint64_t> a =
+        is_table ? std::vector<std::uint64_t>{tensor.rank, own.outputs} : std::vector<std::uint64_t>{own.inputs, tensor.rank};
     std::vector<std::uint64_t> b = {tensor.rank, is_table ? own.inputs : own.outputs};
     if (tensor.a_count > 1) a.push_back(tensor.a_count);
     if (tensor.b_count > 1) b.push_back(tensor.b_count);
