@@ -166,7 +166,10 @@ TEST_CASE("tessera-convert --merge writes the model that an engine merges while 
   CHECK(alora.status == 1);
   CHECK(alora.output.find("aLoRA") != std::string::npos);
   CHECK(run("tessera-convert", model + " " + again.string() + " --merge nothing:0.5").status == 1);
-  CHECK(run("tessera-convert", plain.string() + " " + again.string() + " --merge " + again.string()).status == 2);
+  const fs::path adapter = place.path() / "a.gguf";
+  const OpenedBase base(golden_folder("llama3-tied"));
+  write_gguf_adapter(adapter, must(base.read(adapter_folder("llama"))), base);
+  CHECK(run("tessera-convert", plain.string() + " " + adapter.string() + " --merge " + adapter.string()).status == 2);
 }
 
 TEST_CASE("generate --merge computes with the adapter", "[adapters]") {
