@@ -144,7 +144,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_of(state->model.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context)));
   state->plan = blueprint.plan;
-  state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / state->plan.kv_layout.page_bytes())};
+  state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / std::max<std::uint64_t>(1, state->plan.kv_layout.page_bytes()))};
   state->options.step_rows = blueprint.step_rows;
   // Keys and values of a row depend on the rows behind it, so no other text can use them.
   if (state->model.spec.sight == Sight::both_sides) state->options.kv.prefix = PrefixReuse::off;
