@@ -252,9 +252,7 @@ TEST_CASE("a search that cannot be is refused, and so is an adapter, by name", "
   CHECK(error_of({.prompt = {1}, .generate = {.max_tokens = 3}, .beams = beams}).code() == ErrorCode::invalid_argument);
   CHECK(error_of({.prompt = {1}, .samples = 2, .beams = beams}).code() == ErrorCode::invalid_argument);
   CHECK(error_of({.prompt = {1}, .session_options = {.kv = {.kind = KvKind::contiguous}}, .beams = beams}).code() == ErrorCode::unsupported);
-  const Error adapter = error_of({.prompt = {1}, .adapter = "pirate"});
-  CHECK(adapter.code() == ErrorCode::unsupported);
-  CHECK(adapter.message().find("pirate") != std::string::npos);
+  CHECK(error_of({.prompt = {1}, .adapters = std::vector<AdapterUse>{{}}}).code() == ErrorCode::invalid_argument);  // an empty handle
   CHECK(scheduler.figures().submitted == 0);
 }
 
