@@ -93,7 +93,7 @@ Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, 
 }
 
 // Returns the bytes of the adapter's changes, and of the intermediate results that a step keeps for them.
-std::uint64_t bytes_of(const detail::AdapterFile& file, const Engine::State& engine) {
+std::uint64_t memory_of(const detail::AdapterFile& file, const Engine::State& engine) {
   std::uint64_t bytes = 0;
   std::uint32_t rank = 0;
   for (const detail::AdapterTensor& tensor : file.tensors) {
@@ -138,7 +138,7 @@ Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine,
     TESSERA_TRY(base, base_of(*engine, options));
   }
   auto state = std::make_shared<Adapter::State>(engine);
-  const std::uint64_t bytes = bytes_of(file, *engine);
+  const std::uint64_t bytes = memory_of(file, *engine);
   TESSERA_TRY_STATUS(engine->adapters.take(bytes, limit_of(*engine)));
   state->bytes = bytes;
   state->name = file.name;
