@@ -158,7 +158,9 @@ TEST_CASE("an adapter with an invocation is active from it on, also in a session
   if (lacks_program()) return;
   const tessera::test::AdapterFolder folder;
   const auto base = tessera::test::must(tessera::ModelFile::open(kModel));
-  const std::string path = folder.write("second-thought", base, {.rank = 2, .seed = 4, .size = 0.6f, .invocation = {13, 17}}).string();
+  const auto in_layers = [](std::string_view name) { return name.starts_with("blk."); };
+  const std::string path =
+      folder.write("second-thought", base, {.rank = 2, .seed = 4, .size = 0.6f, .takes = in_layers, .invocation = {13, 17}}).string();
   const TemporaryFile saved;
   const auto ids = [](const Outcome& got) {
     INFO(got.err);
