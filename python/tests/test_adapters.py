@@ -102,21 +102,21 @@ def test_llm(engine: tessera.Engine, adapter: tessera.Adapter, alone: str, chang
         assert texts(None) == texts([]) == [alone, alone]
         with pytest.raises(tessera.InvalidArgument, match="give one list for all"):
             texts([[adapter], None, None])
-        messages = [{"role": "user", "content": "A cat."}]
+        messages = [{"role": "user", "content": "Tell me of a dog."}]
         with_adapter, without = (llm.chat(messages, params, adapters=one)[0].outputs[0].text for one in (adapter, None))
         assert with_adapter != without
 
 
 def test_a_conversation_changes_its_adapters(engine: tessera.Engine, adapter: tessera.Adapter) -> None:
     greedy = tessera.Sampler(temperature=0)
-    texts = [tessera.Conversation(engine, adapters=one).say("A cat.", sampler=greedy, max_tokens=12) for one in ((), [adapter])]
+    texts = [tessera.Conversation(engine, adapters=one).say("Tell me of a dog.", sampler=greedy, max_tokens=12) for one in ((), [adapter])]
     assert texts[0] != texts[1]
     talk = tessera.Conversation(engine)
     talk.use_adapters([adapter])
-    assert talk.adapters == [(adapter, 1.0, 0)] and talk.say("A cat.", sampler=greedy, max_tokens=12) == texts[1]
+    assert talk.adapters == [(adapter, 1.0, 0)] and talk.say("Tell me of a dog.", sampler=greedy, max_tokens=12) == texts[1]
     talk.use_adapters(())
     talk.messages.clear()
-    assert talk.say("A cat.", sampler=greedy, max_tokens=12) == texts[0]
+    assert talk.say("Tell me of a dog.", sampler=greedy, max_tokens=12) == texts[0]
 
 
 def test_an_adapter_lives_as_long_as_its_users(model: Path, changed: str) -> None:

@@ -172,7 +172,9 @@ TEST_CASE("a request goes on with its session's adapters, unless it has a list o
 
 TEST_CASE("an adapter with an invocation waits for it, and a position of the caller's comes first") {
   const std::vector<std::uint32_t> invocation = {13, 17};
-  const auto path = rig().folder.write("invoked", rig().file, {.rank = 2, .seed = 7, .invocation = invocation});
+  const auto in_layers = [](std::string_view name) { return name.starts_with("blk."); };
+  const auto path = rig().folder.write("invoked", rig().file,
+                                       {.rank = 2, .seed = 7, .takes = in_layers, .invocation = invocation});
   const CAdapter c = c_adapter(rig().c, path);
   const Adapter cpp = must(rig().engine.adapter(path));
   const Token* tokens = nullptr;

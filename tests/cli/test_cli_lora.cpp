@@ -158,7 +158,9 @@ TEST_CASE("an adapter with an invocation is active from it on, also in a session
   if (lacks_program()) return;
   const tessera::test::AdapterFolder folder;
   const auto base = tessera::test::must(tessera::ModelFile::open(kModel));
-  const std::string path = folder.write("second-thought", base, {.rank = 2, .seed = 4, .size = 0.6f, .invocation = {13, 17}}).string();
+  const auto in_layers = [](std::string_view name) { return name.starts_with("blk."); };
+  const std::string path =
+      folder.write("second-thought", base, {.rank = 2, .seed = 4, .size = 0.6f, .takes = in_layers, .invocation = {13, 17}}).string();
   const TemporaryFile saved;
   const auto ids = [](const Outcome& got) {
     INFO(got.err);
@@ -185,7 +187,7 @@ TEST_CASE("an adapter with an invocation is active from it on, also in a session
 TEST_CASE("/lora lists the adapters of a conversation and changes their scales") {
   if (lacks_program()) return;
   const Args args = {"-m", kModel, "--chat", "--greedy", "-n", "8", "--lora", kAdapter};
-  const Outcome got = run(args, "/lora\nA cat.\n/lora stories-adapter 0\n/undo\nA cat.\n/lora\n/lora 1 0.5\n/undo\nA cat.\n");
+  const Outcome got = run(args, "/lora\nTell me of a dog.\n/lora stories-adapter 0\n/undo\nTell me of a dog.\n/lora\n/lora 1 0.5\n/undo\nTell me of a dog.\n");
   INFO(got.err);
   CHECK(got.status == 0);
   CHECK(got.err.find("stories-adapter      scale 1 ") != std::string::npos);
@@ -195,12 +197,12 @@ TEST_CASE("/lora lists the adapters of a conversation and changes their scales")
   const auto answer = [](const Args& lora) {
     Args alone = {"-m", kModel, "--chat", "--greedy", "-n", "8"};
     alone.insert(alone.end(), lora.begin(), lora.end());
-    return run(alone, "A cat.\n").out;
+    return run(alone, "Tell me of a dog.\n").out;
   };
   CHECK(got.out == answer({"--lora", kAdapter}) + answer({}) + answer({"--lora", kAdapter + ":0.5"}));
   CHECK(answer({}) != answer({"--lora", kAdapter}));
 
-  const Outcome wrong = run(args, "/lora stories-adapter\n/lora stories-adapter much\n/lora other 1\n/lora 2 1\nA cat.\n");
+  const Outcome wrong = run(args, "/lora stories-adapter\n/lora stories-adapter much\n/lora other 1\n/lora 2 1\nTell me of a dog.\n");
   CHECK(wrong.status == 1);
   CHECK(wrong.err.find("/lora NAME SCALE") != std::string::npos);
   CHECK(wrong.err.find("\"much\" is not a number") != std::string::npos);
