@@ -95,7 +95,7 @@ TEST_CASE("options of several texts that cannot be are refused") {
   is_refused(with({"--results", "2"}), "for --beams");
   is_refused(with({"--samples", "2", "--length-penalty", "1"}), "for --beams");
   is_refused(with({"--beams", "2", "--results", "3"}), "1 to 2");
-  is_refused(with({"--beams", "2", "--early-stopping", "soon"}), "likely|first|never");
+  is_refused(with({"--beams", "2", "--early-stopping", "soon"}), "likely, first or never");
   is_refused(with({"--beams", "2", "--draft", "ngram"}), "not for --beams");
   is_refused(with({"--beams", "2", "--stop", "x"}), "not for --beams");
   is_refused(with({"--beams", "2", "--keep", "20"}), "--keep");

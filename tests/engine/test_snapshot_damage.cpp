@@ -128,7 +128,7 @@ TEST_CASE("later versions, and what this one does not know, are refused by name"
   check_error(refused(rig.engine, with(28, 1u)), ErrorCode::unsupported, "header", "flags");
   const auto state = section(rig.bytes, "STAT");
   check_error(refused(rig.engine, with(state.begin + 4, 3u)), ErrorCode::unsupported, "(state)", "flags");
-  check_error(refused(rig.engine, with(state.payload + 44, 8u)), ErrorCode::unsupported, "(state)", "flags");
+  check_error(refused(rig.engine, with(state.payload + 44, 16u)), ErrorCode::unsupported, "(state)", "flags");
   check_error(refused(rig.engine, with(state.payload + 24, 7u)), ErrorCode::unsupported, "(state)", "type 7");
 
   // Unknown sections, before each of the known ones.
