@@ -48,7 +48,7 @@ done
 
 status=0
 "$prefix/bin/tessera-generate" --completion tcsh 2>"$work/error" || status=$?
-[[ $status == 2 && $(<"$work/error") == *"none of bash, zsh, fish"* ]] || complain "--completion tcsh: status $status, $(<"$work/error")"
+[[ $status == 2 && $(<"$work/error") == *"not one of bash, zsh, fish"* ]] || complain "--completion tcsh: status $status, $(<"$work/error")"
 
 if command -v zsh >/dev/null; then
   for script in "$share"/zsh/site-functions/_*; do zsh -n "$script" || complain "zsh does not read $script"; done

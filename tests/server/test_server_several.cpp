@@ -363,8 +363,8 @@ TEST_CASE("options that make no sense together are refused in a line", "[server]
   check(fmt::format("--models {}", folder.path.string()), 2, "there is no model in");
   check(fmt::format("--models {}", folder.of("absent")), 1, "cannot read the folder");
   check(fmt::format("--models {} --model-id a", folder.path.string()), 2, "--model-id a");
-  check("--keep-alive soon", 2, "--keep-alive: \"soon\" is no duration");
-  check("--pin a", 2, "--pin is for models that can be loaded and unloaded");
+  check("--keep-alive soon", 2, "--keep-alive: \"soon\" is not a time");
+  check("--pin a", 2, "--pin is for models that are loaded and unloaded");
   check(fmt::format("-m a= -m {}", kTiny), 2, "is missing behind the name");
   check(fmt::format("-m {} --memory 1MB", kTiny), 1, "--memory is 1.0 MB");
   check(fmt::format("-m a={} -m b=/nowhere/b.gguf", kTiny), 1, "/nowhere/b.gguf");
