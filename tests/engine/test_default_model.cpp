@@ -14,13 +14,10 @@ namespace {
 
 std::filesystem::path model_file(const char* name) { return std::filesystem::path(TESSERA_SOURCE_DIR) / "models" / name; }
 
-}  // namespace
-
-TEST_CASE("the default model's greedy text and first logits are PyTorch's", "[model]") {
-  std::ifstream in(model_file("tessera-stories.greedy.json"));
+// Compares the greedy text of a session, which is empty, with what PyTorch computed.
+void check_greedy(const Engine& engine, Session& session, const char* file) {
+  std::ifstream in(model_file(file));
   const auto expected = nlohmann::json::parse(in);
-  const Engine engine = must(Engine::load(model_file("tessera-stories.gguf"), {.numerics = Numerics::reference, .threads = 2}));
-  Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
   const auto prompt = must(engine.tokenizer().encode(""));
   REQUIRE(prompt == expected.at("prompt_ids").get<std::vector<Token>>());
 
@@ -41,6 +38,17 @@ TEST_CASE("the default model's greedy text and first logits are PyTorch's", "[mo
   }
   const auto generated = session.tokens().subspan(prompt.size());
   CHECK(std::vector<Token>(generated.begin(), generated.end()) == ids);
+}
+
+}  // namespace
+
+TEST_CASE("the default model's greedy text and first logits are PyTorch's, also with its adapter", "[model]") {
+  const Engine engine = must(Engine::load(model_file("tessera-stories.gguf"), {.numerics = Numerics::reference, .threads = 2}));
+  Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
+  check_greedy(engine, session, "tessera-stories.greedy.json");
+  const Adapter pirate = must(engine.adapter(model_file("tessera-stories-pirate.gguf")));
+  Session pirates = must(engine.session({.kv = {.dtype = DType::f32}, .adapters = {{pirate}}}));
+  check_greedy(engine, pirates, "tessera-stories-pirate.greedy.json");
 }
 
 TEST_CASE("the default and the draft model give the same bits however a story is cut", "[model]") {

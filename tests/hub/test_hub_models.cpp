@@ -253,4 +253,13 @@ TEST_CASE("a folder that cannot be loaded is refused with the file and the key",
   CHECK(text.find(wanted) != std::string::npos);
 }
 
+TEST_CASE("a model without attention has no pages, and writes", "[hub]") {
+  const Engine engine = must(Engine::load(source_dir() / "tests/data/no-attention", {.tokenizer = TokenizerUse::none, .threads = 1}));
+  Session session = must(engine.session());
+  const std::vector<Token> tokens = {5, 6, 7};
+  const Logits logits = must(session.append(tokens));
+  CHECK(std::ranges::all_of(logits.values, [](float value) { return std::isfinite(value); }));
+  CHECK(must(engine.embed(std::vector<std::vector<Token>>{tokens, {1, 2}})).size() == 2);
+}
+
 }  // namespace test_hub_models
