@@ -58,9 +58,9 @@ bool PromptScoring::advance() {
     for (tessera::AdapterUse use : caller_.adapters) {
       // The prompt comes a few rows at a time, so an adapter's invocation is looked up here.
       if (const auto invocation = use.adapter.invocation(); !invocation.empty()) {
-        const auto found = std::ranges::find_end(tokens, invocation);
-        if (found.empty()) continue;
-        use.from = static_cast<std::uint64_t>(found.begin() - tokens.begin());
+        const auto found = std::find_end(tokens.begin(), tokens.end(), invocation.begin(), invocation.end());
+        if (found == tokens.end()) continue;
+        use.from = static_cast<std::uint64_t>(found - tokens.begin());
       }
       options.adapters.push_back(std::move(use));
     }

@@ -36,7 +36,7 @@ std::vector<const hub::Table*> likely_tables(const AdapterBase& base, const Peft
   std::vector<const hub::Table*> tables = hub::tables_of(base.architecture);
   const auto own_name = base.settings.string_or(Setting::name, "");
   const std::string names = lower(config.base) + " " + (own_name ? lower(*own_name) : "");
-  std::ranges::stable_partition(tables, [&](const hub::Table* table) { return names.find(table->model_type) != std::string::npos; });
+  std::stable_partition(tables.begin(), tables.end(), [&](const hub::Table* table) { return names.find(table->model_type) != std::string::npos; });
   return tables;
 }
 
@@ -47,7 +47,8 @@ struct PlacedModule {
 };
 
 std::uint32_t wrappers_of(const std::vector<PeftModule>& modules, const PeftModule& module) noexcept {
-  const auto [first, last] = std::ranges::equal_range(modules, module.name, {}, &PeftModule::name);
+  const auto first = std::ranges::lower_bound(modules, module.name, {}, &PeftModule::name);
+  const auto last = std::ranges::upper_bound(modules, module.name, {}, &PeftModule::name);
   return static_cast<std::uint32_t>(last - first);
 }
 

@@ -26,6 +26,12 @@ SequenceAdapters::SequenceAdapters(std::vector<One> list) : list_(std::move(list
   set_keys();
 }
 
+std::optional<std::uint64_t> last_invocation(const Adapter& adapter, std::span<const Token> tokens) noexcept {
+  const std::span<const Token> invocation = adapter.invocation();
+  const auto found = std::find_end(tokens.begin(), tokens.end(), invocation.begin(), invocation.end());
+  return found == tokens.end() ? std::nullopt : std::optional(static_cast<std::uint64_t>(found - tokens.begin()));
+}
+
 Result<SequenceAdapters> SequenceAdapters::make(std::span<const AdapterUse> uses) {
   std::vector<One> list;
   for (const AdapterUse& use : uses) {
@@ -76,8 +82,7 @@ bool SequenceAdapters::wait_for_invocation() const noexcept {
 void SequenceAdapters::invoke(std::span<const Token> tokens, std::uint64_t position) {
   for (One& one : list_) {
     if (one.from != kNotInvoked) continue;
-    const auto found = std::ranges::find_end(tokens, one.adapter.invocation());
-    if (!found.empty()) one.from = position + static_cast<std::uint64_t>(found.begin() - tokens.begin());
+    if (const auto at = last_invocation(one.adapter, tokens)) one.from = position + *at;
   }
   set_keys();
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include <tessera/kv/kv_cache.hpp>
 
 namespace tessera::detail {
+
+// Returns where the adapter's last invocation among the tokens begins; nullopt if there is none. Precondition: it has an invocation.
+[[nodiscard]] std::optional<std::uint64_t> last_invocation(const Adapter& adapter, std::span<const Token> tokens) noexcept;
 
 class SequenceAdapters {
  public:

@@ -53,9 +53,9 @@ Status set_adapters(const Setup& setup, Request& request, Active& active) {
   const std::uint64_t before = request.session ? request.session->tokens().size() : 0;
   std::erase_if(uses, [&](AdapterUse& use) {
     if (use.from || use.adapter.invocation().empty()) return false;
-    const auto found = std::ranges::find_end(request.prompt, use.adapter.invocation());
-    if (!found.empty()) use.from = before + static_cast<std::uint64_t>(found.begin() - request.prompt.begin());
-    return found.empty();
+    const auto at = last_invocation(use.adapter, request.prompt);
+    if (at) use.from = before + *at;
+    return !at;
   });
   TESSERA_TRY(active.adapters, make_adapters(uses, *setup.shared));
   if (request.session) return request.session->use_adapters(uses);
