@@ -16,7 +16,7 @@ using namespace tessera;
 using namespace tessera::test;
 namespace fs = std::filesystem;
 
-// What one run of a program printed on both streams, and its exit status.
+// The output of one run of a program, of both streams, and its exit status.
 struct Run {
   int status = -1;
   std::string output;

@@ -1,4 +1,4 @@
-// What an adapter's file says arrives in AdapterFile, whichever kind of file it is.
+// Adapters are read from both kinds of files into the same AdapterFile, with all that the files say.
 #include <cmath>
 
 #include "adapters/written_adapter.hpp"

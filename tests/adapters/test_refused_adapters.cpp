@@ -1,4 +1,4 @@
-// What is wrong with an adapter is said: which file, which tensor or key, and what differs.
+// Errors of adapters name the file and the tensor or key, and say what differs.
 #include <ctime>
 
 #include "adapters/written_adapter.hpp"

@@ -11,6 +11,8 @@
 
 namespace tessera::detail {
 
+static_assert(kMaxAdapterRank <= backend::kMaxLowRank, "every adapter that is read can be computed");
+
 namespace {
 
 // Returns whether the step computes products with this weight, or looks up tokens in it. Other matrices (tables of positions, draft heads)

@@ -42,7 +42,7 @@ struct Identity {
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);
 
 // Returns the identity, the KV types and the caller's salt as one text. The prefix index shares pages only between sequences whose texts
-// are equal. When adapters are added, the text must name the adapter too.
+// are equal. Adapters are no part of the text: they are part of the key of the page in which they begin (KvInputs).
 [[nodiscard]] std::string prefix_identity(const Identity& identity, const KvOptions& kv);
 
 }  // namespace tessera::detail
