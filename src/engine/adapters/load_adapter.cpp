@@ -94,16 +94,17 @@ Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, 
 
 // Returns the bytes of the adapter's changes, and of the intermediate results that a step keeps for them.
 std::uint64_t memory_of(const detail::AdapterFile& file, const Engine::State& engine) {
-  std::uint64_t bytes = 0;
-  std::uint32_t rank = 0;
+  std::uint64_t bytes = 0, most = 0;  // most: numbers A x of a row and a product
   for (const detail::AdapterTensor& tensor : file.tensors) {
-    rank = std::max(rank, tensor.rank);
     for (const detail::AdapterPlaces::Weight& weight : engine.places.weights_of(tensor.tensor)) {
+      const Role role = weight.binding.role;
+      const bool is_of_heads = role == Role::latent_k_b || role == Role::latent_v_b;  // each head has its own A x
       bytes += detail::change_bytes(tensor, weight, *engine.backend);
+      most = std::max<std::uint64_t>(most, tensor.rank * (is_of_heads ? weight.binding.shape.count : 1));
     }
   }
   constexpr std::uint64_t kProducts = 3;  // products of one input that are computed together: queries, keys and values
-  return bytes + kProducts * engine.options.step_rows * rank * sizeof(float);
+  return bytes + kProducts * engine.options.step_rows * most * sizeof(float);
 }
 
 // Returns the largest number among those of the layers.
