@@ -112,7 +112,11 @@ class Bench {
   double run(const Case& how) const {
     std::vector<Session> sessions;
     for (const auto& adapters : how.adapters) {
-      sessions.push_back(value(engine_.session({.kv = {.prefix = PrefixReuse::off}, .context = 1024, .adapters = adapters})));
+      SessionOptions options;  // named: g++ 12 warns of an uninitialised temporary
+      options.kv.prefix = PrefixReuse::off;
+      options.context = 1024;
+      options.adapters = adapters;
+      sessions.push_back(value(engine_.session(options)));
     }
     if (how.prompt != 0) return seconds([&] { (void)value(sessions.front().append(tokens(how.prompt, 0))); });
     for (std::size_t i = 0; i < sessions.size(); ++i) (void)value(sessions[i].append(tokens(64, i)));
