@@ -81,6 +81,11 @@ struct EngineOptions {
   // signal stacks that are too small for that. A host with small signal stacks forces avx512_vnni.
   InstructionSet instruction_set = InstructionSet::automatic;
   std::uint32_t threads = 0;                             // threads of the engine's own pool; 0: usable_threads() (executor.hpp)
+  // Divides the model among so many ranks. Each rank is a thread with a part of the weights and an equal share of `threads` (at least one
+  // thread). Results are the same bits for every number of ranks. It pays on machines with several memories (NUMA nodes): docs/howto/ranks.md.
+  // Errors: unsupported, the model has fewer columns than ranks, or draft heads; an executor, an input observer or another backend than the
+  // CPU's is asked for too. With several ranks, token budgets that choose by votes and adapters are unsupported, but `merge` works.
+  std::uint32_t ranks = 1;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
   // Tokens computed at once in a prefill. A model that reads a text as a whole has room for its context in a step (at most 8192 tokens, which

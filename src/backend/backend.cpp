@@ -57,6 +57,12 @@ Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
   return append_kv(shape.layer, k, v);
 }
 
+Result<HostRows> Backend::host_rows(Act, std::size_t) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} cannot be divided among ranks", name());
+}
+
+Status Backend::share(std::uint32_t, Act) { return {}; }
+
 Status Backend::softcap(float, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not compute softcaps", name());
 }

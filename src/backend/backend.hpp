@@ -112,6 +112,16 @@ class ExpertProducts {
                     std::span<float> product) noexcept = 0;
 };
 
+// Makes rows whole that are divided among ranks, in the middle of experts() (ranks/rank_backend.hpp). Both functions get `n` rows that have
+// this rank's columns, one after another, and replace them by rows that have all ranks' columns. The memory has room for those.
+class ExpertExchange {
+ public:
+  virtual ~ExpertExchange() = default;
+  virtual Status gather_activated(float* rows, std::size_t n) = 0;  // the inputs of `down`
+  virtual Status gather_results(float* rows, std::size_t n) = 0;    // the products with `down`, biases included
+  [[nodiscard]] virtual std::size_t result_columns() const noexcept = 0;  // of all ranks
+};
+
 // A layer's experts: gated FFNs or plain ones. Their inputs and outputs have `width` columns.
 struct Experts {
   const Matrix* gate = nullptr;  // n_experts times [ffn_dim, width]; nullptr: no gate
@@ -123,6 +133,13 @@ struct Experts {
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
   ExpertProducts* behind = nullptr;  // changes each product; nullptr: nothing does
+  ExpertExchange* exchange = nullptr;  // set if this rank has only some outputs of the matrices; then `behind` is nullptr
+};
+
+// The rows of an activation, in memory that the processor can address.
+struct HostRows {
+  float* data = nullptr;  // [rows, columns]
+  std::size_t rows = 0, columns = 0;
 };
 
 // The rotation of heads with their positions: the first 2 * frequencies.size() elements of a head rotate.
@@ -345,6 +362,12 @@ class Backend {
   // and norm: backend/joining_backend.hpp. The same holds for head_linear() and for the products of experts().
   virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
   virtual Status add_bias(const Vector& bias, Act x) = 0;
+  // Returns the rows of x, so that the caller can change them, and sets the number of their columns to `columns`, as if an operation had
+  // written x. The caller moves the values to their new places. HostRows::columns is the number before; `columns` 0: it stays.
+  // Error: unsupported, the activations are not in the host's memory.
+  virtual Result<HostRows> host_rows(Act x, std::size_t columns);
+  // Gives every rank the rows of x that rank `from` has. Default: nothing, there is one rank.
+  virtual Status share(std::uint32_t from, Act x);
   // x += y.
   virtual Status add(Act y, Act x) = 0;
   // Rotates the heads of x by their rows' positions, with table `table` of StepTables::ropes.

@@ -95,6 +95,8 @@ class ForwardingBackend : public Backend {
   }
   Status linear(const Matrix& weight, Act in, Act out) override { return inner_->linear(weight, in, out); }
   Status add_bias(const Vector& bias, Act x) override { return inner_->add_bias(bias, x); }
+  Result<HostRows> host_rows(Act x, std::size_t columns) override { return inner_->host_rows(x, columns); }
+  Status share(std::uint32_t from, Act x) override { return inner_->share(from, x); }
   Status add(Act y, Act x) override { return inner_->add(y, x); }
   Status rope(std::uint32_t table, std::uint32_t n, Act x) override { return inner_->rope(table, n, x); }
   Status append_kv(std::uint32_t layer, Act k, Act v) override { return inner_->append_kv(layer, k, v); }

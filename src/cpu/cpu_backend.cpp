@@ -153,6 +153,13 @@ Status CpuBackend::take_columns(Act in, std::uint64_t first, std::uint64_t count
   return {};
 }
 
+Result<backend::HostRows> CpuBackend::host_rows(Act x, std::size_t columns) {
+  Activation& at = written(x);
+  const backend::HostRows rows{.data = at.data, .rows = n_rows_, .columns = at.columns};
+  if (columns != 0) at.columns = columns;
+  return rows;
+}
+
 Status CpuBackend::scale(float factor, Act x) {
   Activation& at = written(x);
   for_each_row(at.columns, [&](std::size_t row, std::byte*) {

@@ -73,6 +73,7 @@ class CpuBackend final : public backend::Backend {
   Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override;
   Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override;
   Status multiply(Act y, Act x) override;
+  Result<backend::HostRows> host_rows(Act x, std::size_t columns) override;
   Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
@@ -199,6 +200,8 @@ class CpuBackend final : public backend::Backend {
   };
   enum class Biases : std::uint8_t { added, left_out };
   void multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept;
+  // Writes to `out` for each row the weighted sum of its n_used slots' results, each [width], in the order of the row's experts.
+  void add_up_slots(std::size_t width, std::size_t n_used, Act out) noexcept;
   template <class InputOf>
   void join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept;
   // Recurrent layers: finds the states of the step's rows (StateRows::find()); recur() computes the recurrence of all heads along each

@@ -1,44 +1,15 @@
 #include "cpu/thread_pool.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/error.hpp"
 #include "core/guard.hpp"
+#include "core/wait.hpp"
 #include "os/error.hpp"
 
 namespace tessera::cpu {
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// The time for which a thread polls for a new job before it parks. Waking a parked thread takes 5 to 50 microseconds. This time covers the
-// gap between two operations of a step, and the gap between two tokens (sampling).
-constexpr std::chrono::microseconds kSpinTime{100};
-
-void relax() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Waits until `value` is no longer `old`: polls for kSpinTime, then parks.
-void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-  constexpr int kLooks = 16;  // looks between two readings of the clock: a pause takes 10 to 60 ns, the clock 25 ns
-  const auto end = Clock::now() + kSpinTime;
-  do {
-    for (int i = 0; i < kLooks; ++i) {
-      if (value.load(std::memory_order_acquire) != old) return;
-      relax();
-    }
-  } while (Clock::now() < end);
-  value.wait(old, std::memory_order_acquire);
-}
-
-}  // namespace
+using detail::wait_while;
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads) noexcept {
   return detail::guard([&]() -> Result<std::unique_ptr<ThreadPool>> {

@@ -42,6 +42,11 @@ class PageAddresses {
   void add(const KvView& view) noexcept { views_.push_back(view); }  // allocates nothing: begin() has reserved the memory
 
   [[nodiscard]] std::span<const KvView> views() const noexcept { return views_; }
+  // Replaces the layout of each view by layout_of(its layout), by which the same pages are read in another way.
+  template <class LayoutOf>
+  void replace_layouts(LayoutOf layout_of) {
+    for (KvView& view : views_) view.layout = layout_of(*view.layout);
+  }
 
  private:
   void add_view(const SequencePages& sequence, const KvLayout& layout) noexcept;

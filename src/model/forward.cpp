@@ -49,11 +49,20 @@ Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
   return Inputs{.mixer = own ? Input{own, Act::h2} : shared, .feed = shared};
 }
 
+Status remember(const Pass& pass, const Layer& layer, const Input& input) {
+  return layer.mixer.here ? mixer_of(layer.spec).remember(pass, layer, input) : Status();
+}
+
+Status look_back(const Pass& pass, const Layer& layer) {
+  if (layer.mixer.here) TESSERA_TRY_STATUS(mixer_of(layer.spec).look_back(pass, layer));
+  return layer.mixer.rank == kEveryRank ? Status() : pass.backend.share(layer.mixer.rank, Act::x);
+}
+
 // Computes the layer: x -> mixer -> feed -> x.
 Status run_layer(const Pass& pass, const Layer& layer) {
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
-  TESSERA_TRY_STATUS(mixer_of(layer.spec).remember(pass, layer, in.mixer));
-  TESSERA_TRY_STATUS(mixer_of(layer.spec).look_back(pass, layer));
+  TESSERA_TRY_STATUS(remember(pass, layer, in.mixer));
+  TESSERA_TRY_STATUS(look_back(pass, layer));
   return feed_and_leave(pass, layer, in.feed);
 }
 
@@ -73,14 +82,14 @@ Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> lef
 // Computes the step's last layer if not all rows are wanted. All rows write to the cache what later rows will see; from there on only the
 // wanted rows are computed. Exception: if rows vote (for a token budget), all rows go through the mixer too.
 Status run_last_layer(const Pass& pass, const Layer& layer) {
-  const MixerBlock& mixer = mixer_of(layer.spec);
   const bool votes = !pass.step.votes.empty();
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
-  TESSERA_TRY_STATUS(mixer.remember(pass, layer, in.mixer));
-  if (votes) TESSERA_TRY_STATUS(mixer.look_back(pass, layer));
+  TESSERA_TRY_STATUS(remember(pass, layer, in.mixer));
+  if (votes) TESSERA_TRY_STATUS(look_back(pass, layer));
   if (pass.step.wanted.empty()) return {};
-  TESSERA_TRY_STATUS(keep_wanted(pass, in.feed, votes ? std::span<const Act>() : mixer.leaves(layer.spec)));
-  if (!votes) TESSERA_TRY_STATUS(mixer.look_back(pass, layer));
+  const bool leaves = !votes && layer.mixer.here;
+  TESSERA_TRY_STATUS(keep_wanted(pass, in.feed, leaves ? mixer_of(layer.spec).leaves(layer.spec) : std::span<const Act>()));
+  if (!votes) TESSERA_TRY_STATUS(look_back(pass, layer));
   return feed_and_leave(pass, layer, in.feed);
 }
 

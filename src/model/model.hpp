@@ -29,17 +29,27 @@ struct Weights {
   [[nodiscard]] const backend::Vector* vector(Role role) const noexcept { return vectors[static_cast<std::size_t>(role)]; }
 };
 
+inline constexpr std::uint32_t kEveryRank = ~std::uint32_t{0};
+
+// The rank that computes a layer's mixer (ranks/model_division.hpp).
+struct MixerPlace {
+  std::uint32_t rank = kEveryRank;  // kEveryRank: each rank computes the heads that it has, or there is only one rank
+  bool here = true;                 // whether this rank computes it
+};
+
 // One layer of a model: its index, its description and its weights.
 struct Layer {
   std::uint32_t index;
   const LayerSpec& spec;
   const Weights& weights;
+  MixerPlace mixer = {};
 };
 
 struct Model {
   ModelSpec spec;
   Weights weights;                     // weights that the model has once
   std::vector<Weights> layer_weights;  // [n_layers_with_heads()]
+  std::vector<MixerPlace> mixers;      // [n_layers()]; empty: there is one rank
   // [2, d_model], for draft heads that read all rows: weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
   Hash128 weights_hash;                // hash of the file's bytes of all weights
@@ -50,7 +60,7 @@ struct Model {
   std::vector<backend::AttentionShape> attentions;    // of the layers that attend, in their order, without draft heads
 
   [[nodiscard]] Layer layer(std::uint32_t index) const noexcept {
-    return {index, spec.layer(index), layer_weights[index]};
+    return {index, spec.layer(index), layer_weights[index], index < mixers.size() ? mixers[index] : MixerPlace()};
   }
   // Returns the attentions of layers [first, last).
   [[nodiscard]] std::span<const backend::AttentionShape> attentions_of(std::uint32_t first,
@@ -84,11 +94,17 @@ struct WeightBytes {
 [[nodiscard]] WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& source, const ModelSpec& spec,
                                        const backend::Backend& backend);
 
+// The bytes of the file that loading reads.
+enum class ReadBytes : std::uint8_t {
+  all,  // all weights, for Model::weights_hash, also those that other ranks have
+  own,  // only what the backend packs; weights_hash is not set
+};
+
 // Reads all weights and lets the backend pack them. `progress` is EngineOptions::progress. Preconditions: `model.spec`
 // is set; the backend has reserved weight_bytes(). Errors: cancelled, or an error of reading.
 Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings,
                     backend::Backend& backend,
                     const std::function<bool(std::uint64_t done, std::uint64_t total)>& progress,
-                    const std::stop_token& stop);
+                    const std::stop_token& stop, ReadBytes bytes = ReadBytes::all);
 
 }  // namespace tessera::detail

@@ -16,6 +16,9 @@ struct Inputs {
 // forward.cpp
 // Returns the inputs of the layer's halves. If the halves run in parallel, computes the norm that they share.
 [[nodiscard]] Result<Inputs> inputs_of(const Pass& pass, const Layer& layer);
+// The halves of a layer's mixer (MixerBlock). A rank that does not compute the mixer gets its result from the rank that does.
+Status remember(const Pass& pass, const Layer& layer, const Input& input);
+Status look_back(const Pass& pass, const Layer& layer);
 // Computes one layer: adds its mixer and its feed to the residual stream x.
 Status run_layer(const Pass& pass, const Layer& layer);
 

@@ -99,6 +99,20 @@ void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_li
   }
 }
 
+void CpuBackend::add_up_slots(std::size_t width, std::size_t n_used, Act out) noexcept {
+  const ExpertSlots& s = experts_;
+  Activation& sum = written(out);
+  sum.columns = width;
+  for_each_row(n_used * width, [&](std::size_t row, std::byte*) {
+    float* to = sum.data + row * width;
+    std::fill_n(to, width, 0.0f);
+    for (std::size_t i = row * n_used; i < (row + 1) * n_used; ++i) {
+      const float* given = s.gate + s.slot_of[i] * width;
+      for (std::size_t k = 0; k < width; ++k) to[k] += s.weights[i] * given[k];
+    }
+  });
+}
+
 Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act out) {
   if (n_rows_ == 0) return {};
   ExpertSlots& s = experts_;
@@ -136,21 +150,22 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
     if (of.gate == nullptr) return kernels_.elementwise.activate[kind](up, dim, to);
     kernels_.elementwise.activate_gated[kind](s.gate + slot * dim, up, dim, to);
   };
+  if (of.exchange != nullptr) {  // this rank has some of the columns: make whole rows, then multiply
+    for_each(s.n_slots, std::max<std::size_t>(1, kValuesWorthSharing / dim), [&](std::size_t slot, std::byte*) { activate(slot, s.up + slot * dim); });
+    TESSERA_TRY_STATUS(of.exchange->gather_activated(s.up, s.n_slots));
+    const std::size_t whole = of.down->shape.inputs;
+    prepare_slots(*of.down, s.n_slots, [&](std::size_t slot, float* to) { std::copy_n(s.up + slot * whole, whole, to); });
+    multiply_slots({{of.down, of.down_bias, s.gate}}, Biases::added);
+    TESSERA_TRY_STATUS(of.exchange->gather_results(s.gate, s.n_slots));
+    add_up_slots(of.exchange->result_columns(), n_used, out);
+    return {};
+  }
   prepare_slots(*of.down, s.n_slots, activate);
   std::vector<float> activated(of.behind != nullptr ? s.n_slots * dim : 0);
   for (std::size_t slot = 0; slot < activated.size() / dim; ++slot) activate(slot, activated.data() + slot * dim);
   multiply({{of.down, of.down_bias, s.gate}}, [&](std::size_t slot) { return std::span<const float>(activated).subspan(slot * dim, dim); });
 
-  Activation& sum = written(out);
-  sum.columns = width;
-  for_each_row(n_used * width, [&](std::size_t row, std::byte*) {
-    float* to = sum.data + row * width;
-    std::fill_n(to, width, 0.0f);
-    for (std::size_t i = row * n_used; i < (row + 1) * n_used; ++i) {
-      const float* given = s.gate + s.slot_of[i] * width;
-      for (std::size_t k = 0; k < width; ++k) to[k] += s.weights[i] * given[k];
-    }
-  });
+  add_up_slots(width, n_used, out);
   return {};
 }
 

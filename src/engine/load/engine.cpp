@@ -7,6 +7,7 @@
 #include "engine/session/edit.hpp"
 #include "engine/session/make_session.hpp"
 #include "engine/load/kv_setup.hpp"
+#include "engine/load/load_parts.hpp"
 #include "engine/load/make_backend.hpp"
 #include "backend/observing_backend.hpp"
 #include "engine/adapters/adapter_state.hpp"
@@ -134,15 +135,20 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
        fmt::format("loading {} ({}): {} layers, {} tensors, {} bytes of weights", blueprint.spec.name,
                    blueprint.spec.architecture, blueprint.spec.n_layers(), source.tensors().size(),
                    blueprint.weights.file));
-  TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
-  state->model.spec = std::move(blueprint.spec);
-  TESSERA_TRY_STATUS(
-      detail::load_weights(state->model, source, blueprint.bindings, *state->backend, options.progress, options.stop));
-  state->model.attentions = detail::attentions_of(state->model);
-  state->places = detail::AdapterPlaces(state->model, source, blueprint.bindings);
-  if (observing != nullptr) name_matrices(*observing, state->model, source, blueprint.bindings);
-  TESSERA_TRY_STATUS(
-      state->backend->reserve_workspace(detail::workspace_of(state->model.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context)));
+  state->model.spec = blueprint.spec;
+  if (blueprint.division != nullptr) {
+    TESSERA_TRY_STATUS(detail::load_parts(source, blueprint, options, machine.parts));
+    state->model = detail::whole_model(*machine.parts.front(), state->model.spec);
+  } else {
+    TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
+    TESSERA_TRY_STATUS(
+        detail::load_weights(state->model, source, blueprint.bindings, *state->backend, options.progress, options.stop));
+    state->model.attentions = detail::attentions_of(state->model);
+    state->places = detail::AdapterPlaces(state->model, source, blueprint.bindings);
+    if (observing != nullptr) name_matrices(*observing, state->model, source, blueprint.bindings);
+    TESSERA_TRY_STATUS(state->backend->reserve_workspace(
+        detail::workspace_of(state->model.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context)));
+  }
   state->plan = blueprint.plan;
   state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / std::max<std::uint64_t>(1, state->plan.kv_layout.page_bytes()))};
   state->options.step_rows = blueprint.step_rows;
@@ -151,7 +157,11 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);
   TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
-  state->make_executor();
+  if (blueprint.division != nullptr) {
+    TESSERA_TRY(state->steps, detail::RankGroup::start(blueprint.division, std::move(machine.ranks), std::move(machine.parts), *state->kv_pools));
+  } else {
+    state->make_executor();
+  }
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
   // Only this call may use the callback and the stop token of the options. The engine keeps neither.
   state->options.progress = {};
@@ -313,6 +323,9 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
     }
     if (const detail::DraftHeads* heads = detail::draft_heads_of(spec)) {
       uses.push_back({"guess further tokens", fmt::format("{}, a layer", heads->name), "", "-", std::string(state_->backend->name()), ""});
+    }
+    if (state_->options.ranks > 1) {
+      uses.push_back({"exchange rows", fmt::format("{} ranks, threads of this process", state_->options.ranks), "", "f32", "host", ""});
     }
     if (spec.n_left_out != 0) {
       uses.push_back({"guess further tokens", fmt::format("left out: {} of the file's layers", spec.n_left_out), "", "-", "-", ""});

@@ -21,6 +21,24 @@ class PlannedExecutor final : public Executor {
   std::size_t concurrency_;
 };
 
+// Puts ranks around the machine, whose backend becomes rank 0's. make(part) makes the executor of a further rank and returns its backend.
+template <class Make>
+Status add_ranks(Machine& machine, std::uint32_t n, Make make) {
+  machine.ranks = std::make_unique<ThreadRanks>(n);
+  auto first = std::make_unique<RankBackend>(std::move(machine.backend), machine.ranks->of(0));
+  machine.parts.push_back(std::make_unique<RankPart>());
+  machine.parts.back()->backend = first.get();
+  machine.backend = std::move(first);
+  for (std::uint32_t rank = 1; rank < n; ++rank) {
+    auto part = std::make_unique<RankPart>();
+    TESSERA_TRY(std::unique_ptr<backend::Backend> backend, make(*part));
+    part->owned = std::make_unique<RankBackend>(std::move(backend), machine.ranks->of(rank));
+    part->backend = part->owned.get();
+    machine.parts.push_back(std::move(part));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Machine> make_backend(const EngineOptions& options) {
@@ -31,7 +49,7 @@ Result<Machine> make_backend(const EngineOptions& options) {
   }
   machine.executor = options.executor;
   if (machine.executor == nullptr) {
-    TESSERA_TRY(machine.executor, cpu::ThreadPool::create(options.threads));
+    TESSERA_TRY(machine.executor, cpu::ThreadPool::create(options.threads / options.ranks));
   }
   if (options.backend == BackendKind::cuda) {
     TESSERA_TRY(machine.backend, cuda::make_backend(options.cuda, options.numerics, *options.memory));
@@ -39,19 +57,29 @@ Result<Machine> make_backend(const EngineOptions& options) {
     machine.backend = std::make_unique<cpu::CpuBackend>(*machine.executor, *options.memory, claimed.set, options.numerics,
                                                         claimed.refused);
   }
+  if (options.ranks > 1) {
+    TESSERA_TRY_STATUS(add_ranks(machine, options.ranks, [&](RankPart& part) -> Result<std::unique_ptr<backend::Backend>> {
+      TESSERA_TRY(part.executor, cpu::ThreadPool::create(options.threads / options.ranks));
+      std::unique_ptr<backend::Backend> own =
+          std::make_unique<cpu::CpuBackend>(*part.executor, *options.memory, claimed.set, options.numerics, claimed.refused);
+      return own;
+    }));
+  }
   return machine;
 }
 
 Result<Machine> make_planner(const EngineOptions& options) {
   Machine machine;
   machine.executor = std::make_shared<PlannedExecutor>(options.executor != nullptr ? options.executor->concurrency()
-                                                                                   : options.threads);
+                                                                                   : options.threads / options.ranks);
   if (options.backend == BackendKind::cuda) {
     TESSERA_TRY(machine.backend, cuda::make_planner(options.numerics, *options.memory));
   } else {
     TESSERA_TRY(const InstructionSet set, cpu::choose_set(options.instruction_set));
     machine.backend = std::make_unique<cpu::CpuBackend>(*machine.executor, *options.memory, set, options.numerics);
   }
+  // A planner computes the sizes of one rank, so it needs no further ones.
+  if (options.ranks > 1) TESSERA_TRY_STATUS(add_ranks(machine, 1, [](RankPart&) { return Result<std::unique_ptr<backend::Backend>>(nullptr); }));
   return machine;
 }
 

@@ -2,18 +2,22 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <tessera/engine.hpp>
 #include <tessera/extend/core/executor.hpp>
 
 #include "backend/backend.hpp"
+#include "ranks/rank_group.hpp"
 
 namespace tessera::detail {
 
-// A backend and the threads that it uses.
+// A backend and the threads that it uses. With several ranks: rank 0's.
 struct Machine {
   std::shared_ptr<Executor> executor;
   std::unique_ptr<backend::Backend> backend;
+  std::unique_ptr<ThreadRanks> ranks;                  // nullptr: there is one rank
+  std::vector<std::unique_ptr<RankPart>> parts;        // [ranks], without models; empty: there is one rank
 };
 
 // Makes the backend: starts threads, unless the options bring an executor, and opens the device. Precondition: `options` come from

@@ -21,6 +21,7 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::uint32_t kMaxThreads = 1024;
+constexpr std::uint32_t kMaxRanks = 64;
 constexpr std::uint32_t kMaxStepRows = 8192;
 // Host memory of one thread of the pool: the touched pages of its stack, and the C library's bookkeeping.
 constexpr std::uint64_t kThreadBytes = 24 * 1024;
@@ -49,6 +50,24 @@ Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOpt
   if (plan.tokens <= spec.vocab_size) return plan.bytes;
   return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows", plan.tokens,
                     spec.vocab_size);
+}
+
+}  // namespace
+
+namespace {
+
+Status check_ranks(const EngineOptions& options) {
+  if (options.ranks == 0 || options.ranks > kMaxRanks) {
+    return make_error(ErrorCode::invalid_argument, "{} ranks; expected 1 to {}", options.ranks, kMaxRanks);
+  }
+  if (options.ranks == 1) return {};
+  const char* with = options.backend != BackendKind::cpu     ? "a backend other than the CPU's"
+                     : options.executor != nullptr           ? "an executor of the host"
+                     : options.input_observer != nullptr     ? "an input observer"
+                     : options.mtp != MtpHeads::leave_out    ? "MTP heads"
+                                                             : nullptr;
+  if (with == nullptr) return {};
+  return make_error(ErrorCode::unsupported, "{} ranks with {}: use one rank", options.ranks, with);
 }
 
 }  // namespace
@@ -86,6 +105,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   if (options.input_observer != nullptr && options.backend != BackendKind::cpu) {
     return make_error(ErrorCode::unsupported, "an input observer needs the cpu backend");
   }
+  TESSERA_TRY_STATUS(check_ranks(options));
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
   // The first argument names the options that the caller set. It is empty, because options that were resolved before may come here again,
@@ -97,6 +117,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   if (const auto set = cpu::choose_set(options.instruction_set); !set) return set.error();
   if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the calling thread alone
   if (resolved.threads == 0) resolved.threads = static_cast<std::uint32_t>(usable_threads());
+  resolved.threads = std::max(1u, resolved.threads / resolved.ranks) * resolved.ranks;
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;
 }
@@ -127,6 +148,21 @@ Result<std::uint32_t> step_rows_of(const ModelSpec& spec, const EngineOptions& o
 
 }  // namespace
 
+namespace {
+
+// Divides the blueprint's model among ranks, and counts the bytes of all ranks' weights.
+Status divide(Blueprint& blueprint, const ModelSource& source, std::uint32_t ranks, const backend::Backend& backend) {
+  TESSERA_TRY(blueprint.division, ModelDivision::make(blueprint.spec, ranks));
+  blueprint.weights.packed = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const WeightBytes own = weight_bytes(blueprint.division->bindings_of(rank, blueprint.bindings), source, blueprint.spec, backend);
+    blueprint.weights.packed += own.packed;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(source.settings()));
@@ -146,6 +182,7 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   }
   const ModelSpec& spec = blueprint.spec;
   blueprint.weights = weight_bytes(blueprint.bindings, source, spec, backend);
+  if (options.ranks > 1) TESSERA_TRY_STATUS(divide(blueprint, source, options.ranks, backend));
 
   Plan& plan = blueprint.plan;
   plan.context = options.context != 0 ? options.context : spec.sight == Sight::back ? spec.context : std::min(spec.context, kMaxStepRows);
@@ -177,16 +214,17 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   TESSERA_TRY_STATUS(check_token_budget(options.kv.budget, plan.context, spec, backend));
   TESSERA_TRY(blueprint.step_rows, step_rows_of(spec, options, plan.context));
   const backend::WorkspaceShape workspace = workspace_of(spec, blueprint.step_rows, options.kv.budget, plan.context);
-  plan.workspace = backend.workspace_bytes(workspace);
+  plan.workspace = options.ranks * backend.workspace_bytes(workspace);
   const std::uint64_t metadata = metadata_bytes(source.settings());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
                                 kThreadBytes;
-  plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
-  plan.loading = source.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
+  const std::uint64_t models = (options.ranks > 1 ? options.ranks + 1 : 1) * model_bytes(spec);  // with ranks, the whole one and their parts
+  plan.host = tokenizer + metadata + threads + models + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
+  plan.loading = source.memory_bytes() + (options.ranks > 1 ? 2 : 1) * binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
   // The caller may keep the header of the file in memory, so it counts while running too. Staging memory for weights does not: it is
   // freed before the workspace and the first session are made.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
-  std::uint64_t while_loading = tokenizer + metadata + threads + model_bytes(spec) + plan.loading;
+  std::uint64_t while_loading = tokenizer + metadata + threads + models + plan.loading;
   std::uint64_t while_running = plan.host + headers;
   // Returns `bytes` plus the KV limit, capped at the largest number, because the limit may be any number.
   const auto with_kv = [&](std::uint64_t bytes) {

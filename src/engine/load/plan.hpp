@@ -1,10 +1,13 @@
 // Plans an engine: computes from the file's header and the options how much memory the engine will take.
 #pragma once
 
+#include <memory>
+
 #include <tessera/engine.hpp>
 
 #include "model/load/tensor_binding.hpp"
 #include "model/model.hpp"
+#include "ranks/model_division.hpp"
 
 namespace tessera::detail {
 
@@ -12,7 +15,8 @@ namespace tessera::detail {
 struct Blueprint {
   const Architecture* architecture = nullptr;
   ModelSpec spec;
-  std::vector<Binding> bindings;
+  std::vector<Binding> bindings;  // of the whole model
+  std::shared_ptr<const ModelDivision> division;  // among ranks; nullptr: there is one rank
   WeightBytes weights;
   Plan plan;
   std::uint32_t step_rows = 0;    // rows that a step has room for

@@ -24,7 +24,7 @@ constexpr Role factors_of(const RopeSpec& rope) noexcept {
 
 // Returns how many bytes of the file belong to a vector. If a tensor holds several vectors, that is only a part of the tensor.
 std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor) noexcept {
-  return binding.shape.count != 1 ? tensor.bytes : binding.shape.inputs * tensor.bytes / tensor.dims[0];
+  return binding.shape.count != 1 ? tensor.bytes : binding.whole_shape().inputs * tensor.bytes / tensor.dims[0];
 }
 
 // Returns how far YaRN has slowed a pair down (Peng et al. 2023, section 3.2). 0: its frequency is not changed; 1: the whole frequency is
@@ -129,13 +129,15 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
   const bool tied = std::none_of(bindings.begin(), bindings.end(), [](auto& b) { return b.role == Role::output; });
   for (const Binding& binding : bindings) {
     const std::uint64_t in_file =
-        binding.is_matrix ? binding.shape.rows() * file_row_bytes(binding.shape)
+        binding.is_matrix ? binding.whole_shape().rows() * file_row_bytes(binding.shape)
                           : vector_file_bytes(binding, source.tensors()[binding.tensor]);
     bytes.file += in_file;
     const bool gathered = binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd ||
                           (binding.role == Role::token_embd && !tied);
     const bool is_of_head = row_of(binding.role).owner != Owner::model && binding.layer >= spec.n_layers();
     if (!gathered && !is_of_head) bytes.streamed += read_for_a_token(in_file, binding, spec);
+    bytes.all_f32 = bytes.all_f32 && (!binding.is_matrix || binding.shape.dtype == DType::f32);
+    if (!binding.own.here) continue;
     if (!binding.is_matrix) {
       if (!is_number(binding)) bytes.packed += backend.vector_bytes(vector_values(binding));
       continue;
@@ -143,64 +145,131 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
     bytes.packed += backend.matrix_bytes(binding.shape);
     if (binding.companions.has(Companion::factors)) bytes.packed += backend.vector_bytes(binding.shape.count);
     bytes.staging = std::max(bytes.staging, backend.staging_bytes(binding.shape));
-    bytes.all_f32 = bytes.all_f32 && binding.shape.dtype == DType::f32;
   }
   for (const std::uint32_t dim : normed_value_dims(spec)) bytes.packed += backend.vector_bytes(dim);
   if (heads_read_all_rows(spec)) bytes.packed += backend.vector_bytes(2 * std::uint64_t{spec.d_model});
   return bytes;
 }
 
+namespace {
+
+// Reads the weights of one binding after another. Each byte of the file is hashed, if ReadBytes says so, in the file's order: also rows of
+// matrices that other ranks have.
+class BindingReader {
+ public:
+  using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
+
+  BindingReader(const ModelSource& source, std::span<const Binding> bindings, const Progress& progress, const std::stop_token& stop, ReadBytes bytes)
+      : source_(source), progress_(progress), stop_(stop), reads_all_(bytes == ReadBytes::all) {
+    for (const Binding& binding : bindings) total_ += bytes_of(binding);
+  }
+
+  // Lets the backend pack the rows of the matrix that this rank has. Returns nullptr if it has none.
+  Result<const backend::Matrix*> matrix(const Binding& binding, backend::Backend& backend) {
+    const std::uint64_t whole = binding.whole_shape().outputs, own = binding.shape.outputs;
+    std::uint64_t next = 0;  // the first row of the whole weight that was not read
+    const backend::Matrix* packed = nullptr;
+    if (binding.own.here) {
+      const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
+        const std::uint64_t row_bytes = file_row_bytes(binding.shape);
+        while (count != 0) {  // rows of one matrix of the weight at a time
+          const std::uint64_t n = std::min(count, own - first % own), at = first / own * whole + binding.own.first + first % own;
+          TESSERA_TRY_STATUS(pass(binding, next, at));
+          TESSERA_TRY_STATUS(rows(binding, at, out.first(n * row_bytes)));
+          next = at + n;
+          first += n;
+          count -= n;
+          out = out.subspan(n * row_bytes);
+        }
+        return {};
+      };
+      TESSERA_TRY(packed, backend.add_matrix(binding.shape, read));
+    }
+    TESSERA_TRY_STATUS(pass(binding, next, binding.whole_shape().rows()));
+    if (!binding.companions.has(Companion::factors)) return packed;
+    TESSERA_TRY(const std::vector<float> factors, read_factors(source_, binding, hasher_));
+    if (packed != nullptr) TESSERA_TRY_STATUS(backend.scale_products(*packed, factors));
+    return packed;
+  }
+
+  Result<std::vector<float>> vector(const Binding& binding) {
+    TESSERA_TRY(std::vector<float> values, read_vector(source_, source_.tensors()[binding.tensor], binding, hasher_));
+    TESSERA_TRY_STATUS(advance(bytes_of(binding)));
+    return values;
+  }
+
+  // Counts bytes as read. Error: cancelled.
+  Status advance(std::uint64_t bytes) {
+    done_ += bytes;
+    if (stop_.stop_requested() || (progress_ && !progress_(std::min(done_, total_), total_))) {
+      return make_error(ErrorCode::cancelled, "loading was cancelled after {} of {} bytes", done_, total_);
+    }
+    return {};
+  }
+  [[nodiscard]] Hash128 hash() const noexcept { return hasher_.digest(); }
+
+ private:
+  [[nodiscard]] std::uint64_t bytes_of(const Binding& binding) const {
+    const backend::MatrixShape& shape = reads_all_ ? binding.whole_shape() : binding.shape;
+    return !reads_all_ && !binding.own.here ? 0 : shape.rows() * file_row_bytes(shape);
+  }
+  Status rows(const Binding& binding, std::uint64_t first, std::span<std::byte> out) {
+    TESSERA_TRY_STATUS(read_rows(source_, source_.tensors()[binding.tensor], binding, first, out));
+    if (reads_all_) hasher_.add(out);
+    return advance(out.size());
+  }
+  // Reads rows [first, last), which other ranks have, for the hash alone.
+  Status pass(const Binding& binding, std::uint64_t first, std::uint64_t last) {
+    if (!reads_all_ || first == last) return {};
+    constexpr std::uint64_t kBytesAtOnce = 1u << 20;
+    const std::uint64_t row_bytes = file_row_bytes(binding.shape), rows_at_once = std::max<std::uint64_t>(1, kBytesAtOnce / row_bytes);
+    for (; first < last; first += std::min(rows_at_once, last - first)) {
+      passed_.resize(std::min(rows_at_once, last - first) * row_bytes);
+      TESSERA_TRY_STATUS(rows(binding, first, passed_));
+    }
+    return {};
+  }
+
+  const ModelSource& source_;
+  const Progress& progress_;
+  const std::stop_token& stop_;
+  bool reads_all_;
+  Hasher128 hasher_;
+  std::uint64_t done_ = 0, total_ = 0;
+  std::vector<std::byte> passed_;
+};
+
+}  // namespace
+
 Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings,
                     backend::Backend& backend,
                     const std::function<bool(std::uint64_t done, std::uint64_t total)>& progress,
-                    const std::stop_token& stop) {
-  std::uint64_t total = 0;
-  for (const Binding& binding : bindings) total += binding.shape.rows() * file_row_bytes(binding.shape);
-  std::uint64_t done = 0;
-  const auto advance = [&](std::uint64_t bytes) -> Status {
-    done += bytes;
-    if (stop.stop_requested() || (progress && !progress(std::min(done, total), total))) {
-      return make_error(ErrorCode::cancelled, "loading was cancelled after {} of {} bytes", done, total);
-    }
-    return {};
-  };
-
-  TESSERA_TRY_STATUS(advance(0));
+                    const std::stop_token& stop, ReadBytes bytes) {
+  BindingReader reader(source, bindings, progress, stop, bytes);
+  TESSERA_TRY_STATUS(reader.advance(0));
   model.layer_weights.resize(model.spec.n_layers_with_heads());
-  Hasher128 hasher;
   std::vector<float> rope_factors;
   for (const Binding& binding : bindings) {
-    const TensorInfo& tensor = source.tensors()[binding.tensor];
     const auto role = static_cast<std::size_t>(binding.role);
     const bool once = row_of(binding.role).owner == Owner::model;
     Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
+    if (!binding.own.here && bytes == ReadBytes::own) continue;
     if (binding.is_matrix) {
-      const std::uint64_t row_bytes = file_row_bytes(binding.shape);
-      const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
-        TESSERA_TRY_STATUS(read_rows(source, tensor, binding, first, out));
-        hasher.add(out);
-        return advance(count * row_bytes);
-      };
-      TESSERA_TRY(weights.matrices[role], backend.add_matrix(binding.shape, read));
-      if (binding.companions.has(Companion::factors)) {
-        TESSERA_TRY(const std::vector<float> factors, read_factors(source, binding, hasher));
-        TESSERA_TRY_STATUS(backend.scale_products(*weights.matrices[role], factors));
-      }
-    } else {
-      TESSERA_TRY(const std::vector<float> values, read_vector(source, tensor, binding, hasher));
-      if (is_number(binding)) {
-        weights.output_scale = values.front();
-      } else {
-        TESSERA_TRY(weights.vectors[role], backend.add_vector(values));
-      }
-      if (!model.spec.ropes.empty() && binding.role == factors_of(model.spec.ropes.front())) rope_factors = values;
-      TESSERA_TRY_STATUS(advance(binding.shape.rows() * file_row_bytes(binding.shape)));
+      TESSERA_TRY(weights.matrices[role], reader.matrix(binding, backend));
+      continue;
     }
+    TESSERA_TRY(const std::vector<float> values, reader.vector(binding));
+    if (is_number(binding)) {
+      weights.output_scale = values.front();
+    } else if (binding.own.here) {
+      TESSERA_TRY(weights.vectors[role], backend.add_vector(values));
+    }
+    if (!model.spec.ropes.empty() && binding.role == factors_of(model.spec.ropes.front())) rope_factors = values;
   }
   TESSERA_TRY_STATUS(add_value_norms(model, backend));
   TESSERA_TRY_STATUS(add_hidden_shift(model, backend));
   backend.finish_loading();
-  model.weights_hash = hasher.digest();
+  if (bytes == ReadBytes::all) model.weights_hash = reader.hash();
   return make_ropes(model, rope_factors, source);
 }
 

@@ -33,6 +33,13 @@ struct Companions {
   [[nodiscard]] bool has(Companion of) const noexcept { return (*this)[of] != kNoTensor; }
 };
 
+// The part of a weight that a rank has (ranks/model_division.hpp). If the weight is divided, Binding::shape is that of the part.
+struct OwnPart {
+  bool here = true;         // false: this rank has nothing of the weight
+  std::uint64_t first = 0;  // the first row of each matrix, or the first value of each vector
+  std::uint64_t whole = 0;  // rows of each whole matrix, or values of each whole vector; 0: the weight is not divided
+};
+
 // One weight of the model and where it is in the file: a tensor, or some rows or columns of one. (A fused QKV matrix has three bindings.)
 struct Binding {
   Role role;
@@ -48,6 +55,14 @@ struct Binding {
   std::uint64_t first_column = 0, row_inputs = 0;
   Companions companions = {};
   backend::MatrixShape shape;  // for vectors, outputs is 1 and count how many vectors there are
+  OwnPart own = {};
+
+  // Returns the shape of the whole weight.
+  [[nodiscard]] backend::MatrixShape whole_shape() const noexcept {
+    backend::MatrixShape whole = shape;
+    if (own.whole != 0) (is_matrix ? whole.outputs : whole.inputs) = own.whole;
+    return whole;
+  }
 };
 
 // Returns all bindings, in the order of the file's tensors. Error (its message names the tensor): a tensor is missing, is unknown, or has

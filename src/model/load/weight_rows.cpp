@@ -14,6 +14,22 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
 
 std::uint64_t vector_values(const Binding& binding) noexcept { return binding.shape.rows() * binding.shape.inputs; }
 
+namespace {
+
+// Returns this rank's part of each of the binding's vectors, which `whole` begins with.
+std::vector<float> own_part(const Binding& binding, std::span<const float> whole) {
+  const std::size_t n = binding.shape.inputs, stride = binding.whole_shape().inputs;
+  std::vector<float> part;
+  part.reserve(vector_values(binding));
+  for (std::size_t i = 0; i < binding.shape.rows(); ++i) {
+    const std::span<const float> values = whole.subspan(i * stride + binding.own.first, n);
+    part.insert(part.end(), values.begin(), values.end());
+  }
+  return part;
+}
+
+}  // namespace
+
 Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                        Hasher128& hasher) {
   std::vector<std::byte> bytes(tensor.bytes);
@@ -27,12 +43,11 @@ Result<std::vector<float>> read_vector(const ModelSource& source, const TensorIn
   });
   if (row_of(binding.role).by_element) {
     std::vector<float> turned(values.size());
-    const std::size_t n = binding.shape.inputs, count = binding.shape.count;
+    const std::size_t n = binding.whole_shape().inputs, count = binding.shape.count;
     for (std::size_t i = 0; i < values.size(); ++i) turned[i % n * count + i / n] = values[i];
-    return turned;
+    return own_part(binding, turned);
   }
-  const auto first = values.begin() + static_cast<std::ptrdiff_t>(binding.first_row);
-  return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(vector_values(binding)));
+  return own_part(binding, std::span(values).subspan(binding.first_row));
 }
 
 Result<std::vector<float>> read_factors(const ModelSource& source, const Binding& binding, Hasher128& hasher) {

@@ -15,15 +15,15 @@ namespace tessera::detail {
 
 // Returns how many bytes of the file one row of the matrix takes.
 [[nodiscard]] std::uint64_t file_row_bytes(const backend::MatrixShape& shape);
-// Returns the number of values of a vector. If the binding has several vectors, counts all of them.
+// Returns the number of values of a vector, or of this rank's part of one. If the binding has several vectors, counts all of them.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
-// Reads a vector of any format, or the bound part of one, and converts it to f32. Adds the file's bytes to `hasher`.
+// Reads a vector of any format, or the bound part of one, and converts it to f32. Returns this rank's part, if the vector is divided. Adds the file's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                                      Hasher128& hasher);
 // Reads the factors by which results are multiplied, one for each matrix of the binding. Adds the file's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_factors(const ModelSource& source, const Binding& binding, Hasher128& hasher);
-// Fills `out` with rows of the binding's matrix, beginning with row `first`. They need not be consecutive in the tensor.
+// Fills `out` with rows of the binding's whole matrix, beginning with row `first`. They need not be consecutive in the tensor.
 [[nodiscard]] Status read_rows(const ModelSource& source, const TensorInfo& tensor, const Binding& binding, std::uint64_t first,
                                std::span<std::byte> out);
 

@@ -1,0 +1,49 @@
+// The division of a model among ranks: which rank has which rows of each weight, which heads, and which layers' mixers.
+//
+// Attention is divided by KV heads. A mixer that cannot be divided that way is computed by one rank, which gives its result to the others:
+// latent attention and recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <tessera/extend/kv/kv_layout.hpp>
+
+#include "model/model.hpp"
+#include "ranks/division.hpp"
+
+namespace tessera::detail {
+
+class RankBackend;
+
+class ModelDivision {
+ public:
+  // Error: unsupported, the model cannot be divided among so many ranks.
+  [[nodiscard]] static Result<std::shared_ptr<const ModelDivision>> make(const ModelSpec& spec, std::uint32_t ranks);
+
+  [[nodiscard]] std::uint32_t ranks() const noexcept { return ranks_; }
+  // Returns the model as a rank computes it: with the heads and columns that it has.
+  [[nodiscard]] ModelSpec spec_of(std::uint32_t rank) const;
+  [[nodiscard]] std::vector<MixerPlace> mixers_of(std::uint32_t rank) const;
+  // Returns the bindings with the parts that a rank has (Binding::own).
+  [[nodiscard]] std::vector<Binding> bindings_of(std::uint32_t rank, std::span<const Binding> whole) const;
+  // Returns the layout by which a rank finds the heads that it has in whole pages. The bytes of pages stay the same.
+  [[nodiscard]] KvLayout layout_of(std::uint32_t rank, const KvLayout& whole) const;
+  // Tells the rank's backend which of the model's matrices are divided. `bindings` are those of bindings_of().
+  void tell(RankBackend& backend, const Model& model, std::span<const Binding> bindings) const;
+
+ private:
+  ModelDivision(const ModelSpec& spec, std::uint32_t ranks);
+
+  [[nodiscard]] bool is_whole(std::uint32_t layer) const noexcept { return layer < mixers_.size() && mixers_[layer] != kEveryRank; }
+  // Returns how the rows of a weight (values of a vector) are divided; empty: they are not.
+  [[nodiscard]] Division rows_of(const Binding& binding) const;
+
+  ModelSpec spec_;
+  std::uint32_t ranks_;
+  std::vector<std::uint32_t> mixers_;  // [n_layers()]: MixerPlace::rank
+};
+
+}  // namespace tessera::detail

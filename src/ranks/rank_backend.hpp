@@ -1,0 +1,82 @@
+// The backend of one rank, around a backend that has the rank's part of the weights. Activations are whole at every rank, except those that
+// are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up): a product that reads those first makes them whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/forwarding_backend.hpp"
+#include "ranks/communicator.hpp"
+#include "ranks/division.hpp"
+
+namespace tessera::detail {
+
+// How a matrix is divided of which each rank has some outputs.
+struct DividedMatrix {
+  Division inputs;   // the ranks' parts of the input, which are gathered before the product; empty: the input is whole
+  Division outputs;  // the ranks' outputs, which are gathered behind the product
+};
+
+class RankBackend final : public backend::ForwardingBackend {
+ public:
+  RankBackend(std::unique_ptr<backend::Backend> inner, Communicator& ranks) noexcept
+      : ForwardingBackend(std::move(inner)), ranks_(ranks) {}
+
+  // Called after loading, for each divided matrix whose outputs are gathered.
+  void divide(const Matrix& weight, DividedMatrix how) { divided_.emplace(&weight, std::move(how)); }
+  // Called after loading: the division of tables by tokens.
+  void divide_tokens(const Division& tokens) { tokens_ = tokens; }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return own().name(); }
+  [[nodiscard]] bool invariant() const noexcept override { return own().invariant(); }
+  [[nodiscard]] bool activates(ActivationKind kind) const noexcept override { return own().activates(kind); }
+  // Votes are sums over heads, which ranks do not add up; adapters change products that are divided.
+  [[nodiscard]] bool computes(backend::Capability capability) const noexcept override {
+    return capability != backend::Capability::votes && capability != backend::Capability::low_rank && own().computes(capability);
+  }
+  [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& shape) const noexcept override;
+  Status reserve_workspace(const backend::WorkspaceShape& shape) override;
+
+  Status begin(const backend::StepTables& tables) override;
+  Status embed(const Matrix& table, float scale, Act x) override;
+  Status gather(const Matrix& table, float scale, Act out) override;
+  Status share(std::uint32_t from, Act x) override;
+  Status linear(const Matrix& weight, Act in, Act out) override;
+  Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
+
+  // Fused operations: the inner backend's, if the product needs no gather.
+  Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
+  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
+  Status linear_group(std::span<const backend::LinearPart> parts, Act in) override;
+  Status norm_linear_group(const backend::Norm& norm, Act in, Act scratch, std::span<const backend::LinearPart> parts) override;
+  Status activated_linear(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act out) override;
+  Status activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act scratch, Act x) override;
+  Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override { return inner().rope_append(shape, q, k, v); }
+
+ private:
+  class Exchange;
+
+  [[nodiscard]] const DividedMatrix* find(const Matrix& weight) const noexcept {
+    const auto found = divided_.find(&weight);
+    return found != divided_.end() ? &found->second : nullptr;
+  }
+  [[nodiscard]] bool any_divided(std::span<const backend::LinearPart> parts) const noexcept;
+  // Makes the rows of an activation whole, of which each rank has the columns of `columns`.
+  Status make_whole(Act x, const Division& columns);
+  Status make_whole(float* rows, std::size_t n, const Division& columns);
+  // Replaces the rows of tokens that other ranks have by those ranks' rows. Rows with embeddings of their own are the same at every rank;
+  // `keep_embeddings` says whether x has those.
+  Status take_rows(Act x, bool keep_embeddings);
+
+  Communicator& ranks_;
+  std::unordered_map<const Matrix*, DividedMatrix> divided_;
+  Division tokens_;                      // empty: no table is divided
+  std::vector<backend::RowTable> rows_;  // of the step, with tokens as the inner backend's tables number them
+  std::vector<std::uint32_t> owners_;    // [rows]: the rank that has the row's token
+  std::vector<float> staging_;           // rows on their way
+  std::vector<std::span<std::byte>> parts_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,42 @@
+// Ranks that are threads of one process.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ranks/communicator.hpp"
+
+namespace tessera::detail {
+
+class ThreadRanks {
+ public:
+  explicit ThreadRanks(std::uint32_t ranks);
+  ThreadRanks(const ThreadRanks&) = delete;
+  ThreadRanks& operator=(const ThreadRanks&) = delete;
+
+  ~ThreadRanks();
+
+  [[nodiscard]] Communicator& of(std::uint32_t rank) noexcept;
+  // Ends the state after stop(). Precondition: no rank is in a call.
+  void restart() noexcept;
+
+ private:
+  // Bytes that a rank gives by a copy. More bytes are read by the others where they are.
+  static constexpr std::size_t kSlotBytes = 32 * 1024;
+  class End;
+
+  // Waits until all ranks have come here. Returns false after stop().
+  bool meet() noexcept;
+  void stop() noexcept;
+
+  std::vector<std::unique_ptr<End>> ends_;
+  alignas(64) std::atomic<std::uint32_t> arrived_ = 0;
+  alignas(64) std::atomic<std::uint32_t> meetings_ = 0;  // counts meetings; ranks wait for the next
+  std::atomic<bool> stopped_ = false;
+};
+
+}  // namespace tessera::detail
