@@ -107,6 +107,8 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      [](EngineOptions& to, const Value& v) { to.context = v.integer<std::uint32_t>(); }},
     {"threads", "integer", "threads of the engine; default 0: the processors that the process may use",
      [](EngineOptions& to, const Value& v) { to.threads = v.integer<std::uint32_t>(); }},
+    {"ranks", "integer", "ranks among which the model is divided, 1 to 64; results are the same; default 1",
+     [](EngineOptions& to, const Value& v) { to.ranks = v.integer<std::uint32_t>(); }},
     {"step_rows", "integer", "tokens computed at once in a prefill, 1 to 8192; default 512",
      [](EngineOptions& to, const Value& v) { to.step_rows = v.integer<std::uint32_t>(); }},
     {"memory_budget", "integer", "bytes that the plan's peak may reach; default 0: no limit",

@@ -232,6 +232,7 @@ void check_serving(const CLI::App& app, Options& o) {
 
 void add_engine_options(CLI::App& app, Options& o) {
   tool::add_threads(app, o.threads);
+  tool::add_ranks(app, o.ranks);
   tool::add_kv_dtype(app, o.kv.dtype, "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   tool::add_kv_wide(app, o.kv.wide);
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},

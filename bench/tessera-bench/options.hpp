@@ -44,6 +44,7 @@ struct Options {
   std::uint64_t kv_file = 0;           // bytes of a file for the KV pages of preempted requests; 0: no file
 
   std::uint32_t threads = 0;
+  std::uint32_t ranks = 1;
   KvOptions kv;
   BackendKind backend = BackendKind::cpu;
   CudaOptions cuda;

@@ -340,6 +340,7 @@ void add_engine_options(CLI::App& app, Options& o) {
                        "at once and in 8 bits\nfor few, plainly in f32, or with the same bits on every\nCPU, and in every batch on a GPU. Default: auto");
   tessera::tool::add_instruction_set(app, o.instruction_set);
   tessera::tool::add_threads(app, o.threads);
+  tessera::tool::add_ranks(app, o.ranks);
   add_choice<LogLevel>(app, "--log-level", o.log_level,
                        {{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning},
                         {"error", LogLevel::error}, {"off", LogLevel::off}},

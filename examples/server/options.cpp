@@ -163,6 +163,7 @@ void add_machine_options(CLI::App& app, Options& o) {
                        "for few, plainly in f32, or with the same bits on every CPU\nDefault: auto");
   tessera::tool::add_instruction_set(app, o.engine.instruction_set);
   tessera::tool::add_threads(app, o.engine.threads);
+  tessera::tool::add_ranks(app, o.engine.ranks);
   add_number<std::size_t>(app, "--http-threads", o.http.threads, 1, 64, "Threads that read requests and write answers. Default: 2");
   app.add_flag_function("--no-log", [&o](std::int64_t) { o.server.logs_requests = false; }, "Print no line for each request on standard error");
 }

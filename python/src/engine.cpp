@@ -21,7 +21,7 @@ struct Arguments {
   std::string kv = "auto";
   std::uint32_t page_tokens = 0;
   std::optional<bool> prefix = {};
-  std::uint32_t threads = 0;
+  std::uint32_t threads = 0, ranks = 1;
   std::string backend = "cpu";
   std::string numerics = "auto";
   std::uint64_t memory_budget = 0, kv_budget = 0, adapter_budget = 0;
@@ -51,6 +51,7 @@ EngineOptions options_of(const Arguments& a) {
   options.cuda.memory_budget = a.cuda_memory_budget;
   options.instruction_set = instruction_set_named(a.instruction_set);
   options.threads = a.threads;
+  options.ranks = a.ranks;
   options.fallback = a.strict ? Fallback::refuse : Fallback::allow;
   options.step_rows = a.step_rows;
   options.memory_budget = a.memory_budget;
@@ -280,20 +281,20 @@ Result<ChatTemplate> EngineBox::chat() {
 // The options of an engine, for the two functions that take them.
 #define TESSERA_ENGINE_ARGUMENTS                                                                                  \
   nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(),     \
-  nb::arg("threads") = 0, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("memory_budget") = 0, \
+  nb::arg("threads") = 0, nb::arg("ranks") = 1, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("memory_budget") = 0, \
   nb::arg("kv_budget") = 0, nb::arg("adapter_budget") = 0, nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0,                        \
   nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false, nb::arg("strict") = false,                      \
   nb::arg("tokenizer") = true, nb::arg("instruction_set") = "auto", nb::arg("step_rows") = 512,                   \
   nb::arg("cuda_device") = 0, nb::arg("cuda_memory_budget") = 0
 #define TESSERA_ENGINE_PARAMETERS                                                                                      \
-  std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, \
+  std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, std::uint32_t ranks, \
       std::string backend, std::string numerics, std::uint64_t memory_budget, std::uint64_t kv_budget,                 \
       std::uint64_t adapter_budget, std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, \
       bool strict, bool tokenizer, std::string instruction_set, std::uint32_t step_rows, std::int32_t cuda_device,     \
       std::uint64_t cuda_memory_budget
 #define TESSERA_ENGINE_SIGNATURE                                                                                 \
   "path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, prefix: bool | "   \
-  "None = None, threads: int = 0, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "        \
+  "None = None, threads: int = 0, ranks: int = 1, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "        \
   "kv_budget: int = 0, adapter_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, sliding_window: "  \
   "int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, instruction_set: str = "  \
   "'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, progress: "                  \
@@ -301,7 +302,7 @@ Result<ChatTemplate> EngineBox::chat() {
   "str], object] | None = None"
 #define TESSERA_ENGINE_VALUES                                                                                     \
   Arguments {                                                                                                     \
-    context, std::move(kv), page_tokens, prefix, threads, std::move(backend), std::move(numerics), memory_budget, \
+    context, std::move(kv), page_tokens, prefix, threads, ranks, std::move(backend), std::move(numerics), memory_budget, \
         kv_budget, adapter_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, strict, tokenizer,                     \
         std::move(instruction_set), step_rows, cuda_device, cuda_memory_budget                                    \
   }

@@ -46,6 +46,16 @@ inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
       ->type_name("N");
 }
 
+// Adds --ranks N.
+inline CLI::Option* add_ranks(CLI::App& app, std::uint32_t& ranks) {
+  return app
+      .add_option("--ranks", ranks,
+                  "Divide the model among N ranks, each with its part of the\nweights and its share of the threads. The output is the same.\n"
+                  "Pays on machines with several memories (NUMA). Default: 1")
+      ->check(CLI::Range(1u, 64u).description(""))
+      ->type_name("N");
+}
+
 // Adds --isa SET, a name of kInstructionSets or "auto".
 inline CLI::Option* add_instruction_set(CLI::App& app, InstructionSet& set) {
   return app

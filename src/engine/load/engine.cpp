@@ -283,7 +283,7 @@ const Settings& Engine::metadata() const noexcept {
 const ModelSpec& Engine::spec() const noexcept { return state_ == nullptr ? empty_value<ModelSpec>() : state_->model.spec; }
 const Plan& Engine::plan() const noexcept { return state_ == nullptr ? empty_value<Plan>() : state_->plan; }
 const Tokenizer& Engine::tokenizer() const noexcept { return state_ == nullptr ? empty_value<Tokenizer>() : state_->tokenizer; }
-std::size_t Engine::threads() const noexcept { return state_ == nullptr ? 0 : state_->executor->concurrency(); }
+std::size_t Engine::threads() const noexcept { return state_ == nullptr ? 0 : state_->executor->concurrency() * state_->options.ranks; }
 
 namespace {
 
