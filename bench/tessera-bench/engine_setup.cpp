@@ -48,7 +48,7 @@ Engine load_engine(const ModelSource& model, const Options& options, StatusLine&
   if (options.speculate.mtp) loading.mtp = MtpHeads::load;
   loading.tokenizer = TokenizerUse::none;
   loading.threads = options.threads;
-  loading.ranks = options.ranks;
+  options.ranks.put_into(loading);
   loading.log_level = LogLevel::off;
   loading.instruction_set = options.instruction_set;
   loading.numerics = options.numerics;

@@ -14,6 +14,7 @@
 
 #include "format_mix.hpp"
 #include "limits.hpp"
+#include "machine_options.hpp"
 #include "serving_options.hpp"
 #include "shapes.hpp"
 #include "speculating.hpp"
@@ -44,7 +45,7 @@ struct Options {
   std::uint64_t kv_file = 0;           // bytes of a file for the KV pages of preempted requests; 0: no file
 
   std::uint32_t threads = 0;
-  std::uint32_t ranks = 1;
+  tool::Ranks ranks;
   KvOptions kv;
   BackendKind backend = BackendKind::cpu;
   CudaOptions cuda;

@@ -60,7 +60,7 @@ EngineOptions engine_options(const Options& options) {
   result.numerics = options.numerics;
   result.instruction_set = options.instruction_set;
   result.threads = options.threads;
-  result.ranks = options.ranks;
+  options.ranks.put_into(result);
   result.log_level = options.log_level;
   result.log = [](LogLevel level, std::string_view message) {
     complain(fmt::format("[{}] {}", level_name(level), message));

@@ -10,6 +10,7 @@
 
 #include "adapters.hpp"
 #include "drafting.hpp"
+#include "machine_options.hpp"
 #include "several.hpp"
 
 inline constexpr std::size_t kDefaultMaxTokens = 256;
@@ -70,7 +71,7 @@ struct Options {
   std::optional<std::uint32_t> sliding_window;  // instead of the model's; 0: off
   std::uint32_t keep = 0;  // window of tokens to which a full context is cut; 0: a full context ends the text
   std::uint32_t threads = 0;
-  std::uint32_t ranks = 1;
+  tessera::tool::Ranks ranks;
   tessera::LogLevel log_level = tessera::LogLevel::warning;
 
   std::string logits_file;

@@ -163,7 +163,7 @@ void add_machine_options(CLI::App& app, Options& o) {
                        "for few, plainly in f32, or with the same bits on every CPU\nDefault: auto");
   tessera::tool::add_instruction_set(app, o.engine.instruction_set);
   tessera::tool::add_threads(app, o.engine.threads);
-  tessera::tool::add_ranks(app, o.engine.ranks);
+  tessera::tool::add_ranks(app, o.ranks);
   add_number<std::size_t>(app, "--http-threads", o.http.threads, 1, 64, "Threads that read requests and write answers. Default: 2");
   app.add_flag_function("--no-log", [&o](std::int64_t) { o.server.logs_requests = false; }, "Print no line for each request on standard error");
 }
@@ -176,6 +176,8 @@ void check_together(Options& o) {
     throw UsageError(fmt::format("{} is for models that are loaded and unloaded, which the model in this program is not: name models with -m or --models", o.names.pins.empty() ? "--keep-alive" : "--pin"));
   }
   check_tls(o.http);
+  o.ranks.put_into(o.engine);
+  if (has_several && !o.ranks.addresses.empty()) throw UsageError("--rank-at is for a server with one model: a tessera-rank serves one engine");
   if (o.engine.kv_file.empty() != (o.engine.kv_file_bytes == 0)) throw UsageError("--kv-file and --kv-file-size belong together: give both");
   if (o.scheduler.policy == nullptr) o.scheduler.policy = tessera::fair_by_tenant();
   o.server.max_running = o.scheduler.limits.max_running;

@@ -10,6 +10,7 @@
 #include <tessera/engine.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 
+#include "machine_options.hpp"
 #include "http_server.hpp"
 #include "model_list.hpp"
 #include "server.hpp"
@@ -26,6 +27,7 @@ struct Options {
   bool strict_model = false;           // another model's name is an error
   std::optional<std::string> chat_template{};
   tessera::EngineOptions engine{};
+  tessera::tool::Ranks ranks{};  // put into `engine` when the options are read
   tessera::SchedulerOptions scheduler{};
   HttpOptions http{};
   ServerOptions server{};

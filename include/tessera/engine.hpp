@@ -86,6 +86,14 @@ struct EngineOptions {
   // Errors: unsupported, the model has fewer columns than ranks, or draft heads; an executor, an input observer or another backend than the
   // CPU's is asked for too. With several ranks, token budgets that choose by votes and adapters are unsupported, but `merge` works.
   std::uint32_t ranks = 1;
+  // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or others:
+  // they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads. All must
+  // load the same model; what differs is an error. If a rank fails or does not answer, the call returns device_error, nothing of the step is
+  // kept, and so does every later call: load the engine again when the ranks are back. Errors beside those of `ranks`: io or not_found, nobody listens
+  // there. Sessions cannot be saved, restored, suspended, cloned, converted or verified, because their keys and values are not all here.
+  std::vector<std::string> rank_addresses = {};
+  std::string rank_secret = {};                          // the ranks' RankOptions::secret
+  std::uint32_t rank_timeout_ms = 30'000;                // a rank that is silent for so long in a step has failed
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
   // Tokens computed at once in a prefill. A model that reads a text as a whole has room for its context in a step (at most 8192 tokens, which

@@ -36,6 +36,7 @@
 #include <tessera/kv/kv_event.hpp>
 #include <tessera/kv/token_budget.hpp>
 #include <tessera/kv/wide_layers.hpp>
+#include <tessera/ranks.hpp>
 #include <tessera/sampling/chain.hpp>
 #include <tessera/sampling/options.hpp>
 #include <tessera/sampling/sampler.hpp>

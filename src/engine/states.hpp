@@ -21,6 +21,7 @@
 #include "engine/session/session_use.hpp"
 #include "engine/session/votes.hpp"
 #include "model/step/step_executor.hpp"
+#include "ranks/model_division.hpp"
 
 namespace tessera {
 
@@ -45,6 +46,8 @@ struct Engine::State {
   struct {
     std::uint64_t rows = 0, pages = 0;
   } texts;
+  // Of a model of which ranks in other processes have parts, with pages of their own; nullptr: all pages are here.
+  std::shared_ptr<const detail::ModelDivision> division;
   std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
   std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
   std::filesystem::path path;      // of the model; empty if it was loaded from a source

@@ -132,6 +132,25 @@ KvLayout ModelDivision::layout_of(std::uint32_t rank, const KvLayout& whole) con
   return own;
 }
 
+Result<KvLayout> ModelDivision::own_layout_of(std::uint32_t rank, const KvLayout& other) const {
+  if (other.layers.size() != mixers_.size()) {
+    return make_error(ErrorCode::internal, "a KV layout of {} layers, and the model has {}", other.layers.size(), mixers_.size());
+  }
+  std::vector<KvLayerNeeds> needs;
+  for (std::uint32_t i = 0; i < mixers_.size(); ++i) {
+    const KvLayerLayout& layer = other.layer(i);
+    const std::size_t first = other.first_layer_at(other.layers[i]);
+    KvLayerNeeds& own = needs.emplace_back(KvLayerNeeds{.shape = layer.shape, .window = other.group_of(i).window, .dtype = layer.dtype});
+    if (first != i) own.shares = static_cast<std::uint32_t>(first);
+    const std::uint32_t decides = static_cast<std::uint32_t>(first);  // a layer without keys of its own has the shape of the one that it shares
+    if (layer.shape.state_bytes == 0 && mixers_[decides] == kEveryRank) {
+      own.shape.kv_heads = static_cast<std::uint32_t>(Division(spec_.layer(decides).n_kv_heads, ranks_).size(rank));
+    }
+    if (layer.shape.state_bytes != 0) own.dtype = DType::automatic;
+  }
+  return make_kv_layout(needs, other.dtype, other.page_tokens);
+}
+
 void ModelDivision::tell(RankBackend& backend, const Model& model, std::span<const Binding> bindings) const {
   for (const Binding& binding : bindings) {
     if (!binding.is_matrix || !binding.own.here) continue;

@@ -31,6 +31,9 @@ class ModelDivision {
   [[nodiscard]] std::vector<Binding> bindings_of(std::uint32_t rank, std::span<const Binding> whole) const;
   // Returns the layout by which a rank finds the heads that it has in whole pages. The bytes of pages stay the same.
   [[nodiscard]] KvLayout layout_of(std::uint32_t rank, const KvLayout& whole) const;
+  // Returns the layout of a rank that has pages of its own, for its heads alone. `other` is any rank's layout of the same kind, or the
+  // whole layout. A layer whose mixer is not divided has its place in every rank's pages.
+  [[nodiscard]] Result<KvLayout> own_layout_of(std::uint32_t rank, const KvLayout& other) const;
   // Tells the rank's backend which of the model's matrices are divided. `bindings` are those of bindings_of().
   void tell(RankBackend& backend, const Model& model, std::span<const Binding> bindings) const;
 

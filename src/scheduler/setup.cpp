@@ -10,9 +10,8 @@ namespace {
 
 PageCost page_cost_of(const Engine& engine, const KvOptions& own) {
   const KvOptions options = resolve({}, own);
-  const auto layout = kv_layout(engine.spec(), options);
-  if (!layout || options.kind != KvKind::paged) return {};
-  return PageCost::of(*layout, options.checkpoints, options.prefix == PrefixReuse::on);
+  if (options.kind != KvKind::paged) return {};
+  return PageCost::of(engine.plan().kv_layout, options.checkpoints, options.prefix == PrefixReuse::on);
 }
 
 }  // namespace

@@ -4,13 +4,17 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <tessera/backend/instruction_set.hpp>
+#include <tessera/engine.hpp>
 #include <tessera/extend/core/executor.hpp>
 #include <tessera/version.hpp>
 
@@ -46,14 +50,43 @@ inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
       ->type_name("N");
 }
 
-// Adds --ranks N.
-inline CLI::Option* add_ranks(CLI::App& app, std::uint32_t& ranks) {
-  return app
-      .add_option("--ranks", ranks,
-                  "Divide the model among N ranks, each with its part of the\nweights and its share of the threads. The output is the same.\n"
-                  "Pays on machines with several memories (NUMA). Default: 1")
+// Reads a secret from a file: its text without the line's end. Throws CLI::ValidationError for `option`.
+inline std::string read_secret(const std::string& path, const char* option) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  if (text.empty()) throw CLI::ValidationError(option, fmt::format("{}: cannot be read, or is empty", path));
+  return text;
+}
+
+// The ranks among which a model is divided.
+struct Ranks {
+  std::uint32_t here = 1;
+  std::vector<std::string> addresses;  // of ranks in other processes
+  std::string secret;
+
+  void put_into(EngineOptions& options) const {
+    options.ranks = here;
+    options.rank_addresses = addresses;
+    options.rank_secret = secret;
+  }
+};
+
+// Adds --ranks N, --rank-at ADDRESS and --rank-secret-file FILE.
+inline void add_ranks(CLI::App& app, Ranks& ranks) {
+  app.add_option("--ranks", ranks.here,
+                 "Divide the model among N ranks, each with its part of the\nweights and its share of the threads. The output is the same.\n"
+                 "Pays on machines with several memories (NUMA). Default: 1")
       ->check(CLI::Range(1u, 64u).description(""))
       ->type_name("N");
+  app.add_option("--rank-at", ranks.addresses,
+                 "Divide the model among this process and a tessera-rank that\nwaits at this address, on this machine or another. Repeat it\nfor each rank")
+      ->type_name("HOST:PORT")
+      ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--rank-secret-file", [&ranks](const std::string& path) { ranks.secret = read_secret(path, "--rank-secret-file"); },
+         "The file with the secret of those tessera-ranks")
+      ->type_name("FILE");
 }
 
 // Adds --isa SET, a name of kInstructionSets or "auto".

@@ -13,9 +13,11 @@
 #include "engine/adapters/adapter_state.hpp"
 #include "engine/load/metadata.hpp"
 #include "engine/load/plan.hpp"
+#include "engine/ranks/connect_ranks.hpp"
 #include "engine/states.hpp"
 #include "files/no_settings.hpp"
 #include "model/draft_heads.hpp"
+#include "ranks/remote_ranks.hpp"
 #include "os/file.hpp"
 #include "engine/session/token_budget.hpp"
 #include "core/empty.hpp"
@@ -110,6 +112,13 @@ void name_matrices(backend::ObservingBackend& observing, const detail::Model& mo
   }
 }
 
+// Connects to the ranks in other processes, which begin to load their parts.
+Result<std::unique_ptr<detail::SocketRanks>> connect_to_ranks(const ModelSource& source, const EngineOptions& options) {
+  TESSERA_TRY(const detail::Machine planner, detail::make_planner(options));
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(source, options, *planner.backend));
+  return detail::connect_ranks(options, blueprint.spec, blueprint.plan.context);
+}
+
 Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& source, const EngineOptions& given,
                                                          const std::filesystem::path& path = {}) {
   const detail::FpState fp_state;
@@ -120,7 +129,11 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   }
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(source, options));
   auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), detail::KeptSettings(source.settings()));
-  TESSERA_TRY(detail::Machine machine, detail::make_backend(options));
+  std::unique_ptr<detail::SocketRanks> others;
+  if (!options.rank_addresses.empty()) {
+    TESSERA_TRY(others, connect_to_ranks(source, options));
+  }
+  TESSERA_TRY(detail::Machine machine, detail::make_backend(options, others.get()));
   state->path = path;
   state->executor = std::move(machine.executor);
   state->backend = std::move(machine.backend);
@@ -136,9 +149,16 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
                    blueprint.spec.architecture, blueprint.spec.n_layers(), source.tensors().size(),
                    blueprint.weights.file));
   state->model.spec = blueprint.spec;
-  if (blueprint.division != nullptr) {
+  auto part = std::make_unique<detail::Model>();  // rank 0's, if other ranks are elsewhere
+  if (others != nullptr) {
+    auto& backend = static_cast<detail::RankBackend&>(*state->backend);
+    TESSERA_TRY_STATUS(detail::load_part(source, blueprint, options, 0, backend, *part, detail::ReadBytes::all, options.progress));
+    TESSERA_TRY_STATUS(detail::await_ranks(*others, part->weights_hash, backend, options.stop));
+    state->model = detail::whole_model(*part, state->model.spec);
+    state->division = blueprint.division;
+  } else if (blueprint.division != nullptr) {
     TESSERA_TRY_STATUS(detail::load_parts(source, blueprint, options, machine.parts));
-    state->model = detail::whole_model(*machine.parts.front(), state->model.spec);
+    state->model = detail::whole_model(machine.parts.front()->model, state->model.spec);
   } else {
     TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
     TESSERA_TRY_STATUS(
@@ -157,7 +177,12 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);
   TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
-  if (blueprint.division != nullptr) {
+  if (others != nullptr) {
+    detail::keep_copies(*state->kv_pools);
+    state->pages = std::make_unique<detail::CacheMemory>(*state->kv_pools);
+    state->steps = std::make_unique<detail::RemoteRanks>(std::move(others), std::move(part), static_cast<detail::RankBackend&>(*state->backend),
+                                                         *state->kv_pools, *state->pages);
+  } else if (blueprint.division != nullptr) {
     TESSERA_TRY(state->steps, detail::RankGroup::start(blueprint.division, std::move(machine.ranks), std::move(machine.parts), *state->kv_pools));
   } else {
     state->make_executor();
@@ -323,6 +348,9 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
     }
     if (const detail::DraftHeads* heads = detail::draft_heads_of(spec)) {
       uses.push_back({"guess further tokens", fmt::format("{}, a layer", heads->name), "", "-", std::string(state_->backend->name()), ""});
+    }
+    if (const std::size_t n = state_->options.rank_addresses.size(); n != 0) {
+      uses.push_back({"exchange rows", fmt::format("{} ranks, processes", n + 1), "", "f32", "host", ""});
     }
     if (state_->options.ranks > 1) {
       uses.push_back({"exchange rows", fmt::format("{} ranks, threads of this process", state_->options.ranks), "", "f32", "host", ""});

@@ -193,6 +193,11 @@ Status check_budget(const KvLayout& layout, std::uint64_t budget) {
                     layout.page_tokens, least);
 }
 
+Status check_all_here(const Engine::State& engine, const char* what) {
+  if (engine.division == nullptr) return {};
+  return make_error(ErrorCode::unsupported, "{} needs all keys and values, and ranks in other processes have some of them; use EngineOptions::ranks, or one rank", what);
+}
+
 Result<KvPools> make_kv_pools(const Engine::State& engine) {
   const EngineOptions& options = engine.options;
   const Plan& plan = engine.plan;
@@ -207,8 +212,19 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
                           .file_bytes = options.kv_file_bytes});
 }
 
+namespace {
+
+// Returns the layout of the engine's pages: those of rank 0's heads, if other ranks have pages of their own.
+Result<KvLayout> own_kv_layout(const Engine::State& engine, const KvOptions& resolved) {
+  TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
+  if (engine.division == nullptr) return layout;
+  return engine.division->own_layout_of(0, layout);
+}
+
+}  // namespace
+
 std::shared_ptr<PrefixProbe> make_prefix_probe(const Engine::State& engine, const KvOptions& resolved) {
-  const auto layout = kv_layout(engine.model.spec, resolved);
+  const auto layout = own_kv_layout(engine, resolved);
   if (!layout) return nullptr;
   return std::make_shared<PrefixProbe>(*engine.kv_pools, *layout, prefix_identity(engine.identity, resolved));
 }
@@ -235,7 +251,7 @@ PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream,
 
 Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
                               const StreamOptions& stream) {
-  TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
+  TESSERA_TRY(KvLayout layout, own_kv_layout(engine, resolved));
   TESSERA_TRY_STATUS(check_kv_types(*engine.backend, layout));
   const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
   if (layout.has_state() && of_backend != nullptr && !of_backend->addressable()) {

@@ -41,7 +41,7 @@ Status add_ranks(Machine& machine, std::uint32_t n, Make make) {
 
 }  // namespace
 
-Result<Machine> make_backend(const EngineOptions& options) {
+Result<Machine> make_backend(const EngineOptions& options, Communicator* others) {
   Machine machine;
   cpu::ClaimedSet claimed;
   if (options.backend == BackendKind::cpu) {
@@ -65,6 +65,7 @@ Result<Machine> make_backend(const EngineOptions& options) {
       return own;
     }));
   }
+  if (others != nullptr) machine.backend = std::make_unique<RankBackend>(std::move(machine.backend), *others);
   return machine;
 }
 
@@ -79,7 +80,7 @@ Result<Machine> make_planner(const EngineOptions& options) {
     machine.backend = std::make_unique<cpu::CpuBackend>(*machine.executor, *options.memory, set, options.numerics);
   }
   // A planner computes the sizes of one rank, so it needs no further ones.
-  if (options.ranks > 1) TESSERA_TRY_STATUS(add_ranks(machine, 1, [](RankPart&) { return Result<std::unique_ptr<backend::Backend>>(nullptr); }));
+  if (options.ranks > 1 || !options.rank_addresses.empty()) TESSERA_TRY_STATUS(add_ranks(machine, 1, [](RankPart&) { return Result<std::unique_ptr<backend::Backend>>(nullptr); }));
   return machine;
 }
 

@@ -22,7 +22,8 @@ struct Machine {
 
 // Makes the backend: starts threads, unless the options bring an executor, and opens the device. Precondition: `options` come from
 // resolve_options(). Errors: an instruction set, numerics or a device that do not exist here; no memory.
-[[nodiscard]] Result<Machine> make_backend(const EngineOptions& options);
+// `others`: the ranks in other processes, among which this one computes; nullptr: there are none.
+[[nodiscard]] Result<Machine> make_backend(const EngineOptions& options, Communicator* others = nullptr);
 
 // Makes a backend for planning, without threads and without opening a device. It computes sizes of memory, but no results.
 [[nodiscard]] Result<Machine> make_planner(const EngineOptions& options);

@@ -60,14 +60,20 @@ Status check_ranks(const EngineOptions& options) {
   if (options.ranks == 0 || options.ranks > kMaxRanks) {
     return make_error(ErrorCode::invalid_argument, "{} ranks; expected 1 to {}", options.ranks, kMaxRanks);
   }
-  if (options.ranks == 1) return {};
-  const char* with = options.backend != BackendKind::cpu     ? "a backend other than the CPU's"
-                     : options.executor != nullptr           ? "an executor of the host"
-                     : options.input_observer != nullptr     ? "an input observer"
-                     : options.mtp != MtpHeads::leave_out    ? "MTP heads"
-                                                             : nullptr;
+  const std::size_t elsewhere = options.rank_addresses.size();
+  if (elsewhere >= kMaxRanks) return make_error(ErrorCode::invalid_argument, "{} ranks elsewhere; expected at most {}", elsewhere, kMaxRanks - 1);
+  if (options.rank_timeout_ms == 0) return make_error(ErrorCode::invalid_argument, "a rank_timeout_ms of 0");
+  if (options.ranks == 1 && elsewhere == 0) return {};
+  const char* with = options.backend != BackendKind::cpu               ? "a backend other than the CPU's"
+                     : options.executor != nullptr                     ? "an executor of the host"
+                     : options.input_observer != nullptr               ? "an input observer"
+                     : options.mtp != MtpHeads::leave_out              ? "MTP heads"
+                     : elsewhere != 0 && options.ranks > 1             ? "ranks elsewhere"
+                     : elsewhere != 0 && !options.merge.empty()        ? "adapters that are merged"
+                     : elsewhere != 0 && !options.kv_file.empty()      ? "a file for KV pages"
+                                                                       : nullptr;
   if (with == nullptr) return {};
-  return make_error(ErrorCode::unsupported, "{} ranks with {}: use one rank", options.ranks, with);
+  return make_error(ErrorCode::unsupported, "{} ranks with {}: use one rank", options.ranks + elsewhere, with);
 }
 
 }  // namespace
@@ -150,11 +156,12 @@ Result<std::uint32_t> step_rows_of(const ModelSpec& spec, const EngineOptions& o
 
 namespace {
 
-// Divides the blueprint's model among ranks, and counts the bytes of all ranks' weights.
-Status divide(Blueprint& blueprint, const ModelSource& source, std::uint32_t ranks, const backend::Backend& backend) {
-  TESSERA_TRY(blueprint.division, ModelDivision::make(blueprint.spec, ranks));
+// Divides the blueprint's model among ranks, and counts the bytes of the weights of the ranks in this process.
+Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
+  const auto elsewhere = static_cast<std::uint32_t>(options.rank_addresses.size());
+  TESSERA_TRY(blueprint.division, ModelDivision::make(blueprint.spec, options.ranks + elsewhere));
   blueprint.weights.packed = 0;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+  for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
     const WeightBytes own = weight_bytes(blueprint.division->bindings_of(rank, blueprint.bindings), source, blueprint.spec, backend);
     blueprint.weights.packed += own.packed;
   }
@@ -182,7 +189,7 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   }
   const ModelSpec& spec = blueprint.spec;
   blueprint.weights = weight_bytes(blueprint.bindings, source, spec, backend);
-  if (options.ranks > 1) TESSERA_TRY_STATUS(divide(blueprint, source, options.ranks, backend));
+  if (options.ranks > 1 || !options.rank_addresses.empty()) TESSERA_TRY_STATUS(divide(blueprint, source, options, backend));
 
   Plan& plan = blueprint.plan;
   plan.context = options.context != 0 ? options.context : spec.sight == Sight::back ? spec.context : std::min(spec.context, kMaxStepRows);
@@ -198,7 +205,10 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions&
   KvOptions kv_options = options.kv;
   kv_options.dtype = plan.kv_dtype;
   kv_options.wide = plan.kv_wide = wide_layers(kv_options);
-  TESSERA_TRY(const KvLayout layout, kv_layout(spec, kv_options));
+  TESSERA_TRY(KvLayout layout, kv_layout(spec, kv_options));
+  if (!options.rank_addresses.empty()) {
+    TESSERA_TRY(layout, blueprint.division->own_layout_of(0, layout));
+  }
   TESSERA_TRY_STATUS(check_kv_types(backend, layout));
   TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
   // Texts that are read together have pages of their own, which short texts do not fill.

@@ -11,6 +11,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "engine/load/kv_setup.hpp"
 #include "engine/run/append.hpp"
 #include "engine/session/edit.hpp"
 #include "engine/states.hpp"
@@ -170,6 +171,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     TESSERA_TRY_STATUS(use.status());
     const State& s = *state_;
     if (s.kv.suspended()) return detail::suspended_error();
+    TESSERA_TRY_STATUS(detail::check_all_here(*s.shared, "verify()"));
     Verification found;
     if (found.what = why_unverifiable(s); !found.what.empty()) {
       found.verdict = Verdict::unverifiable;

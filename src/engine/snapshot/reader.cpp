@@ -442,6 +442,7 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
   return guard([&]() -> Result<Session> {
     if (state_ == nullptr) return detail::empty_handle("Engine");
     if (source == nullptr) return detail::make_error(ErrorCode::invalid_argument, "there is no source to restore from");
+    TESSERA_TRY_STATUS(detail::check_all_here(*state_, "restore()"));
     const std::string name = detail::name_of(*source);
     auto restored = [&]() -> Result<Session> {
       TESSERA_TRY(Buffer buffer, Buffer::allocate(*state_->options.memory, kChunkBytes, "restoring a session"));

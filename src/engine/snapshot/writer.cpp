@@ -6,6 +6,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "engine/load/kv_setup.hpp"
 #include "engine/snapshot/format.hpp"
 #include "engine/states.hpp"
 #include "files/replacement_file.hpp"
@@ -283,6 +284,7 @@ Status Session::save(const std::filesystem::path& path) const noexcept {
     if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
+    TESSERA_TRY_STATUS(detail::check_all_here(*state_->shared, "save()"));
     TESSERA_TRY(auto file, detail::ReplacementFile::create(path));
     TESSERA_TRY_STATUS(write_session(*state_, [&](std::span<const std::byte> bytes) { return file.write(bytes); }));
     return file.commit();
@@ -294,6 +296,7 @@ Status Session::save(const ByteSink& sink) const noexcept {
     if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
+    TESSERA_TRY_STATUS(detail::check_all_here(*state_->shared, "save()"));
     if (!sink) return make_error(ErrorCode::invalid_argument, "there is no sink to save the session to");
     return write_session(*state_, sink);
   });

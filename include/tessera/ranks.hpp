@@ -1,0 +1,41 @@
+// Serves as a rank: computes a part of a model for an engine in another process (EngineOptions::rank_addresses).
+//
+//   tessera::RankOptions options{.listen = "0.0.0.0:7070", .secret = secret};
+//   if (auto status = tessera::serve_rank("model.gguf", options); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include <tessera/backend/instruction_set.hpp>
+#include <tessera/core/log.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/engine.hpp>
+#include <tessera/extend/core/memory.hpp>
+
+namespace tessera {
+
+struct RankOptions {
+  std::string listen;                    // "HOST:PORT" or "unix:PATH"; with port 0 the system chooses one
+  // An engine must bring the same text (EngineOptions::rank_secret). It travels as it is, and so do tokens and activations: use a network of
+  // your own, or a tunnel.
+  std::string secret = {};
+  std::uint32_t threads = 0;             // 0: usable_threads()
+  InstructionSet instruction_set = InstructionSet::automatic;
+  Memory* memory = nullptr;              // for large buffers; nullptr: system_memory()
+  LogCallback log = {};                  // one line for each engine that comes, is ready and goes
+  LoadProgress progress = {};            // of loading the rank's part
+  std::stop_token stop = {};             // ends serve_rank()
+  std::function<void(const std::string& address)> listening = {};  // called once, with the address that engines can use
+};
+
+// Waits for an engine, loads the part of the model at `path` that the engine gives it, and executes the engine's steps. When the engine is
+// gone, or has failed, waits for the next one. Returns success after `stop`. Errors: those of Engine::load() that the file or the machine
+// have; invalid_argument or io, the address. What goes wrong with one engine is logged, and that engine gets the error.
+[[nodiscard]] Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept;
+
+}  // namespace tessera

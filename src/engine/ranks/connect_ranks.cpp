@@ -1,0 +1,92 @@
+#include "engine/ranks/connect_ranks.hpp"
+
+#include <map>
+#include <sstream>
+
+#include <tessera/version.hpp>
+
+#include "core/error.hpp"
+#include "core/printable.hpp"
+#include "model/spec/spec_text.hpp"
+#include "ranks/rank_messages.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+constexpr std::chrono::seconds kConnectTime{10};
+constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have loaded its part
+
+std::map<std::string, std::string> families_of(const std::string& text) {
+  std::map<std::string, std::string> families;
+  std::istringstream lines(text);
+  for (std::string key, family; std::getline(lines, key, '\t') && std::getline(lines, family);) families[key] = family;
+  return families;
+}
+
+}  // namespace
+
+std::string families_text(const backend::Backend& backend) {
+  std::string text;
+  for (const backend::Explanation& line : backend.explain()) {
+    if (line.family.empty()) continue;
+    text += fmt::format("{} of {}\t{}\n", text_of(line), line.dtype ? to_string(*line.dtype) : "-", line.family);
+  }
+  return text;
+}
+
+Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context) {
+  const auto n = static_cast<std::uint32_t>(options.rank_addresses.size() + 1);
+  std::vector<Peer> peers(n);
+  std::vector<std::string> addresses(n);
+  for (std::uint32_t rank = 1; rank < n; ++rank) {
+    addresses[rank] = peers[rank].address = options.rank_addresses[rank - 1];
+    TESSERA_TRY(peers[rank].socket, os::connect_to(addresses[rank], kConnectTime));
+  }
+  auto ranks = std::make_unique<SocketRanks>(0, std::move(peers), std::chrono::milliseconds(options.rank_timeout_ms));
+  std::vector<std::byte> message;
+  for (std::uint32_t rank = 1; rank < n; ++rank) {
+    write_message(Welcome{.library = std::string(version()),
+                          .secret = options.rank_secret,
+                          .rank = rank,
+                          .ranks = n,
+                          .addresses = addresses,
+                          .context = context,
+                          .step_rows = options.step_rows,
+                          .sliding_window = options.sliding_window ? std::int64_t{*options.sliding_window} : -1,
+                          .numerics = static_cast<std::int32_t>(options.numerics),
+                          .timeout = options.rank_timeout_ms,
+                          .spec = spec_text(spec)},
+                  message);
+    TESSERA_TRY_STATUS(ranks->send(rank, message));
+  }
+  return ranks;
+}
+
+Status await_ranks(SocketRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop) {
+  const auto own = families_of(families_text(backend));
+  std::vector<std::byte> message;
+  for (std::uint32_t rank = 1; rank < ranks.ranks(); ++rank) {
+    std::uint64_t step = 0;
+    TESSERA_TRY_STATUS(ranks.receive(rank, message, step, kLoadTime, stop));
+    Refusal refusal;
+    if (read_message(message, refusal)) {
+      return make_error(ErrorCode::invalid_argument, "rank {} ({}) refuses: {}", rank, ranks.address(rank), printable(refusal.why));
+    }
+    Ready ready;
+    if (!read_message(message, ready)) return make_error(ErrorCode::device_error, "rank {} ({}) answers with no message of this version", rank, ranks.address(rank));
+    if (ready.weights != weights) {
+      return make_error(ErrorCode::invalid_argument, "rank {} ({}) has other weights: give all ranks the same file", rank, ranks.address(rank));
+    }
+    for (const auto& [key, family] : families_of(ready.families)) {
+      const auto here = own.find(key);
+      if (here == own.end() || here->second == family) continue;
+      return make_error(ErrorCode::invalid_argument,
+                        "rank {} ({}) computes {} by {}, and rank 0 by {}: choose numerics that both have (Numerics::invariant), or one instruction set",
+                        rank, ranks.address(rank), printable(key), printable(family), here->second);
+    }
+  }
+  return {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,191 @@
+#include <tessera/ranks.hpp>
+
+#include <algorithm>
+
+#include <tessera/version.hpp>
+
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
+#include "core/guard.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "engine/load/load_parts.hpp"
+#include "engine/load/make_backend.hpp"
+#include "engine/load/plan.hpp"
+#include "engine/ranks/connect_ranks.hpp"
+#include <tessera/extend/files/model_source.hpp>
+#include "model/spec/spec_text.hpp"
+#include "ranks/own_pages.hpp"
+#include "ranks/rank_messages.hpp"
+#include "ranks/rank_steps.hpp"
+
+namespace tessera {
+
+using detail::make_error;
+
+namespace {
+
+constexpr std::chrono::seconds kHelloTime{10};  // in which a connection must say what it wants
+constexpr std::chrono::minutes kJoinTime{10};   // in which the other ranks must have loaded their parts
+constexpr std::chrono::hours kIdleTime{24 * 365};
+
+// The service of one rank: what stays from one engine to the next.
+class RankService {
+ public:
+  RankService(const std::filesystem::path& path, const RankOptions& options, os::Listener listener)
+      : path_(path), options_(options), listener_(std::move(listener)) {}
+
+  Status run() {
+    if (options_.listening) options_.listening(listener_.address());
+    for (;;) {
+      auto socket = listener_.accept(kIdleTime, options_.stop);
+      if (!socket) {
+        if (options_.stop.stop_requested()) return {};
+        if (socket.error().code() == ErrorCode::io) continue;
+        return socket.error();
+      }
+      const Status served = serve(*std::move(socket));
+      if (options_.stop.stop_requested()) return {};
+      tell(served ? LogLevel::info : LogLevel::warning, served ? "the engine has gone" : served.error().text());
+    }
+  }
+
+ private:
+  void tell(LogLevel level, std::string_view message) const {
+    if (options_.log) options_.log(level, message);
+  }
+
+  // A connection of which nothing is known yet: the caller is rank 0 of two.
+  static detail::SocketRanks with(os::Socket socket) {
+    std::vector<detail::Peer> peers(2);
+    peers[0] = {.socket = std::move(socket), .address = "the engine"};
+    return {1, std::move(peers), kHelloTime};
+  }
+
+  static Status refuse(detail::SocketRanks& connection, Error why) {
+    std::vector<std::byte> message;
+    detail::write_message(detail::Refusal{.why = why.text()}, message);
+    (void)connection.send(0, message);
+    return why;
+  }
+
+  [[nodiscard]] bool is_secret(const std::string& text) const noexcept {
+    unsigned difference = text.size() == options_.secret.size() ? 0 : 1;  // in a time that does not depend on where they differ
+    for (std::size_t i = 0; i < text.size(); ++i) difference |= static_cast<unsigned>(text[i] ^ options_.secret[i % std::max<std::size_t>(1, options_.secret.size())]);
+    return difference == 0;
+  }
+
+  Status check(const detail::Welcome& welcome) const {
+    if (!is_secret(welcome.secret)) return make_error(ErrorCode::invalid_argument, "the secret is another one");
+    if (welcome.protocol != detail::kRankProtocol || welcome.library != version()) {
+      return make_error(ErrorCode::invalid_argument, "rank 0 is tessera {}, this rank {}: use one version", welcome.library, version());
+    }
+    if (welcome.ranks < 2 || welcome.ranks > detail::kMostRanks || welcome.rank == 0 || welcome.rank >= welcome.ranks || welcome.addresses.size() != welcome.ranks) {
+      return make_error(ErrorCode::invalid_argument, "rank {} of {} makes no sense", welcome.rank, welcome.ranks);
+    }
+    return {};
+  }
+
+  Status serve(os::Socket socket) {
+    detail::SocketRanks hello = with(std::move(socket));
+    std::vector<std::byte> message;
+    std::uint64_t step = 0;
+    TESSERA_TRY_STATUS(hello.receive(0, message, step, kHelloTime, options_.stop));
+    detail::Welcome welcome;
+    if (!detail::read_message(message, welcome)) return make_error(ErrorCode::device_error, "a connection that is no engine's");
+    if (const Status good = check(welcome); !good) return refuse(hello, good.error());
+    tell(LogLevel::info, fmt::format("rank {} of {}: loading", welcome.rank, welcome.ranks));
+    std::vector<detail::Peer> peers(welcome.ranks);
+    for (std::uint32_t i = 0; i < welcome.ranks; ++i) peers[i].address = welcome.addresses[i];
+    peers[0] = hello.take(0);
+    const auto timeout = std::chrono::milliseconds(std::clamp<std::uint64_t>(welcome.timeout, 1, 3'600'000));
+    detail::SocketRanks ranks(welcome.rank, std::move(peers), timeout);
+    const Status served = compute_for(welcome, ranks);
+    // Before the rank was ready, the engine waits for an answer.
+    if (!served && ranks.broken() && !is_ready_) return refuse(ranks, served.error());
+    return served;
+  }
+
+  Status compute_for(const detail::Welcome& welcome, detail::SocketRanks& ranks) {
+    is_ready_ = false;
+    const detail::FpState fp_state;
+    EngineOptions given;
+    given.context = welcome.context;
+    given.step_rows = welcome.step_rows;
+    given.numerics = static_cast<Numerics>(welcome.numerics);
+    if (welcome.sliding_window >= 0) given.sliding_window = static_cast<std::uint32_t>(std::min<std::int64_t>(welcome.sliding_window, UINT32_MAX));
+    given.threads = options_.threads;
+    given.instruction_set = options_.instruction_set;
+    given.memory = options_.memory;
+    given.tokenizer = TokenizerUse::none;
+    given.rank_addresses.resize(welcome.ranks - 1);
+    given.progress = options_.progress;
+    given.stop = options_.stop;
+    TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
+    TESSERA_TRY(const auto source, open_model(path_, options.stop));
+    TESSERA_TRY(const detail::Machine machine, detail::make_backend(options, &ranks));
+    auto& backend = static_cast<detail::RankBackend&>(*machine.backend);
+    TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(*source, options, backend));
+    if (detail::spec_text(blueprint.spec) != welcome.spec) {
+      return make_error(ErrorCode::invalid_argument, "the model here is another one: {} ({})", blueprint.spec.name, blueprint.spec.architecture);
+    }
+    detail::Model model;
+    TESSERA_TRY_STATUS(detail::load_part(*source, blueprint, options, welcome.rank, backend, model, detail::ReadBytes::all, options.progress));
+    TESSERA_TRY_STATUS(join(welcome, ranks));
+    std::vector<std::byte> message;
+    detail::write_message(detail::Ready{.weights = model.weights_hash, .families = detail::families_text(backend)}, message);
+    TESSERA_TRY_STATUS(ranks.send(0, message));
+    is_ready_ = true;
+    tell(LogLevel::info, fmt::format("rank {} of {}: ready, with {} bytes of weights", welcome.rank, welcome.ranks, blueprint.weights.packed));
+    detail::OwnPages pages(blueprint.division, welcome.rank, *options.memory);
+    detail::RankSteps steps(ranks, model, backend, pages, blueprint.step_rows);
+    for (;;) {
+      std::uint64_t step = 0;
+      const Status received = ranks.receive(0, message, step, kIdleTime, options_.stop);
+      if (!received) return options_.stop.stop_requested() || received.error().text().find("closed") != std::string::npos ? Status() : received;
+      TESSERA_TRY_STATUS(steps.execute(message, step));
+    }
+  }
+
+  // Makes the connections to the other ranks but 0: this rank connects to those before it, and those behind it connect to this rank.
+  Status join(const detail::Welcome& welcome, detail::SocketRanks& ranks) {
+    std::vector<std::byte> message;
+    for (std::uint32_t rank = 1; rank < welcome.rank; ++rank) {
+      TESSERA_TRY(os::Socket socket, os::connect_to(welcome.addresses[rank], kHelloTime));
+      detail::SocketRanks connection = with(std::move(socket));
+      detail::write_message(detail::Join{.secret = options_.secret, .rank = welcome.rank}, message);
+      TESSERA_TRY_STATUS(connection.send(0, message));
+      ranks.set_socket(rank, connection.take(0).socket);
+    }
+    for (std::uint32_t missing = welcome.ranks - 1 - welcome.rank; missing != 0;) {
+      TESSERA_TRY(os::Socket socket, listener_.accept(kJoinTime, options_.stop));
+      detail::SocketRanks connection = with(std::move(socket));
+      std::uint64_t step = 0;
+      if (!connection.receive(0, message, step, kHelloTime, options_.stop)) continue;
+      detail::Join from;
+      if (!detail::read_message(message, from) || !is_secret(from.secret) || from.rank <= welcome.rank || from.rank >= welcome.ranks || ranks.is_open(from.rank)) {
+        (void)refuse(connection, make_error(ErrorCode::busy, "this rank serves another engine"));
+        continue;
+      }
+      ranks.set_socket(from.rank, connection.take(0).socket);
+      --missing;
+    }
+    return {};
+  }
+
+  const std::filesystem::path& path_;
+  const RankOptions& options_;
+  os::Listener listener_;
+  bool is_ready_ = false;  // the engine has been told that it can begin
+};
+
+}  // namespace
+
+Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept {
+  return detail::guard([&]() -> Status {
+    TESSERA_TRY_STATUS(open_model(path, options.stop));
+    TESSERA_TRY(os::Listener listener, os::Listener::open(options.listen));
+    return RankService(path, options, std::move(listener)).run();
+  }, ErrorCode::callback_failed);
+}
+
+}  // namespace tessera

@@ -1,0 +1,82 @@
+// Connections to other processes, on this machine or others: "HOST:PORT", "[IPV6]:PORT", or "unix:PATH".
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include <tessera/core/result.hpp>
+
+namespace tessera::os {
+
+// A connection. Calls do not wait: wait_for() does.
+class Socket {
+ public:
+  Socket() noexcept = default;
+  explicit Socket(int handle) noexcept : handle_(handle) {}
+  Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    if (this != &other) {
+      close();
+      handle_ = std::exchange(other.handle_, -1);
+    }
+    return *this;
+  }
+  ~Socket() { close(); }
+
+  [[nodiscard]] bool is_open() const noexcept { return handle_ != -1; }
+  [[nodiscard]] int handle() const noexcept { return handle_; }
+  void close() noexcept;
+
+  // How many bytes a call has moved, at least 1 unless one of the others is set.
+  struct Moved {
+    std::size_t bytes = 0;
+    bool must_wait = false;  // none could be moved now
+    bool closed = false;     // the other side has closed the connection
+    int error = 0;           // the system's number of an error
+  };
+  [[nodiscard]] Moved send(std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] Moved receive(std::span<std::byte> bytes) noexcept;
+
+ private:
+  int handle_ = -1;
+};
+
+// Connects. Errors: invalid_argument, the address is none; io, nobody answers there.
+[[nodiscard]] Result<Socket> connect_to(const std::string& address, std::chrono::milliseconds timeout);
+
+// Listens at an address. The system chooses the port if it is 0.
+class Listener {
+ public:
+  Listener() noexcept = default;
+  // Errors: invalid_argument, the address is none; io, the system refuses it (another program listens there, for example).
+  [[nodiscard]] static Result<Listener> open(const std::string& address);
+  Listener(Listener&&) noexcept = default;
+  Listener& operator=(Listener&& other) noexcept;
+  ~Listener();
+
+  // Waits for a connection. Errors: cancelled, `stop` was requested; io, `timeout` has passed.
+  [[nodiscard]] Result<Socket> accept(std::chrono::milliseconds timeout, const std::stop_token& stop);
+  // Returns the address with the port that the system chose.
+  [[nodiscard]] const std::string& address() const noexcept { return address_; }
+
+ private:
+  Socket socket_;
+  std::string address_;
+  std::string path_;  // of a Unix socket, which the destructor removes
+};
+
+// A socket to wait for, and the result.
+struct Awaited {
+  const Socket* socket = nullptr;
+  bool to_send = false, to_receive = false;    // what to wait for; neither: the socket is left out
+  bool can_send = false, can_receive = false;  // "can" also if the connection has an error, which the next call then returns
+};
+// Waits until one of the sockets is ready, or until `timeout` has passed (then none is). Returns the system's number of an error.
+[[nodiscard]] int wait_for(std::span<Awaited> sockets, std::chrono::milliseconds timeout);
+
+}  // namespace tessera::os

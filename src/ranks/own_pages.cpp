@@ -1,0 +1,71 @@
+#include "ranks/own_pages.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/guard.hpp"
+
+namespace tessera::detail {
+
+Status OwnPages::add_layout(KvLayout first) {
+  TESSERA_TRY(KvLayout own, division_->own_layout_of(rank_, first));
+  layouts_.push_back(std::make_unique<Layout>(Layout{std::move(first), std::move(own)}));
+  return {};
+}
+
+Result<std::byte*> OwnPages::page(const Name& name, PageId id) {
+  if (id >= kMostPages) return make_error(ErrorCode::internal, "a KV page of the number {}", id);
+  Numbered& pages = pages_[name];
+  if (pages.slabs.empty()) pages.slab_pages = std::max<std::uint64_t>(1, kSlabBytes / name.own_bytes);
+  const std::uint64_t slab = id / pages.slab_pages;
+  if (slab >= pages.slabs.size()) pages.slabs.resize(slab + 1);
+  if (pages.slabs[slab].size() == 0) {
+    TESSERA_TRY(pages.slabs[slab], Buffer::allocate(memory_, pages.slab_pages * name.own_bytes, "KV pages"));
+    bytes_ += pages.slab_pages * name.own_bytes;
+  }
+  return pages.slabs[slab].data() + id % pages.slab_pages * name.own_bytes;
+}
+
+Status OwnPages::copy(std::span<const PageCopy> copies) {
+  if (!lost_) return lost_;
+  const Status done = guard([&] { return copy_all(copies); });
+  if (!done) lost_ = make_error(ErrorCode::device_error, "a copy of KV pages has failed ({}): all ranks must be started again", done.error().message());
+  return lost_;
+}
+
+Status OwnPages::copy_all(std::span<const PageCopy> copies) {
+  for (const PageCopy& one : copies) {
+    // Groups whose pages have equal bytes at rank 0 may have other bytes here: then only one of them has this page, and copying the others'
+    // pages of that number changes nothing that anybody reads.
+    for (auto& [name, pages] : pages_) {
+      if (name.cache != SequencePages::kPaged || name.first_bytes != one.page_bytes) continue;
+      TESSERA_TRY(std::byte* from, page(name, one.from));
+      TESSERA_TRY(std::byte* to, page(name, one.to));
+      std::memcpy(to, from, name.own_bytes);
+    }
+  }
+  return {};
+}
+
+Status OwnPages::find(const StepPages& pages, PageAddresses& out) {
+  out.begin(pages);
+  for (const SequencePages& sequence : pages.sequences) {
+    if (sequence.layout >= layouts_.size()) return make_error(ErrorCode::internal, "KV layout {} is unknown", sequence.layout);
+    const Layout& layout = *layouts_[sequence.layout];
+    const bool is_paged = sequence.cache == SequencePages::kPaged;
+    Status failed = {};
+    const bool all = out.add(pages, layout.own, [&](std::size_t group, PageId id) -> std::byte* {
+      const std::uint64_t first = is_paged ? layout.first.groups[group].page_bytes : group;
+      const auto at = guard([&] { return page({sequence.cache, first, layout.own.groups[group].page_bytes}, id); });
+      if (at) return *at;
+      failed = at.error();
+      return nullptr;
+    });
+    if (!failed) return failed;
+    if (!all) return make_error(ErrorCode::internal, "a sequence has a KV page that is not here");
+  }
+  return {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,63 @@
+// The pages of a rank in another process: memory of its own for the heads that it has. Pages exist as soon as a step names them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include <tessera/extend/core/memory.hpp>
+
+#include "kv/page_addresses.hpp"
+#include "ranks/model_division.hpp"
+
+namespace tessera::detail {
+
+class OwnPages final : public PageMemory {
+ public:
+  OwnPages(std::shared_ptr<const ModelDivision> division, std::uint32_t rank, Memory& memory)
+      : division_(std::move(division)), rank_(rank), memory_(memory) {}
+
+  // Adds the next layout, in the order of their numbers. `first` is rank 0's. Error: internal, it is none of this model.
+  Status add_layout(KvLayout first);
+  [[nodiscard]] std::size_t layouts() const noexcept { return layouts_.size(); }
+  // Returns rank 0's layout of a number below layouts().
+  [[nodiscard]] const KvLayout& first_layout(std::size_t number) const noexcept { return layouts_[number]->first; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+  // Errors: internal, a page has too high a number or an unknown size; out_of_memory.
+  Status copy(std::span<const PageCopy> copies) override;
+  Status find(const StepPages& pages, PageAddresses& out) override;
+
+ private:
+  static constexpr PageId kMostPages = 1u << 26;
+  static constexpr std::uint64_t kSlabBytes = std::uint64_t{4} << 20;
+
+  // Pages that are numbered together: of pools, those of equal bytes at rank 0; of a contiguous cache, those of a group.
+  struct Name {
+    std::uint32_t cache = 0;
+    std::uint64_t first_bytes = 0;  // of rank 0's page; in a contiguous cache the group
+    std::uint64_t own_bytes = 0;    // of this rank's page
+    auto operator<=>(const Name&) const = default;
+  };
+  struct Numbered {
+    std::uint64_t slab_pages = 1;
+    std::vector<Buffer> slabs;
+  };
+  struct Layout {
+    KvLayout first, own;
+  };
+
+  Result<std::byte*> page(const Name& name, PageId id);
+  Status copy_all(std::span<const PageCopy> copies);
+
+  std::shared_ptr<const ModelDivision> division_;
+  std::uint32_t rank_;
+  Memory& memory_;
+  std::vector<std::unique_ptr<Layout>> layouts_;  // views refer to them
+  std::map<Name, Numbered> pages_;
+  std::uint64_t bytes_ = 0;
+  Status lost_ = {};  // a copy failed, so pages are not what rank 0 takes them for: nothing can be computed any more
+};
+
+}  // namespace tessera::detail

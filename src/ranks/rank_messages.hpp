@@ -1,0 +1,159 @@
+// The messages between rank 0 and ranks in other processes.
+//
+//   rank 0                          another rank
+//   welcome  ------------------->   loads its part of the model; connects to the ranks before it (join), is joined by those behind it
+//            <-------------------   ready, or refusal
+//   layout, step, move  -------->   executes them; a step exchanges parts (SocketRanks)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/extend/core/hash.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
+
+#include "ranks/step_bytes.hpp"
+
+namespace tessera::detail {
+
+inline constexpr std::uint32_t kRankProtocol = 1;  // raised when a message changes
+inline constexpr std::size_t kMostRanks = 64;
+
+enum class MessageKind : std::uint32_t { welcome = 1, join, ready, refusal, layout, step, move };
+
+template <class Bytes>
+void text(Bytes& bytes, std::string& of) {
+  if constexpr (std::is_same_v<Bytes, ByteWriter>) {
+    bytes.number(std::uint64_t{of.size()});
+    bytes.add(std::as_bytes(std::span(of)));
+  } else {
+    std::uint64_t n = 0;
+    bytes.number(n);
+    const auto taken = bytes.take(n);
+    of.assign(reinterpret_cast<const char*>(taken.data()), taken.size());
+  }
+}
+
+// What a rank must know to load its part and to find the others.
+struct Welcome {
+  static constexpr MessageKind kKind = MessageKind::welcome;
+  std::uint32_t protocol = kRankProtocol;
+  std::string library;              // version
+  std::string secret;
+  std::uint32_t rank = 0, ranks = 0;
+  std::vector<std::string> addresses;  // [ranks]; rank 0's is empty
+  std::uint32_t context = 0, step_rows = 0;
+  std::int64_t sliding_window = -1;    // -1: the model's own
+  std::int32_t numerics = 0;
+  std::uint64_t timeout = 0;           // milliseconds
+  std::string spec;                    // spec_text() of the whole model
+
+  template <class Bytes, class Self>
+  static void each(Bytes& bytes, Self& of) {
+    bytes.number(of.protocol);
+    text(bytes, of.library);
+    text(bytes, of.secret);
+    bytes.number(of.rank);
+    bytes.number(of.ranks);
+    bytes.list(of.addresses, [&](auto& address) { text(bytes, const_cast<std::string&>(address)); });
+    bytes.number(of.context);
+    bytes.number(of.step_rows);
+    bytes.number(of.sliding_window);
+    bytes.number(of.numerics);
+    bytes.number(of.timeout);
+    text(bytes, of.spec);
+  }
+};
+
+struct Join {
+  static constexpr MessageKind kKind = MessageKind::join;
+  std::string secret;
+  std::uint32_t rank = 0;
+
+  template <class Bytes, class Self>
+  static void each(Bytes& bytes, Self& of) {
+    text(bytes, of.secret);
+    bytes.number(of.rank);
+  }
+};
+
+struct Ready {
+  static constexpr MessageKind kKind = MessageKind::ready;
+  Hash128 weights;       // of the whole file
+  std::string families;  // of kernels
+
+  template <class Bytes, class Self>
+  static void each(Bytes& bytes, Self& of) {
+    bytes.number(of.weights.low);
+    bytes.number(of.weights.high);
+    text(bytes, of.families);
+  }
+};
+
+struct Refusal {
+  static constexpr MessageKind kKind = MessageKind::refusal;
+  std::string why;
+
+  template <class Bytes, class Self>
+  static void each(Bytes& bytes, Self& of) {
+    text(bytes, of.why);
+  }
+};
+
+// Rank 0's layout with the next number.
+struct LayoutMessage {
+  static constexpr MessageKind kKind = MessageKind::layout;
+  DType dtype = DType::f32;
+  std::uint32_t page_tokens = 0;
+  std::vector<KvLayerNeeds> layers;
+
+  template <class Bytes, class Self>
+  static void each(Bytes& bytes, Self& of) {
+    bytes.number(of.dtype);
+    bytes.number(of.page_tokens);
+    bytes.list(of.layers, [&](auto& layer) {
+      bytes.number(layer.shape.kv_heads);
+      bytes.number(layer.shape.key_dim);
+      bytes.number(layer.shape.value_dim);
+      bytes.number(layer.shape.state_bytes);
+      bytes.number(layer.shape.values);
+      bytes.number(layer.window);
+      bytes.number(layer.dtype);
+      bytes.number(layer.shares);
+    });
+  }
+};
+
+// Returns the needs from which make_kv_layout() makes this layout again.
+[[nodiscard]] LayoutMessage message_of(const KvLayout& layout);
+
+// Writes a message. `out` is replaced.
+template <class Message>
+void write_message(Message message, std::vector<std::byte>& out) {
+  out.clear();
+  ByteWriter writer(out);
+  writer.number(Message::kKind);
+  Message::each(writer, message);
+}
+
+// Reads the kind of a message; 0 if there is none.
+[[nodiscard]] inline MessageKind kind_of(std::span<const std::byte> bytes) noexcept {
+  MessageKind kind{};
+  ByteReader(bytes).number(kind);
+  return kind;
+}
+
+// Reads a message. Returns false if the bytes are no such message.
+template <class Message>
+[[nodiscard]] bool read_message(std::span<const std::byte> bytes, Message& message) {
+  ByteReader reader(bytes);
+  MessageKind kind{};
+  reader.number(kind);
+  if (kind != Message::kKind) return false;
+  Message::each(reader, message);
+  return reader.is_at_end();
+}
+
+}  // namespace tessera::detail

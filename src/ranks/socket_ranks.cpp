@@ -1,0 +1,246 @@
+#include "ranks/socket_ranks.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/guard.hpp"
+#include "os/error.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// An error on its way: its code and its sentence.
+std::vector<std::byte> bytes_of(const Error& error) {
+  const auto code = static_cast<std::uint32_t>(error.code());
+  const std::string text = error.text();
+  std::vector<std::byte> bytes(sizeof code + text.size());
+  std::memcpy(bytes.data(), &code, sizeof code);
+  std::memcpy(bytes.data() + sizeof code, text.data(), text.size());
+  return bytes;
+}
+
+Error error_of(std::uint32_t rank, std::span<const std::byte> bytes) {
+  std::uint32_t code = 0;
+  if (bytes.size() < sizeof code) return make_error(ErrorCode::device_error, "rank {} has stopped the step", rank);
+  std::memcpy(&code, bytes.data(), sizeof code);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof code, bytes.size() - sizeof code);
+  const auto known = static_cast<ErrorCode>(code);
+  if (known == ErrorCode::cancelled) return make_error(ErrorCode::cancelled, "{}", text);
+  return make_error(known == ErrorCode::out_of_memory ? known : ErrorCode::device_error, "rank {}: {}", rank, text);
+}
+
+}  // namespace
+
+SocketRanks::SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout) : rank_(rank), timeout_(timeout) {
+  links_.resize(peers.size());
+  for (std::size_t i = 0; i < peers.size(); ++i) links_[i].peer = std::move(peers[i]);
+}
+
+Error SocketRanks::make_stopped() { return make_error(ErrorCode::cancelled, "another rank has stopped this step"); }
+
+Error SocketRanks::gone(std::uint32_t rank, std::string_view why) const {
+  return make_error(ErrorCode::device_error, "rank {} ({}) {}; all ranks must be started again", rank, links_[rank].peer.address, why);
+}
+
+Status SocketRanks::break_with(Error error) noexcept {
+  broken_ = std::move(error);
+  for (Link& link : links_) link.peer.socket.close();  // the other ranks notice
+  return broken_;
+}
+
+void SocketRanks::begin_step(std::uint64_t step) noexcept {
+  step_ = step;
+  number_ = 0;
+  stopped_ = {};
+  in_step_ = true;
+}
+
+void SocketRanks::queue(Link& link, FrameKind kind, std::span<const std::byte> bytes) {
+  if (link.sent == link.out.size()) {
+    link.out.clear();
+    link.sent = 0;
+  }
+  FrameHeader header{.kind = kind, .step = step_, .number = number_, .bytes = bytes.size()};
+  header.hash = hash_of(header, bytes);
+  const auto head = std::as_bytes(std::span(&header, 1));
+  link.out.insert(link.out.end(), head.begin(), head.end());
+  link.out.insert(link.out.end(), bytes.begin(), bytes.end());
+}
+
+void SocketRanks::stop(const Error& error) noexcept {
+  if (!stopped_ || !broken_) return;  // the others know it already
+  const Status queued = guard([&]() -> Status {
+    const std::vector<std::byte> bytes = bytes_of(error);
+    for (std::uint32_t i = 0; i < links_.size(); ++i) {
+      if (i != rank_) queue(links_[i], FrameKind::stop, bytes);
+    }
+    stopped_ = error;
+    for (std::uint32_t i = 0; i < links_.size(); ++i) {
+      if (i != rank_) TESSERA_TRY_STATUS(send_some(i));  // the rest goes with the next call
+    }
+    return {};
+  });
+  if (!queued) (void)break_with(queued.error());
+}
+
+Status SocketRanks::send_some(std::uint32_t rank) {
+  Link& link = links_[rank];
+  while (link.sent < link.out.size()) {
+    const os::Socket::Moved moved = link.peer.socket.send(std::span(link.out).subspan(link.sent));
+    if (moved.must_wait) return {};
+    if (moved.closed) return gone(rank, "is gone: the connection was closed");
+    if (moved.error != 0) return gone(rank, "is gone: " + os::words_of(moved.error));
+    link.sent += moved.bytes;
+  }
+  return {};
+}
+
+Status SocketRanks::check_header(std::uint32_t rank) const {
+  const FrameHeader& header = links_[rank].header;
+  const bool is_sound = header.magic == FrameHeader::kMagic && header.kind >= FrameKind::part && header.kind <= FrameKind::message && header.bytes <= kMostBytes;
+  return is_sound ? Status() : gone(rank, "sends what is no frame");
+}
+
+Status SocketRanks::read_frame(std::uint32_t rank) {
+  Link& link = links_[rank];
+  const auto head = std::as_writable_bytes(std::span(&link.header, 1));
+  while (!link.is_whole) {
+    const bool in_head = link.header_bytes < head.size();
+    const std::span<std::byte> to = in_head ? head.subspan(link.header_bytes) : std::span(link.body).subspan(link.body_bytes);
+    if (!to.empty()) {
+      const os::Socket::Moved moved = link.peer.socket.receive(to);
+      if (moved.must_wait) return {};
+      if (moved.closed) return gone(rank, "is gone: the connection was closed");
+      if (moved.error != 0) return gone(rank, "is gone: " + os::words_of(moved.error));
+      (in_head ? link.header_bytes : link.body_bytes) += moved.bytes;
+      if (in_head && link.header_bytes == head.size()) {
+        TESSERA_TRY_STATUS(check_header(rank));
+        link.body.clear();
+        link.body_bytes = 0;
+      }
+      continue;
+    }
+    if (link.body.size() < link.header.bytes) {  // the body grows as its bytes arrive: a header alone takes no memory
+      link.body.resize(std::min<std::uint64_t>(link.header.bytes, std::max<std::uint64_t>(std::uint64_t{1} << 20, 2 * link.body.size())));
+      continue;
+    }
+    if (hash_of(link.header, link.body) != link.header.hash) return gone(rank, "sends damaged bytes");
+    link.header_bytes = 0;
+    link.is_whole = true;
+  }
+  return {};
+}
+
+Status SocketRanks::receive_some(std::uint32_t rank, const std::function<Status(std::uint32_t)>& arrived) {
+  Link& link = links_[rank];
+  while (link.is_wanted) {
+    TESSERA_TRY_STATUS(read_frame(rank));
+    if (!link.is_whole) return {};
+    const FrameHeader& header = link.header;
+    if (header.step > step_ && in_step_) {  // the rank knows already that this step was stopped: its frame waits for the next one
+      stopped_ = make_stopped();
+      return {};
+    }
+    link.is_whole = false;
+    const bool is_old = header.step < step_ || (!in_step_ && header.kind != FrameKind::message);
+    if (is_old) continue;  // of a step that was stopped
+    if (header.kind == FrameKind::stop) {
+      stopped_ = error_of(rank, link.body);
+      return {};
+    }
+    TESSERA_TRY_STATUS(arrived(rank));
+  }
+  return {};
+}
+
+Status SocketRanks::run(std::chrono::milliseconds timeout, const std::stop_token& stop, const std::function<Status(std::uint32_t)>& arrived) noexcept {
+  const Status status = guard([&]() -> Status {
+    constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
+    Clock::time_point end = Clock::now() + timeout;
+    std::vector<os::Awaited> awaited(links_.size());
+    for (;;) {
+      // First try without waiting: most often everything is there.
+      for (std::uint32_t i = 0; i < links_.size(); ++i) {
+        if (i == rank_) continue;
+        TESSERA_TRY_STATUS(send_some(i));
+        TESSERA_TRY_STATUS(receive_some(i, arrived));
+        if (!stopped_) return {};
+      }
+      bool all_done = true;
+      std::uint32_t late = 0;
+      for (std::uint32_t i = 0; i < links_.size(); ++i) {
+        const Link& link = links_[i];
+        awaited[i] = {.socket = &link.peer.socket, .to_send = link.sent < link.out.size(), .to_receive = link.is_wanted};
+        if (!awaited[i].to_send && !awaited[i].to_receive) continue;
+        all_done = false;
+        late = i;
+      }
+      if (all_done) return {};
+      if (const int error = os::wait_for(awaited, std::min(kLook, timeout)); error != 0) return os::system_error_at("ranks", "wait", error);
+      const bool moves = std::ranges::any_of(awaited, [](const os::Awaited& one) { return one.can_send || one.can_receive; });
+      if (moves) end = Clock::now() + timeout;
+      else if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped");
+      else if (Clock::now() >= end) return gone(late, fmt::format("does not answer for {} ms", timeout.count()));
+    }
+  });
+  for (Link& link : links_) link.is_wanted = false;
+  if (status || status.error().code() == ErrorCode::cancelled) return status;
+  return break_with(status.error());
+}
+
+Status SocketRanks::gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept {
+  if (!broken_) return broken_;
+  if (!stopped_) return stopped_;
+  ++number_;
+  const Status queued = guard([&]() -> Status {
+    for (std::uint32_t i = 0; i < links_.size(); ++i) {
+      if (i == rank_) continue;
+      if (!mine.empty()) queue(links_[i], FrameKind::part, mine);
+      links_[i].is_wanted = !parts[i].empty();
+    }
+    return {};
+  });
+  if (!queued) return break_with(queued.error());
+  TESSERA_TRY_STATUS(run(timeout_, {}, [&](std::uint32_t rank) -> Status {
+    Link& link = links_[rank];
+    if (link.header.kind != FrameKind::part || link.header.number != number_ || link.body.size() != parts[rank].size()) {
+      return gone(rank, "sends another part than this rank expects");
+    }
+    std::memcpy(parts[rank].data(), link.body.data(), link.body.size());
+    link.is_wanted = false;
+    return {};
+  }));
+  return stopped_;
+}
+
+Status SocketRanks::send(std::uint32_t to, std::span<const std::byte> message) noexcept {
+  if (!broken_) return broken_;
+  const Status queued = guard([&]() -> Status {
+    queue(links_[to], FrameKind::message, message);
+    return {};
+  });
+  if (!queued) return break_with(queued.error());
+  return run(timeout_, {}, [](std::uint32_t) { return Status(); });
+}
+
+Status SocketRanks::receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
+                            const std::stop_token& stop) noexcept {
+  if (!broken_) return broken_;
+  stopped_ = {};
+  in_step_ = false;
+  Link& link = links_[from];
+  link.is_wanted = true;
+  return run(timeout, stop, [&](std::uint32_t rank) -> Status {
+    if (link.header.kind != FrameKind::message) return gone(rank, "sends a part between two steps");
+    message = std::move(link.body);
+    step = link.header.step;
+    link.is_wanted = false;
+    return {};
+  });
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,92 @@
+// Ranks that are processes, on this machine or others. Each pair of ranks has a connection.
+//
+// A rank that stops a step tells all others; they leave the step too. What was still on its way then belongs to an old step and is thrown
+// away when it arrives. If a connection ends, or a rank does not answer in time, or sends what makes no sense, all later calls fail.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "os/socket.hpp"
+#include "ranks/communicator.hpp"
+#include "ranks/frame.hpp"
+
+namespace tessera::detail {
+
+struct Peer {
+  os::Socket socket;    // closed for the rank itself
+  std::string address;  // for messages
+};
+
+class SocketRanks final : public Communicator {
+ public:
+  // `peers` has one entry for each rank.
+  SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout);
+
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
+  [[nodiscard]] std::uint32_t ranks() const noexcept override { return static_cast<std::uint32_t>(links_.size()); }
+  // Errors: cancelled or that of the rank that stopped the step; device_error, a rank is gone, does not answer or sends nonsense.
+  Status gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept override;
+  void stop() noexcept override { stop(make_stopped()); }
+  // Stops the step with an error, which the other ranks' calls return.
+  void stop(const Error& error) noexcept;
+
+  [[nodiscard]] const std::string& address(std::uint32_t rank) const noexcept { return links_[rank].peer.address; }
+  [[nodiscard]] bool is_open(std::uint32_t rank) const noexcept { return links_[rank].peer.socket.is_open(); }
+  void set_socket(std::uint32_t rank, os::Socket socket) noexcept { links_[rank].peer.socket = std::move(socket); }
+  // Gives the connection to a rank away. Precondition: nothing is on its way.
+  [[nodiscard]] Peer take(std::uint32_t rank) noexcept { return std::move(links_[rank].peer); }
+
+  // Begins a step, on all ranks with the same number, which must be larger than the one before.
+  void begin_step(std::uint64_t step) noexcept;
+  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  // Sends a message to a rank, which calls receive(). Waits until it is on its way.
+  Status send(std::uint32_t to, std::span<const std::byte> message) noexcept;
+  // Waits for the next message of a rank, at most `timeout`, and writes its bytes and the sender's step. Errors as above; cancelled, `stop` was
+  // requested.
+  Status receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
+                 const std::stop_token& stop = {}) noexcept;
+  // Returns the error after which nothing works any more; success: there is none.
+  [[nodiscard]] const Status& broken() const noexcept { return broken_; }
+
+ private:
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // of a frame
+
+  struct Link {
+    Peer peer;
+    std::vector<std::byte> out;  // frames to be sent
+    std::size_t sent = 0;        // bytes of `out`
+    FrameHeader header;          // of the frame that is arriving
+    std::size_t header_bytes = 0, body_bytes = 0;  // bytes of it that are here
+    bool is_whole = false;       // all of it is here, and nobody has taken it
+    std::vector<std::byte> body;
+    bool is_wanted = false;      // a frame of this rank is waited for
+  };
+
+  [[nodiscard]] static Error make_stopped();
+  Status break_with(Error error) noexcept;
+  [[nodiscard]] Error gone(std::uint32_t rank, std::string_view why) const;
+  void queue(Link& link, FrameKind kind, std::span<const std::byte> bytes);
+  // Sends and receives until nothing is left to be sent and no frame is wanted. arrived(rank) is called for each whole frame of this step.
+  Status run(std::chrono::milliseconds timeout, const std::stop_token& stop, const std::function<Status(std::uint32_t)>& arrived) noexcept;
+  Status send_some(std::uint32_t rank);
+  // Reads until a frame of the rank is whole, or nothing more is here.
+  Status read_frame(std::uint32_t rank);
+  Status receive_some(std::uint32_t rank, const std::function<Status(std::uint32_t)>& arrived);
+  Status check_header(std::uint32_t rank) const;
+
+  std::uint32_t rank_;
+  std::vector<Link> links_;
+  std::chrono::milliseconds timeout_;
+  std::uint64_t step_ = 0, number_ = 0;
+  bool in_step_ = false;   // false: between two steps
+  Status stopped_ = {};  // the error with which this step was stopped
+  Status broken_ = {};
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,195 @@
+// What ranks send each other: damage is found, nonsense is refused, and a rank that gets either stays usable for the next engine.
+#include <random>
+#include <thread>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/recorded_steps.hpp"
+#include "ranks/rank_messages.hpp"
+#include "ranks/rank_threads.hpp"
+#include "ranks/socket_ranks.hpp"
+#include "engine/ranks/connect_ranks.hpp"
+#include "model/spec/spec_text.hpp"
+
+namespace test_rank_frames {
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+struct Ends {
+  int a = -1, b = -1;
+};
+Ends make_ends() {
+  int ends[2] = {-1, -1};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  return {ends[0], ends[1]};
+}
+
+// A rank of two that is connected to the other one by `handle`.
+std::unique_ptr<detail::SocketRanks> rank_of_two(std::uint32_t rank, int handle, std::chrono::milliseconds timeout = std::chrono::milliseconds(500)) {
+  std::vector<detail::Peer> peers(2);
+  peers[1 - rank] = {.socket = os::Socket(handle), .address = "the test"};
+  return std::make_unique<detail::SocketRanks>(rank, std::move(peers), timeout);
+}
+
+std::vector<std::byte> read_all(int handle) {
+  std::vector<std::byte> bytes(1 << 16);
+  const ::ssize_t n = ::recv(handle, bytes.data(), bytes.size(), 0);
+  bytes.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return bytes;
+}
+
+std::vector<std::byte> random_bytes(std::mt19937& random, std::size_t n) {
+  std::vector<std::byte> bytes(n);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("of 10,000 damaged messages each is an error") {
+  std::mt19937 random(5);
+  for (int i = 0; i < 10'000; ++i) {
+    const Ends wire = make_ends();
+    const auto message = random_bytes(random, random() % 200);
+    std::vector<std::byte> frame;
+    {
+      const auto sender = rank_of_two(0, wire.a);
+      sender->begin_step(3);
+      must(sender->send(1, message));
+      frame = read_all(wire.b);
+    }
+    ::close(wire.b);
+    REQUIRE(frame.size() == sizeof(detail::FrameHeader) + message.size());
+    const Ends second = make_ends();
+    const auto receiver = rank_of_two(1, second.a, std::chrono::milliseconds(50));
+    const std::size_t at = random() % frame.size();
+    frame[at] ^= static_cast<std::byte>(1u << random() % 8);
+    if (i % 3 == 0) frame.resize(random() % frame.size());
+    REQUIRE(::send(second.b, frame.data(), frame.size(), MSG_NOSIGNAL) == static_cast<::ssize_t>(frame.size()));
+    ::close(second.b);
+    std::vector<std::byte> got;
+    std::uint64_t step = 0;
+    const Status status = receiver->receive(0, got, step, std::chrono::milliseconds(50));
+    if (status || status.error().code() != ErrorCode::device_error) FAIL("damage at byte " << at << " of " << frame.size() << " was not found");
+  }
+}
+
+TEST_CASE("ranks gather any sizes, and a stop leaves them in step") {
+  std::mt19937 random(9);
+  const Ends wire = make_ends();
+  const auto a = rank_of_two(0, wire.a, std::chrono::seconds(20)), b = rank_of_two(1, wire.b, std::chrono::seconds(20));
+  for (std::uint64_t step = 1; step <= 60; ++step) {
+    struct Round {
+      std::vector<std::byte> a, b;
+    };
+    std::vector<Round> rounds(1 + random() % 6);
+    for (Round& round : rounds) round = {random_bytes(random, random() % (step % 10 == 0 ? 3'000'000 : 5000)), random_bytes(random, random() % 5000)};
+    const std::size_t a_stops = step % 3 == 1 ? random() % rounds.size() : rounds.size(), b_stops = step % 3 == 2 ? random() % rounds.size() : rounds.size();
+    const auto run = [&](detail::SocketRanks& rank, bool is_a, std::size_t stops) {
+      rank.begin_step(step);
+      for (std::size_t i = 0; i < rounds.size(); ++i) {
+        if (i == stops) return rank.stop(Error(ErrorCode::out_of_memory, "no memory for this")), std::string("own");
+        std::vector<std::byte> first(rounds[i].a.size()), second(rounds[i].b.size());
+        const std::vector<std::span<std::byte>> parts{first, second};
+        const Status status = rank.gather(is_a ? rounds[i].a : rounds[i].b, parts);
+        if (!status) return status.error().text();
+        if ((is_a ? second : first) != (is_a ? rounds[i].b : rounds[i].a)) return std::string("other bytes");
+      }
+      return std::string();
+    };
+    std::string of_b;
+    std::thread other([&] { of_b = run(*b, false, b_stops); });
+    const std::string of_a = run(*a, true, a_stops);
+    other.join();
+    INFO("step " << step);
+    const bool a_stopped = a_stops < rounds.size(), b_stopped = b_stops < rounds.size();
+    CHECK((of_a == "own") == a_stopped);
+    CHECK((of_b == "own") == b_stopped);
+    if (b_stopped) CHECK(of_a.find("no memory for this") != std::string::npos);
+    if (a_stopped) CHECK(of_b.find("no memory for this") != std::string::npos);
+    if (!a_stopped && !b_stopped) CHECK((of_a.empty() && of_b.empty()));
+  }
+}
+
+TEST_CASE("a silent rank is an error after the timeout") {
+  const Ends wire = make_ends();
+  const auto a = rank_of_two(0, wire.a, std::chrono::milliseconds(200));
+  a->begin_step(1);
+  std::vector<std::byte> first(8), second(8);
+  const std::vector<std::span<std::byte>> parts{first, second};
+  const Status status = a->gather(std::vector<std::byte>(8), parts);
+  REQUIRE_FALSE(status);
+  CHECK(status.error().code() == ErrorCode::device_error);
+  CHECK(status.error().text().find("does not answer") != std::string::npos);
+  CHECK(a->gather(std::vector<std::byte>(8), parts).error().text() == status.error().text());
+  ::close(wire.b);
+}
+
+TEST_CASE("steps that make no sense are refused, and the rank computes the next sound one") {
+  const auto file = golden_dir() / "llama-gqa.gguf";
+  const auto tokens = golden_tokens("llama-gqa");
+  std::vector<RecordedStep> record;
+  const Engine engine = load_golden("llama-gqa");
+  record_steps(engine, record);
+  Session session = must(engine.session());
+  must(session.append(std::span(tokens).first(6)));
+  must(session.append(std::span(tokens).subspan(6, 2)));
+  REQUIRE(record.size() >= 2);
+  RankThreads ranks(file, 1);
+  auto options = ranks.options();
+  options.context = engine.plan().context;
+  options.rank_timeout_ms = 300;
+  auto rank = must(detail::connect_ranks(options, engine.spec(), engine.plan().context));
+  std::vector<std::byte> message;
+  std::uint64_t step = 0;
+  must(rank->receive(1, message, step, std::chrono::seconds(60)));
+  REQUIRE(detail::kind_of(message) == detail::MessageKind::ready);
+  const KvLayout layout = layouts_of(engine).front();
+  detail::write_message(detail::message_of(layout), message);
+  must(rank->send(1, message));
+  std::vector<std::byte> sound;
+  detail::ByteWriter writer(sound);
+  writer.number(detail::MessageKind::step);
+  detail::each_number(writer, record.front().step);
+  writer.number(std::uint64_t{0});
+  std::mt19937 random(21);
+  // The test is rank 0 without a model: it stops each step that the rank begins.
+  const auto outcome = [&](std::span<const std::byte> bytes) -> std::string {
+    rank->begin_step(rank->step() + 1);
+    must(rank->send(1, bytes));
+    std::vector<std::byte> own, other(1);
+    const std::vector<std::span<std::byte>> parts{own, other};
+    const Status status = rank->gather(own, parts);  // the rank sends its first part, which is larger, or stops the step
+    return status ? "" : status.error().text();
+  };
+  std::size_t refused = 0;
+  for (int i = 0; i < 400; ++i) {
+    auto bytes = sound;
+    for (std::size_t n = 1 + random() % 3; n-- > 0;) bytes[4 + random() % (bytes.size() - 4)] = static_cast<std::byte>(random());
+    if (i % 5 == 0) bytes.resize(4 + random() % (bytes.size() - 4));
+    const std::string said = outcome(bytes);
+    if (said.find("makes no sense") != std::string::npos) {
+      ++refused;
+      continue;
+    }
+    // The rank has begun to compute, so the connection is broken here: connect again.
+    rank.reset();
+    rank = must(detail::connect_ranks(options, engine.spec(), engine.plan().context));
+    must(rank->receive(1, message, step, std::chrono::seconds(60)));
+    detail::write_message(detail::message_of(layout), message);
+    must(rank->send(1, message));
+  }
+  CHECK(refused > 100);
+  rank.reset();
+  const Engine after = must(Engine::load(file, ranks.options()));
+  Session again = must(after.session());
+  const Engine plain = load_golden("llama-gqa");
+  Session expected = must(plain.session());
+  CHECK(same_bits(all_logits(again, tokens, 6), all_logits(expected, tokens, 6)));
+}
+
+}  // namespace test_rank_frames
