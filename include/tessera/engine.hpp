@@ -25,6 +25,7 @@
 #include <tessera/adapters/merged_adapter.hpp>
 #include <tessera/backend/cuda_options.hpp>
 #include <tessera/backend/instruction_set.hpp>
+#include <tessera/backend/rank_split.hpp>
 #include <tessera/batch.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/log.hpp>
@@ -86,6 +87,7 @@ struct EngineOptions {
   // Errors: unsupported, the model has fewer columns than ranks, or draft heads; an executor, an input observer or another backend than the
   // CPU's is asked for too. With several ranks, token budgets that choose by votes and adapters are unsupported, but `merge` works.
   std::uint32_t ranks = 1;
+  RankSplit rank_split = RankSplit::heads;               // how the model is divided, among threads or processes
   // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or others:
   // they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads. All must
   // load the same model; what differs is an error. If a rank fails or does not answer, the call returns device_error, nothing of the step is

@@ -6,6 +6,7 @@
 #include <tessera/adapters/merged_adapter.hpp>
 #include <tessera/backend/cuda_options.hpp>
 #include <tessera/backend/instruction_set.hpp>
+#include <tessera/backend/rank_split.hpp>
 #include <tessera/batch.hpp>
 #include <tessera/chat/chat_template.hpp>
 #include <tessera/chat/message.hpp>

@@ -22,7 +22,7 @@ Status norm_sum(const Pass& pass, const Layer& layer, Role weight, Role bias) {
 }
 
 // Computes the layer's feed and its end: the norm of the sum, the per-layer inputs and the output scale, in models that have them.
-Status feed_and_leave(const Pass& pass, const Layer& layer, const Input& input) {
+Status feed_and_scale(const Pass& pass, const Layer& layer, const Input& input) {
   TESSERA_TRY_STATUS(norm_sum(pass, layer, Role::attn_sum_norm, Role::attn_sum_norm_bias));
   TESSERA_TRY_STATUS(feed_of(layer.spec).run(pass, layer, input));
   TESSERA_TRY_STATUS(norm_sum(pass, layer, Role::ffn_sum_norm, Role::ffn_sum_norm_bias));
@@ -50,20 +50,33 @@ Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
 }
 
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
-  return layer.mixer.here ? mixer_of(layer.spec).remember(pass, layer, input) : Status();
+  return layer.place.here ? mixer_of(layer.spec).remember(pass, layer, input) : Status();
 }
 
 Status look_back(const Pass& pass, const Layer& layer) {
-  if (layer.mixer.here) TESSERA_TRY_STATUS(mixer_of(layer.spec).look_back(pass, layer));
-  return layer.mixer.rank == kEveryRank ? Status() : pass.backend.share(layer.mixer.rank, Act::x);
+  if (layer.place.here) TESSERA_TRY_STATUS(mixer_of(layer.spec).look_back(pass, layer));
+  const bool shares = layer.place.rank != kEveryRank && layer.place.of == LayerPlace::Of::mixer;
+  return shares ? pass.backend.share(layer.place.rank, Act::x) : Status();
 }
+
+namespace {
+
+// Gives all ranks the layer's result, if one rank has computed it and another one needs it.
+Status leave(const Pass& pass, const Layer& layer) {
+  const bool shares = layer.place.of == LayerPlace::Of::layer && layer.place.shares;
+  return shares ? pass.backend.share(layer.place.rank, Act::x) : Status();
+}
+
+}  // namespace
 
 // Computes the layer: x -> mixer -> feed -> x.
 Status run_layer(const Pass& pass, const Layer& layer) {
+  if (layer.is_elsewhere()) return leave(pass, layer);
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
   TESSERA_TRY_STATUS(remember(pass, layer, in.mixer));
   TESSERA_TRY_STATUS(look_back(pass, layer));
-  return feed_and_leave(pass, layer, in.feed);
+  TESSERA_TRY_STATUS(feed_and_scale(pass, layer, in.feed));
+  return leave(pass, layer);
 }
 
 namespace {
@@ -83,14 +96,20 @@ Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> lef
 // wanted rows are computed. Exception: if rows vote (for a token budget), all rows go through the mixer too.
 Status run_last_layer(const Pass& pass, const Layer& layer) {
   const bool votes = !pass.step.votes.empty();
+  if (layer.is_elsewhere()) {
+    if (pass.step.wanted.empty()) return {};
+    TESSERA_TRY_STATUS(keep_wanted(pass, {{}, Act::x}, {}));
+    return leave(pass, layer);
+  }
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
   TESSERA_TRY_STATUS(remember(pass, layer, in.mixer));
   if (votes) TESSERA_TRY_STATUS(look_back(pass, layer));
   if (pass.step.wanted.empty()) return {};
-  const bool leaves = !votes && layer.mixer.here;
+  const bool leaves = !votes && layer.place.here;
   TESSERA_TRY_STATUS(keep_wanted(pass, in.feed, leaves ? mixer_of(layer.spec).leaves(layer.spec) : std::span<const Act>()));
   if (!votes) TESSERA_TRY_STATUS(look_back(pass, layer));
-  return feed_and_leave(pass, layer, in.feed);
+  TESSERA_TRY_STATUS(feed_and_scale(pass, layer, in.feed));
+  return leave(pass, layer);
 }
 
 // Adds the embeddings of segments to the tokens' embeddings and norms the sum, in models that do.

@@ -31,10 +31,14 @@ struct Weights {
 
 inline constexpr std::uint32_t kEveryRank = ~std::uint32_t{0};
 
-// The rank that computes a layer's mixer (ranks/model_division.hpp).
-struct MixerPlace {
+// The rank that computes a layer, or a layer's mixer (ranks/model_division.hpp).
+struct LayerPlace {
+  enum class Of : std::uint8_t { mixer, layer };
+
   std::uint32_t rank = kEveryRank;  // kEveryRank: each rank computes the heads that it has, or there is only one rank
   bool here = true;                 // whether this rank computes it
+  Of of = Of::mixer;                // what is on one rank
+  bool shares = true;               // the rank gives the others its result; false: it has the next layer too
 };
 
 // One layer of a model: its index, its description and its weights.
@@ -42,14 +46,17 @@ struct Layer {
   std::uint32_t index;
   const LayerSpec& spec;
   const Weights& weights;
-  MixerPlace mixer = {};
+  LayerPlace place = {};
+
+  // Returns whether this rank computes nothing of the layer.
+  [[nodiscard]] bool is_elsewhere() const noexcept { return place.of == LayerPlace::Of::layer && !place.here; }
 };
 
 struct Model {
   ModelSpec spec;
   Weights weights;                     // weights that the model has once
   std::vector<Weights> layer_weights;  // [n_layers_with_heads()]
-  std::vector<MixerPlace> mixers;      // [n_layers()]; empty: there is one rank
+  std::vector<LayerPlace> places;      // [n_layers()]; empty: there is one rank
   // [2, d_model], for draft heads that read all rows: weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
   Hash128 weights_hash;                // hash of the file's bytes of all weights
@@ -60,7 +67,7 @@ struct Model {
   std::vector<backend::AttentionShape> attentions;    // of the layers that attend, in their order, without draft heads
 
   [[nodiscard]] Layer layer(std::uint32_t index) const noexcept {
-    return {index, spec.layer(index), layer_weights[index], index < mixers.size() ? mixers[index] : MixerPlace()};
+    return {index, spec.layer(index), layer_weights[index], index < places.size() ? places[index] : LayerPlace()};
   }
   // Returns the attentions of layers [first, last).
   [[nodiscard]] std::span<const backend::AttentionShape> attentions_of(std::uint32_t first,

@@ -1,6 +1,7 @@
 #include "ranks/model_division.hpp"
 
 #include "core/error.hpp"
+#include "model/spec/recurrent_spec.hpp"
 #include "ranks/rank_backend.hpp"
 #include "ranks/role_splits.hpp"
 
@@ -35,28 +36,43 @@ std::vector<std::uint32_t> whole_mixers(const ModelSpec& spec, std::uint32_t ran
   return mixers;
 }
 
+// Deals out the layers: about as many to each rank. A layer that reads an earlier one's keys is on that one's rank.
+std::vector<std::uint32_t> whole_layers(const ModelSpec& spec, std::uint32_t ranks) {
+  const Division layers(spec.n_layers(), ranks);
+  std::vector<std::uint32_t> owners;
+  for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {
+    const std::uint32_t keys_of = spec.layers[i].keys_of;
+    owners.push_back(keys_of != kOwnKeys ? owners[keys_of] : layers.rank_of(i));
+  }
+  return owners;
+}
+
 }  // namespace
 
-ModelDivision::ModelDivision(const ModelSpec& spec, std::uint32_t ranks) : spec_(spec), ranks_(ranks), mixers_(whole_mixers(spec, ranks)) {}
+ModelDivision::ModelDivision(const ModelSpec& spec, std::uint32_t ranks, RankSplit split)
+    : spec_(spec), ranks_(ranks), split_(split), owners_(split == RankSplit::layers ? whole_layers(spec, ranks) : whole_mixers(spec, ranks)) {}
 
-Result<std::shared_ptr<const ModelDivision>> ModelDivision::make(const ModelSpec& spec, std::uint32_t ranks) {
+Result<std::shared_ptr<const ModelDivision>> ModelDivision::make(const ModelSpec& spec, std::uint32_t ranks, RankSplit split) {
   const auto too_few = [&](std::uint64_t n, const char* what) {
     return make_error(ErrorCode::unsupported, "{} ranks, and the model has {} {}: choose at most as many ranks", ranks, n, what);
   };
   if (spec.has_draft_heads()) return make_error(ErrorCode::unsupported, "draft heads are not divided among ranks: leave them out, or use one rank");
   if (spec.d_model < ranks) return too_few(spec.d_model, "columns");
   if (spec.vocab_size < ranks) return too_few(spec.vocab_size, "tokens");
+  if (split == RankSplit::layers && spec.n_layers() < ranks) return too_few(spec.n_layers(), "layers");
   for (const LayerSpec& layer : spec.layers) {
+    if (split == RankSplit::layers) break;
     if (layer.ffn != Ffn::none && layer.ffn_dim < ranks) return too_few(layer.ffn_dim, "columns in an FFN");
     if (layer.shared_dim != 0 && layer.shared_dim < ranks) return too_few(layer.shared_dim, "columns in a shared expert");
     if (layer.expert_width != 0 && layer.expert_width < ranks) return too_few(layer.expert_width, "columns in an expert");
     if (spec.per_layer_dim != 0 && spec.per_layer_dim < ranks) return too_few(spec.per_layer_dim, "columns in a layer's own input");
   }
-  return std::shared_ptr<const ModelDivision>(new ModelDivision(spec, ranks));
+  return std::shared_ptr<const ModelDivision>(new ModelDivision(spec, ranks, split));
 }
 
 ModelSpec ModelDivision::spec_of(std::uint32_t rank) const {
   ModelSpec own = spec_;
+  if (split_ == RankSplit::layers) return own;
   for (std::uint32_t i = 0; i < own.layers.size(); ++i) {
     LayerSpec& layer = own.layers[i];
     if (layer.mixer == Mixer::attention && !is_whole(i)) {
@@ -70,15 +86,22 @@ ModelSpec ModelDivision::spec_of(std::uint32_t rank) const {
   return own;
 }
 
-std::vector<MixerPlace> ModelDivision::mixers_of(std::uint32_t rank) const {
-  std::vector<MixerPlace> places;
-  for (const std::uint32_t of : mixers_) places.push_back({.rank = of, .here = of == kEveryRank || of == rank});
+std::vector<LayerPlace> ModelDivision::places_of(std::uint32_t rank) const {
+  std::vector<LayerPlace> places;
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    const std::uint32_t of = owners_[i];
+    places.push_back({.rank = of,
+                      .here = of == kEveryRank || of == rank,
+                      .of = split_ == RankSplit::layers ? LayerPlace::Of::layer : LayerPlace::Of::mixer,
+                      .shares = i + 1 == owners_.size() || owners_[i + 1] != of});
+  }
   return places;
 }
 
 Division ModelDivision::rows_of(const Binding& binding) const {
   const backend::MatrixShape whole = binding.whole_shape();
   const std::uint64_t n = binding.is_matrix ? whole.outputs : whole.inputs;
+  if (is_of_whole_layer(binding)) return {};
   switch (split_of(binding.role)) {
     case Split::by_token: return columns(n, ranks_);
     case Split::by_head:
@@ -104,7 +127,7 @@ std::vector<Binding> ModelDivision::bindings_of(std::uint32_t rank, std::span<co
   for (Binding& binding : own) {
     const Split split = split_of(binding.role);
     const bool is_of_mixer = split == Split::by_head || split == Split::by_kv_head || split == Split::of_heads || split == Split::with_mixer;
-    if (is_of_mixer && is_whole(binding.layer)) binding.own.here = mixers_[binding.layer] == rank;
+    if ((is_of_mixer || is_of_whole_layer(binding)) && is_whole(binding.layer)) binding.own.here = owners_[binding.layer] == rank;
     const Division rows = rows_of(binding);
     if (rows.empty()) continue;
     binding.own.first = rows.first(rank);
@@ -116,12 +139,12 @@ std::vector<Binding> ModelDivision::bindings_of(std::uint32_t rank, std::span<co
 
 KvLayout ModelDivision::layout_of(std::uint32_t rank, const KvLayout& whole) const {
   KvLayout own = whole;
-  for (std::uint32_t i = 0; i < mixers_.size(); ++i) {
+  for (std::uint32_t i = 0; i < owners_.size(); ++i) {
     const KvPlace place = whole.layers[i];
     KvLayerLayout& layer = own.groups[place.group].layers[place.layer];
     if (!whole.is_first_at_its_place(i)) continue;  // changed already
-    if (mixers_[i] != kEveryRank) {
-      if (mixers_[i] != rank) layer.shape.kv_heads = 0;
+    if (owners_[i] != kEveryRank) {
+      if (owners_[i] != rank) layer.shape.kv_heads = 0;
       continue;
     }
     const Division heads(layer.shape.kv_heads, ranks_);
@@ -133,27 +156,33 @@ KvLayout ModelDivision::layout_of(std::uint32_t rank, const KvLayout& whole) con
 }
 
 Result<KvLayout> ModelDivision::own_layout_of(std::uint32_t rank, const KvLayout& other) const {
-  if (other.layers.size() != mixers_.size()) {
-    return make_error(ErrorCode::internal, "a KV layout of {} layers, and the model has {}", other.layers.size(), mixers_.size());
+  if (other.layers.size() != owners_.size()) {
+    return make_error(ErrorCode::internal, "a KV layout of {} layers, and the model has {}", other.layers.size(), owners_.size());
   }
   std::vector<KvLayerNeeds> needs;
-  for (std::uint32_t i = 0; i < mixers_.size(); ++i) {
+  for (std::uint32_t i = 0; i < owners_.size(); ++i) {
     const KvLayerLayout& layer = other.layer(i);
     const std::size_t first = other.first_layer_at(other.layers[i]);
     KvLayerNeeds& own = needs.emplace_back(KvLayerNeeds{.shape = layer.shape, .window = other.group_of(i).window, .dtype = layer.dtype});
     if (first != i) own.shares = static_cast<std::uint32_t>(first);
-    const std::uint32_t decides = static_cast<std::uint32_t>(first);  // a layer without keys of its own has the shape of the one that it shares
-    if (layer.shape.state_bytes == 0 && mixers_[decides] == kEveryRank) {
-      own.shape.kv_heads = static_cast<std::uint32_t>(Division(spec_.layer(decides).n_kv_heads, ranks_).size(rank));
+    // A layer without keys of its own has the shape of the one that it shares.
+    const auto decides = static_cast<std::uint32_t>(first);
+    const LayerSpec& spec = spec_.layer(decides);
+    const bool is_here = owners_[decides] == kEveryRank || owners_[decides] == rank;
+    if (layer.shape.state_bytes != 0) {
+      own.shape.state_bytes = is_here ? state_bytes(spec_, spec) : sizeof(float);
+      own.dtype = DType::automatic;
+    } else if (spec.mixer != Mixer::none) {
+      const std::uint64_t heads = owners_[decides] == kEveryRank ? Division(spec.n_kv_heads, ranks_).size(rank) : is_here ? spec.n_kv_heads : 1;
+      own.shape.kv_heads = static_cast<std::uint32_t>(heads);
     }
-    if (layer.shape.state_bytes != 0) own.dtype = DType::automatic;
   }
   return make_kv_layout(needs, other.dtype, other.page_tokens);
 }
 
 void ModelDivision::tell(RankBackend& backend, const Model& model, std::span<const Binding> bindings) const {
   for (const Binding& binding : bindings) {
-    if (!binding.is_matrix || !binding.own.here) continue;
+    if (!binding.is_matrix || !binding.own.here || is_of_whole_layer(binding)) continue;
     const Weights& weights = row_of(binding.role).owner == Owner::model ? model.weights : model.layer_weights[binding.layer];
     DividedMatrix divided;
     const std::uint64_t n = binding.shape.inputs;

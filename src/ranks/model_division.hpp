@@ -1,6 +1,6 @@
-// The division of a model among ranks: which rank has which rows of each weight, which heads, and which layers' mixers.
+// The division of a model among ranks: which rank has which rows of each weight, which heads, and which layers.
 //
-// Attention is divided by KV heads. A mixer that cannot be divided that way is computed by one rank, which gives its result to the others:
+// RankSplit::layers: a rank has whole layers, successive ones as far as shared keys allow. RankSplit::heads: attention is divided by KV heads. A mixer that cannot be divided that way is computed by one rank, which gives its result to the others:
 // latent attention and recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
 #pragma once
 
@@ -9,8 +9,10 @@
 #include <span>
 #include <vector>
 
+#include <tessera/backend/rank_split.hpp>
 #include <tessera/extend/kv/kv_layout.hpp>
 
+#include "model/load/roles.hpp"
 #include "model/model.hpp"
 #include "ranks/division.hpp"
 
@@ -21,32 +23,38 @@ class RankBackend;
 class ModelDivision {
  public:
   // Error: unsupported, the model cannot be divided among so many ranks.
-  [[nodiscard]] static Result<std::shared_ptr<const ModelDivision>> make(const ModelSpec& spec, std::uint32_t ranks);
+  [[nodiscard]] static Result<std::shared_ptr<const ModelDivision>> make(const ModelSpec& spec, std::uint32_t ranks, RankSplit split);
 
   [[nodiscard]] std::uint32_t ranks() const noexcept { return ranks_; }
   // Returns the model as a rank computes it: with the heads and columns that it has.
   [[nodiscard]] ModelSpec spec_of(std::uint32_t rank) const;
-  [[nodiscard]] std::vector<MixerPlace> mixers_of(std::uint32_t rank) const;
+  [[nodiscard]] std::vector<LayerPlace> places_of(std::uint32_t rank) const;
   // Returns the bindings with the parts that a rank has (Binding::own).
   [[nodiscard]] std::vector<Binding> bindings_of(std::uint32_t rank, std::span<const Binding> whole) const;
   // Returns the layout by which a rank finds the heads that it has in whole pages. The bytes of pages stay the same.
   [[nodiscard]] KvLayout layout_of(std::uint32_t rank, const KvLayout& whole) const;
   // Returns the layout of a rank that has pages of its own, for its heads alone. `other` is any rank's layout of the same kind, or the
-  // whole layout. A layer whose mixer is not divided has its place in every rank's pages.
+  // whole layout. A layer that another rank computes has as little place as the layout allows.
   [[nodiscard]] Result<KvLayout> own_layout_of(std::uint32_t rank, const KvLayout& other) const;
   // Tells the rank's backend which of the model's matrices are divided. `bindings` are those of bindings_of().
   void tell(RankBackend& backend, const Model& model, std::span<const Binding> bindings) const;
 
  private:
-  ModelDivision(const ModelSpec& spec, std::uint32_t ranks);
+  ModelDivision(const ModelSpec& spec, std::uint32_t ranks, RankSplit split);
 
-  [[nodiscard]] bool is_whole(std::uint32_t layer) const noexcept { return layer < mixers_.size() && mixers_[layer] != kEveryRank; }
+  // Returns whether one rank has the layer's whole mixer.
+  [[nodiscard]] bool is_whole(std::uint32_t layer) const noexcept { return layer < owners_.size() && owners_[layer] != kEveryRank; }
+  // Returns whether one rank has all of the weight's layer.
+  [[nodiscard]] bool is_of_whole_layer(const Binding& binding) const noexcept {
+    return split_ == RankSplit::layers && row_of(binding.role).owner != Owner::model;
+  }
   // Returns how the rows of a weight (values of a vector) are divided; empty: they are not.
   [[nodiscard]] Division rows_of(const Binding& binding) const;
 
   ModelSpec spec_;
   std::uint32_t ranks_;
-  std::vector<std::uint32_t> mixers_;  // [n_layers()]: MixerPlace::rank
+  RankSplit split_;
+  std::vector<std::uint32_t> owners_;  // [n_layers()]: LayerPlace::rank
 };
 
 }  // namespace tessera::detail

@@ -47,6 +47,7 @@ struct Welcome {
   std::uint32_t context = 0, step_rows = 0;
   std::int64_t sliding_window = -1;    // -1: the model's own
   std::int32_t numerics = 0;
+  std::int32_t split = 0;              // RankSplit
   std::uint64_t timeout = 0;           // milliseconds
   std::string spec;                    // spec_text() of the whole model
 
@@ -62,6 +63,7 @@ struct Welcome {
     bytes.number(of.step_rows);
     bytes.number(of.sliding_window);
     bytes.number(of.numerics);
+    bytes.number(of.split);
     bytes.number(of.timeout);
     text(bytes, of.spec);
   }

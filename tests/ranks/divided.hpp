@@ -9,9 +9,10 @@
 
 namespace tessera::test {
 
-inline EngineOptions divided(std::uint32_t ranks) {
+inline EngineOptions divided(std::uint32_t ranks, RankSplit split = RankSplit::heads) {
   EngineOptions options;
   options.ranks = ranks;
+  options.rank_split = split;
   options.threads = ranks;
   return options;
 }

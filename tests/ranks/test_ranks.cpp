@@ -45,8 +45,15 @@ TEST_CASE("logits of every architecture are one rank's on two, three and four ra
         CHECK(checksums(session) == checksums(alone));
       }
     }
+    const auto by_layers = load_divided(golden.name, divided(2, RankSplit::layers));
+    if (!by_layers) continue;
+    ++computed[0];
+    INFO(golden.name << ", layers on two ranks");
+    Session session = must(by_layers->session({.kv = {.prefix = PrefixReuse::off}}));
+    CHECK(same_bits(all_logits(session, tokens, 5), expected));
+    CHECK(checksums(session) == checksums(alone));
   }
-  for (const std::uint32_t ranks : {2u, 3u, 4u}) CHECK(computed[ranks] >= golden_cases().size() * 9 / 10);
+  for (const std::uint32_t ranks : {0u, 2u, 3u, 4u}) CHECK(computed[ranks] >= golden_cases().size() * 9 / 10);
 }
 
 TEST_CASE("KV types, layouts and numerics do not show the ranks") {

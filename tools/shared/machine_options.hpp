@@ -64,15 +64,17 @@ struct Ranks {
   std::uint32_t here = 1;
   std::vector<std::string> addresses;  // of ranks in other processes
   std::string secret;
+  RankSplit split = RankSplit::heads;
 
   void put_into(EngineOptions& options) const {
     options.ranks = here;
     options.rank_addresses = addresses;
     options.rank_secret = secret;
+    options.rank_split = split;
   }
 };
 
-// Adds --ranks N, --rank-at ADDRESS and --rank-secret-file FILE.
+// Adds --ranks N, --rank-at ADDRESS, --rank-split HOW and --rank-secret-file FILE.
 inline void add_ranks(CLI::App& app, Ranks& ranks) {
   app.add_option("--ranks", ranks.here,
                  "Divide the model among N ranks, each with its part of the\nweights and its share of the threads. The output is the same.\n"
@@ -83,6 +85,14 @@ inline void add_ranks(CLI::App& app, Ranks& ranks) {
                  "Divide the model among this process and a tessera-rank that\nwaits at this address, on this machine or another. Repeat it\nfor each rank")
       ->type_name("HOST:PORT")
       ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--rank-split",
+         [&ranks](const std::string& name) {
+           if (name != "heads" && name != "layers") throw CLI::ValidationError("--rank-split", fmt::format("\"{}\" is not one of heads, layers", name));
+           ranks.split = name == "layers" ? RankSplit::layers : RankSplit::heads;
+         },
+         "heads: every layer is divided, and all ranks compute at once.\nlayers: each rank has some layers; for slow networks. Default: heads")
+      ->type_name("heads|layers");
   app.add_option_function<std::string>(
          "--rank-secret-file", [&ranks](const std::string& path) { ranks.secret = read_secret(path, "--rank-secret-file"); },
          "The file with the secret of those tessera-ranks")

@@ -26,7 +26,7 @@ Status load_part(const ModelSource& source, const Blueprint& blueprint, const En
   const WeightBytes weights = weight_bytes(bindings, source, blueprint.spec, backend);
   TESSERA_TRY_STATUS(backend.reserve_weights(weights.packed, weights.staging));
   model.spec = division.spec_of(rank);
-  model.mixers = division.mixers_of(rank);
+  model.places = division.places_of(rank);
   TESSERA_TRY_STATUS(load_weights(model, source, bindings, backend, progress, options.stop, bytes));
   model.attentions = attentions_of(model);
   division.tell(backend, model, bindings);
@@ -58,7 +58,7 @@ Model whole_model(const Model& first, const ModelSpec& spec) {
   whole.spec = spec;
   whole.weights = {};
   whole.layer_weights.clear();
-  whole.mixers.clear();
+  whole.places.clear();
   whole.attentions.clear();
   return whole;
 }

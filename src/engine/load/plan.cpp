@@ -62,6 +62,7 @@ Status check_ranks(const EngineOptions& options) {
   }
   const std::size_t elsewhere = options.rank_addresses.size();
   if (elsewhere >= kMaxRanks) return make_error(ErrorCode::invalid_argument, "{} ranks elsewhere; expected at most {}", elsewhere, kMaxRanks - 1);
+  if (to_string(options.rank_split) == "?") return make_error(ErrorCode::invalid_argument, "a rank_split of {}; choose heads or layers", static_cast<int>(options.rank_split));
   if (options.rank_timeout_ms == 0) return make_error(ErrorCode::invalid_argument, "a rank_timeout_ms of 0");
   if (options.ranks == 1 && elsewhere == 0) return {};
   const char* with = options.backend != BackendKind::cpu               ? "a backend other than the CPU's"
@@ -159,7 +160,7 @@ namespace {
 // Divides the blueprint's model among ranks, and counts the bytes of the weights of the ranks in this process.
 Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
   const auto elsewhere = static_cast<std::uint32_t>(options.rank_addresses.size());
-  TESSERA_TRY(blueprint.division, ModelDivision::make(blueprint.spec, options.ranks + elsewhere));
+  TESSERA_TRY(blueprint.division, ModelDivision::make(blueprint.spec, options.ranks + elsewhere, options.rank_split));
   blueprint.weights.packed = 0;
   for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
     const WeightBytes own = weight_bytes(blueprint.division->bindings_of(rank, blueprint.bindings), source, blueprint.spec, backend);

@@ -55,6 +55,7 @@ Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options,
                           .step_rows = options.step_rows,
                           .sliding_window = options.sliding_window ? std::int64_t{*options.sliding_window} : -1,
                           .numerics = static_cast<std::int32_t>(options.numerics),
+                          .split = static_cast<std::int32_t>(options.rank_split),
                           .timeout = options.rank_timeout_ms,
                           .spec = spec_text(spec)},
                   message);
