@@ -47,6 +47,7 @@ enum class Act : std::uint8_t {
   linear,  // a product before its residual [rows, d_model]
   router,  // a router's logits             [rows, n_experts]
   per_layer,  // each layer's vector of a token  [rows, n_layers * per_layer_dim]
+  features,   // a draft head's input from the layers of a step  [rows, d_model]
   logits,  // [output rows, vocab]
   count
 };

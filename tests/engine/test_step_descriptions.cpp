@@ -5,6 +5,7 @@
 
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_twins.hpp"
+#include "engine/head_models.hpp"
 #include "engine/mtp_models.hpp"
 #include "engine/recorded_steps.hpp"
 
@@ -170,6 +171,10 @@ TEST_CASE("steps with drafts, trees and guesses are described", "[steps]") {
   for (const std::string& model : mtp_models()) {
     INFO(model);
     CHECK(replay([&] { return load_mtp(model); }, [&](const Engine& engine) { (void)generate(engine, must(head_drafter()), 1); }).guesses > 0);
+  }
+  for (const HeadCase& heads : head_cases()) {
+    INFO(heads.name());
+    CHECK(replay([&] { return load_heads(heads); }, [&](const Engine& engine) { (void)generate(engine, must(head_drafter()), 1); }).guesses > 0);
   }
 }
 

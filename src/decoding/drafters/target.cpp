@@ -1,6 +1,7 @@
 // Drafters that use a part of the target (the model that generates) itself: its draft heads, or its first layers.
 #include <tessera/decoding/drafters.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -15,6 +16,7 @@ namespace {
 class TargetDrafter : public Drafter {
  public:
   Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) final {
+    out = out.first(std::min(out.size(), most_guesses(context)));
     const auto begin = std::chrono::steady_clock::now();
     const std::size_t vocab = context.target.engine().spec().vocab_size;
     logits_.resize(vocab);
@@ -23,18 +25,24 @@ class TargetDrafter : public Drafter {
     detail::SampledDrafts drafts(context, vocab, room_);
     TESSERA_TRY(std::optional<TargetGuesses> guesses, guess(context, out.size()));
     if (!guesses) return std::size_t{0};
-    for (Token& draft : out) {
+    std::size_t n = 0;
+    while (n < out.size()) {
       TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
-      TESSERA_TRY(draft, drafts.draw(logits_, history_));
-      history_.push_back(draft);
+      auto draft = drafts.draw(logits_, history_);
+      // A head that can guess only some of the tokens may have none that the request's grammar allows.
+      if (!draft && draft.error().code() == ErrorCode::numeric) break;
+      if (!draft) return std::move(draft).error();
+      history_.push_back(out[n++] = *draft);
     }
-    seconds_ = detail::seconds_since(begin) / static_cast<double>(out.size());
-    return out.size();
+    seconds_ = detail::seconds_since(begin) / static_cast<double>(std::max<std::size_t>(1, n));
+    return n;
   }
 
   [[nodiscard]] double cost(std::size_t n) const noexcept final { return static_cast<double>(n) * seconds_; }
 
  private:
+  // Returns how many guesses can follow each other.
+  [[nodiscard]] virtual std::size_t most_guesses(const DraftContext&) const noexcept { return ~std::size_t{0}; }
   // Begins a series of up to `most` guesses. Returns nullopt if no guesses can be made now.
   virtual Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) = 0;
 
@@ -50,7 +58,8 @@ class HeadDrafter final : public TargetDrafter {
     const ModelSpec& spec = target.spec();
     if (!spec.has_draft_heads()) {
       return spec.n_left_out == 0
-                 ? detail::make_error(ErrorCode::invalid_argument, "the model's file has no MTP head; choose another drafter")
+                 ? detail::make_error(ErrorCode::invalid_argument,
+                                      "the model's file has no MTP head, and no draft heads are loaded (EngineOptions::draft_heads); choose another drafter")
                  : detail::make_error(ErrorCode::invalid_argument,
                                       "the model's MTP head is not loaded; load the engine with EngineOptions::mtp = MtpHeads::load");
     }
@@ -69,6 +78,11 @@ class HeadDrafter final : public TargetDrafter {
     if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();
     if (!guesses) return std::move(guesses).error();
     return std::optional<TargetGuesses>(*guesses);
+  }
+
+  [[nodiscard]] std::size_t most_guesses(const DraftContext& context) const noexcept override {
+    const std::uint32_t most = context.target.engine().spec().draft_heads.most_guesses;
+    return most == 0 ? ~std::size_t{0} : most;
   }
 
   std::vector<float> hidden_;

@@ -142,20 +142,22 @@ Status set_wide_layers(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
 Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerNeeds> layers;
   layers.reserve(spec.n_layers_with_heads() + 1);
-  for (const LayerSpec& layer : spec.layers) {
+  const auto add = [&](const LayerSpec& layer) -> Status {
     layers.push_back(needs_of(spec, layer));
     // A layer without a mixer keeps nothing, but each layer must have a place in the layout. It is entered as a sharer of the layer
     // before it, whose keys and values it never reads.
-    if (layer.mixer != Mixer::none) continue;
+    if (layer.mixer != Mixer::none) return {};
     if (layers.size() == 1) {
       return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
     }
     const auto of = static_cast<std::uint32_t>(layers.size() - 2);
     layers.back() = layers[of];
     if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
-  }
+    return {};
+  };
+  for (const LayerSpec& layer : spec.layers) TESSERA_TRY_STATUS(add(layer));
   TESSERA_TRY_STATUS(set_wide_layers(layers, resolved.wide));
-  for (const LayerSpec& head : spec.draft_heads.layers) layers.push_back(needs_of(spec, head));
+  for (const LayerSpec& head : spec.draft_heads.layers) TESSERA_TRY_STATUS(add(head));
   if (spec.has_draft_heads()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // hidden_layer()
   return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
 }

@@ -13,6 +13,7 @@
 #include "engine/load/metadata.hpp"
 #include "engine/run/run_lists.hpp"
 #include "engine/session/token_budget.hpp"
+#include "heads/head_file.hpp"
 #include "model/checks.hpp"
 #include "model/spec/spec_reader.hpp"
 
@@ -67,6 +68,9 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   if (options.mtp != MtpHeads::leave_out && options.mtp != MtpHeads::load) {
     return make_error(ErrorCode::invalid_argument, "MTP heads of kind {}; choose leave_out or load", static_cast<int>(options.mtp));
+  }
+  if (options.mtp == MtpHeads::load && !options.draft_heads.empty()) {
+    return make_error(ErrorCode::invalid_argument, "draft heads of the model's own file (mtp) and of another one (draft_heads); choose one of them");
   }
   if (options.fallback != Fallback::allow && options.fallback != Fallback::refuse) {
     return make_error(ErrorCode::invalid_argument, "fallbacks of kind {}; choose allow or refuse",
@@ -127,10 +131,11 @@ Result<std::uint32_t> step_rows_of(const ModelSpec& spec, const EngineOptions& o
 
 }  // namespace
 
-Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
+Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* heads, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(source.settings()));
   TESSERA_TRY(blueprint.spec, read_spec(source, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context, .mtp = options.mtp}));
+  if (heads != nullptr) TESSERA_TRY_STATUS(add_heads(*heads, blueprint.spec));
   TESSERA_TRY_STATUS(check_capabilities(blueprint.spec, backend));
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(source, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(source, *blueprint.architecture, blueprint.spec));

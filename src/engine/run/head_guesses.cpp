@@ -44,6 +44,7 @@ Status guess(Session::State& session, std::size_t ahead, Token token, std::span<
   TESSERA_TRY_STATUS(guard([&]() -> Status {
     describe_pages(session.kv, *engine.kv_pools, step.pages);
     step.rows.push_back({.token = token, .embedding = 0, .position = session.kv.length() + ahead});
+    step.guess = ahead;
     return {};
   }));
   const Turn turn(engine.queue, stop);

@@ -120,7 +120,7 @@ std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
   for (const RopeSpec& rope : spec.ropes) {
     bytes += sizeof(RopeSpec) + sizeof(std::vector<double>) + sizeof(backend::RopeTable) + rope.dim / 2 * sizeof(double);
   }
-  return bytes;
+  return bytes + spec.draft_heads.vocab_size * sizeof(Token);
 }
 
 WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& source, const ModelSpec& spec,
