@@ -53,7 +53,9 @@ void check_drafting(DraftingOptions& drafting) {
   if (drafting.branches == 0 || drafting.branches > 16) {
     throw UsageError(fmt::format("--draft-branches: {} branches; choose 1 to 16", drafting.branches));
   }
-  if (drafting.branches > 1 && drafting.by != DraftBy::suffix) throw UsageError("--draft-branches goes with --draft suffix: other drafts are a chain");
+  if (drafting.branches > 1 && drafting.by != DraftBy::suffix && drafting.by != DraftBy::heads) {
+    throw UsageError("--draft-branches goes with --draft suffix and --draft-heads: other drafts are a chain");
+  }
   if (!drafting.most) return;
   if (drafting.by == DraftBy::nothing) throw UsageError("--draft-max needs --draft, --draft-model or --draft-heads");
   if (*drafting.most == 0 || *drafting.most > 64) {

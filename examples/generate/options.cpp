@@ -196,7 +196,7 @@ void add_drafting_options(CLI::App& app, Options& o) {
       ->type_name("FILE");
   add_number(app, "--draft-max", o.drafting.most, "The most tokens that are guessed for a step, 1 to 64; the program\nmeasures how many are worth it. Default: 8")
       ->type_name("N");
-  add_number(app, "--draft-branches", o.drafting.branches, "With --draft suffix, the most chains of guesses, 1 to 16: where it is\nuncertain what follows, they branch. Default: 1")
+  add_number(app, "--draft-branches", o.drafting.branches, "With --draft suffix or --draft-heads, the most chains of guesses,\n1 to 16: where it is uncertain what follows, they branch. Default: 1")
       ->type_name("N");
 }
 

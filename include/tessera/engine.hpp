@@ -68,7 +68,7 @@ struct EngineOptions {
   // at checkpoints only (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no MTP head.
   MtpHeads mtp = MtpHeads::leave_out;
   // Draft heads in a file of their own, for head_drafter(): the folder of Medusa or EAGLE heads as hubs publish them, or llama.cpp's GGUF of an
-  // EAGLE-3 head. They must have been trained for this model. Sessions are limited, and results stay the same, as with `mtp`. Empty: none.
+  // EAGLE-3 head. They must have been trained for this model. Results stay the same, and tokens cannot be removed from sessions. Empty: none.
   // Errors: those of reading the file; invalid_argument, the heads are for a model of another width, vocabulary or number of layers, or
   // `mtp` loads heads too; unsupported, heads of another kind.
   std::filesystem::path draft_heads = {};

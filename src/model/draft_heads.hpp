@@ -28,6 +28,13 @@ enum class RowsRead : std::uint8_t {
   all,     // all rows, with their hidden states in Act::x, because the heads keep keys and values of each row
 };
 
+// The way in which a session's cache keeps the hidden states that guesses begin with (hidden_layer()).
+enum class HiddenKept : std::uint8_t {
+  as_state,  // of the sequence's last row alone, as recurrent layers keep their state. Costs no memory a token, and sessions go back to
+             // checkpoints only
+  in_pages,  // of each row, as a key: sessions go back to any token, and drafts can branch
+};
+
 // The input of one guess: the token at `position` (at least 1), and the hidden state of the token before it.
 struct HeadRow {
   KvView kv;  // the row's keys and values are written here; the heads attend to positions 1 to `position`
@@ -41,13 +48,14 @@ struct HeadRow {
 struct DraftHeads {
   std::string_view name;  // as messages call it
   RowsRead reads;
+  HiddenKept kept;
   // The tensors of the heads' layers; nullptr: the architecture's table has them.
   const TensorTable* tensors = nullptr;
   // Called with the residual stream in Act::x before each layer of a step of the whole model, and behind the last one. nullptr: the heads
   // need no hidden state but that behind the last layer.
   Status (*watch)(const Pass& pass, std::uint32_t layer) = nullptr;
   // Called after the last layer of a step of the whole model. Keeps what later guesses need of the step's rows (such as keys and values),
-  // and writes the hidden state of each sequence's last row to hidden_layer().
+  // and writes hidden states to hidden_layer().
   Status (*remember)(const Pass& pass) = nullptr;
   // Computes one guess, in a step of one row. Writes `logits`  [vocab], from which the token after the row's token is guessed, and
   // `hidden` [d_model], the hidden state for guessing the token after that. `hidden` may be the same memory as row.hidden.
@@ -75,8 +83,14 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
   return heads != nullptr && heads->reads == RowsRead::all;
 }
 
-// Returns the index of the KV cache's layer that keeps the hidden state of the sequence's last row, f32  [d_model]. Precondition: the
-// model has draft heads.
+// Returns whether the model has draft heads whose hidden states are kept in this way.
+[[nodiscard]] inline bool keeps_hidden(const ModelSpec& spec, HiddenKept how) noexcept {
+  const DraftHeads* heads = draft_heads_of(spec);
+  return heads != nullptr && heads->kept == how;
+}
+
+// Returns the index of the KV cache's layer that keeps hidden states, f32  [d_model]: see HiddenKept. Precondition: the model has draft
+// heads.
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
 // Returns the end of the range of cache layers that a session fills which computes the layers [first, last). The cache has the model's
@@ -93,7 +107,7 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 [[nodiscard]] backend::AttentionShape attention_of_guess(const Model& model, std::uint64_t position);
 
 // Computes Act::h = the hidden state of the row before each row of the step, from the rows' own hidden states in Act::h. The first row of a
-// sequence gets 0. Keeps each sequence's last hidden state in its hidden_layer().
+// sequence gets 0. Keeps the rows' hidden states in each sequence's hidden_layer().
 Status shift_hidden(const Pass& pass);
 
 // Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; the backend's.

@@ -41,7 +41,7 @@ struct Model {
   ModelSpec spec;
   Weights weights;                     // weights that the model has once
   std::vector<Weights> layer_weights;  // [n_layers_with_heads()]
-  // [2, d_model], for draft heads that read all rows: weights of a convolution that moves each row's hidden state to the next row
+  // [2, d_model], for draft heads that keep a state (HiddenKept): weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
   // EAGLE-3: the model's token for each token that the head can guess, ascending  [draft_heads.vocab_size]; empty: they are the same
   std::vector<Token> guessed_tokens;

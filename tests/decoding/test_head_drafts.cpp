@@ -1,6 +1,7 @@
 // Drafts of heads from files of their own (Medusa, EAGLE): contract 8, and drafts that end where the heads' guesses end.
 #include "decoding/speculation_rig.hpp"
 #include "engine/head_models.hpp"
+#include "engine/made_adapter.hpp"
 
 #include <tessera/scheduler/scheduler.hpp>
 
@@ -82,6 +83,47 @@ TEST_CASE("requests of a scheduler draft with heads and give what they give alon
   }
 }
 
+TEST_CASE("a request with an adapter gives the same with drafts of heads, which have none", "[speculation][heads][adapters]") {
+  const ModelFile base = must(ModelFile::open(golden_dir() / "llama-gqa.gguf"));
+  const AdapterFolder folder;
+  const auto path = folder.write("adapter", base, {.rank = 4, .alpha = 16.0f, .seed = 1, .size = 0.3f});
+  for (const std::size_t i : {0u, 1u, 2u}) {
+    const Engine engine = load_heads(head_cases()[i]), bare = load_golden("llama-gqa");
+    const auto with = [&](const Engine& of) { return SessionOptions{.kv = {.page_tokens = 16}, .adapters = {{.adapter = must(of.adapter(path))}}}; };
+    const auto prompt = make_tokens(3, 9, engine.spec().vocab_size);
+    for (const RequestKind& kind : request_kinds()) {
+      const Outcome plain = generated(bare, kind, prompt, {}, with(bare));
+      INFO(head_cases()[i].name() << ", " << kind.name);
+      CHECK(generated(engine, kind, prompt, {}, with(engine)).told == plain.told);
+      for (const std::uint32_t branches : {1u, 4u}) {
+        const Outcome spec = generated(engine, kind, prompt,
+                                       {.drafter = must(head_drafter()), .max_drafts = 5, .length = DraftLength::longest, .branches = branches}, with(engine));
+        CHECK(spec.told == plain.told);
+        CHECK(spec.figures.drafted > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("trees of heads give what chains give, also where liars grow them", "[speculation][heads]") {
+  for (const HeadCase& heads : head_cases()) {
+    const Engine engine = load_heads(heads);
+    const auto prompt = make_tokens(4, 11, engine.spec().vocab_size);
+    for (const RequestKind& kind : request_kinds()) {
+      const SessionOptions options{.kv = {.page_tokens = 16}};
+      const Outcome plain = generated(engine, kind, prompt, {}, options);
+      std::vector<Token> text = prompt;
+      text.insert(text.end(), plain.told.tokens.begin(), plain.told.tokens.end());
+      for (const auto& drafter : {must(head_drafter()), bush(40), bush(40, text)}) {
+        const Outcome spec = generated(engine, kind, prompt, {.drafter = drafter, .max_drafts = 8, .length = DraftLength::longest, .branches = 4}, options);
+        INFO(heads.name() << ", " << kind.name);
+        CHECK(spec.told == plain.told);
+        CHECK(*spec.session == *plain.session);
+      }
+    }
+  }
+}
+
 TEST_CASE("Medusa heads make as many guesses in a row as there are heads", "[speculation][heads]") {
   const Engine engine = load_heads(head_cases()[0]);
   REQUIRE(engine.spec().draft_heads.most_guesses == 3);
@@ -89,6 +131,11 @@ TEST_CASE("Medusa heads make as many guesses in a row as there are heads", "[spe
   const Outcome spec = generated(engine, request_kinds()[0], prompt, {.drafter = must(head_drafter()), .max_drafts = 8, .length = DraftLength::longest});
   CHECK(spec.figures.drafted > 0);
   CHECK(spec.figures.drafted <= 3 * (spec.figures.steps + 1));
+  // A tree has leaves beside them.
+  const Outcome tree = generated(engine, request_kinds()[0], prompt,
+                                 {.drafter = must(head_drafter()), .max_drafts = 8, .length = DraftLength::longest, .branches = 4}, {.kv = {.page_tokens = 32}});
+  CHECK(tree.told == spec.told);
+  CHECK(tree.figures.drafted > 3 * tree.figures.steps);
   bool called = false;
   const auto looks = says([&](const DraftContext& context, std::span<Token>) {
     if (std::exchange(called, true)) return std::size_t{0};

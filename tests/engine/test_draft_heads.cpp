@@ -157,6 +157,31 @@ TEST_CASE("what draft heads keep is the same however their session came about", 
   }
 }
 
+TEST_CASE("a session with draft heads goes back to any token, and its prefixes are shared", "[heads]") {
+  for (const HeadCase& heads : head_cases()) {
+    const Engine engine = load_heads(heads);
+    INFO(heads.name());
+    const auto tokens = make_tokens(9, 60, engine.spec().vocab_size);
+    const SessionOptions options{.kv = {.dtype = DType::f32, .page_tokens = 16}};
+    Session first = must(engine.session(options)), second = must(engine.session(options));
+    must(first.append(tokens));
+    must(second.append(tokens));
+    CHECK(second.reused() == 48);
+    CHECK(checksums(first) == checksums(second));
+    const auto further = std::span(tokens).first(most_guesses(engine, 3) - 1);
+    for (const std::size_t n : {59u, 43u, 33u, 32u, 17u, 1u}) {
+      must(second.truncate(n));
+      Session fresh = must(engine.session({.kv = {.dtype = DType::f32, .page_tokens = 16, .prefix = PrefixReuse::off}}));
+      must(fresh.append(std::span(tokens).first(n)));
+      CHECK(checksums(fresh) == checksums(second));
+      must(fresh.add_pending(5));
+      must(second.add_pending(5));
+      CHECK(same_bits(guesses_or_full(fresh, further).value(), guesses_or_full(second, further).value()));
+      must(second.truncate(n));
+    }
+  }
+}
+
 TEST_CASE("a session with draft heads is saved and restored with what they keep", "[heads]") {
   for (const HeadCase& heads : head_cases()) {
     const Engine engine = load_heads(heads);
@@ -188,7 +213,9 @@ TEST_CASE("the plan counts draft heads of another file", "[heads]") {
     CHECK(with.weights > without.weights);
     CHECK(with.weights_per_token == without.weights_per_token);
     CHECK(with.kv > without.kv);
-    CHECK((with.kv_per_token > without.kv_per_token) == !heads.is_medusa());
+    const ModelSpec spec = load_heads(heads).spec();
+    const std::uint64_t head = heads.is_medusa() ? 0 : 2 * spec.draft_heads.layers.front().n_kv_heads * spec.draft_heads.layers.front().key_dim;
+    CHECK(with.kv_per_token == without.kv_per_token + (head + spec.d_model) * sizeof(float));
     CHECK(load_heads(heads).plan().peak == with.peak);
     const auto small = Engine::load(file, with_heads(heads, {.memory_budget = with.peak - 1}));
     REQUIRE(!small);

@@ -174,7 +174,11 @@ TEST_CASE("steps with drafts, trees and guesses are described", "[steps]") {
   }
   for (const HeadCase& heads : head_cases()) {
     INFO(heads.name());
-    CHECK(replay([&] { return load_heads(heads); }, [&](const Engine& engine) { (void)generate(engine, must(head_drafter()), 1); }).guesses > 0);
+    const Covered covered = replay([&] { return load_heads(heads); }, [&](const Engine& engine) {
+      CHECK(generate(engine, must(head_drafter()), 1) == generate(engine, must(head_drafter()), 4));
+    });
+    CHECK(covered.guesses > 0);
+    CHECK(covered.branches > 0);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/seconds.hpp"
 #include "decoding/drafters/check_engine.hpp"
+#include "decoding/drafters/head_tree.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
 
 namespace tessera {
@@ -16,31 +17,54 @@ namespace {
 class TargetDrafter : public Drafter {
  public:
   Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) final {
-    out = out.first(std::min(out.size(), most_guesses(context)));
-    const auto begin = std::chrono::steady_clock::now();
-    const std::size_t vocab = context.target.engine().spec().vocab_size;
-    logits_.resize(vocab);
-    history_.reserve(context.history.size() + out.size());
-    history_.assign(context.history.begin(), context.history.end());
-    detail::SampledDrafts drafts(context, vocab, room_);
-    TESSERA_TRY(std::optional<TargetGuesses> guesses, guess(context, out.size()));
-    if (!guesses) return std::size_t{0};
-    std::size_t n = 0;
-    while (n < out.size()) {
-      TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
-      auto draft = drafts.draw(logits_, history_);
-      // A head that can guess only some of the tokens may have none that the request's grammar allows.
-      if (!draft && draft.error().code() == ErrorCode::numeric) break;
-      if (!draft) return std::move(draft).error();
-      history_.push_back(out[n++] = *draft);
-    }
-    seconds_ = detail::seconds_since(begin) / static_cast<double>(std::max<std::size_t>(1, n));
-    return n;
+    return guess_each(context, out.size(), [&, n = std::size_t{0}](Token draft) mutable {
+      out[n++] = draft;
+      return n;
+    });
+  }
+
+  Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) final {
+    detail::HeadTree tree(out, context.branches);
+    TESSERA_TRY(const std::size_t guessed, guess_each(context, out.size(), [&](Token draft) {
+                  tree.add(draft, logits_);
+                  tree.add_likely_leaves();
+                  // guess_each() ends when as many drafts are made as it was asked for.
+                  return tree.size();
+                }));
+    if (guessed != 0) tree.add_other_leaves();
+    return tree.size();
   }
 
   [[nodiscard]] double cost(std::size_t n) const noexcept final { return static_cast<double>(n) * seconds_; }
 
  private:
+  // Guesses and draws drafts one after another, and gives each to `take`, which returns how many drafts there are then. Ends when there are
+  // `most`, or when nothing can be guessed. Returns the number of guesses.
+  template <class Take>
+  Result<std::size_t> guess_each(const DraftContext& context, std::size_t most, Take take) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::size_t vocab = context.target.engine().spec().vocab_size, most_here = std::min(most, most_guesses(context));
+    logits_.resize(vocab);
+    history_.reserve(context.history.size() + most_here);
+    history_.assign(context.history.begin(), context.history.end());
+    detail::SampledDrafts drafts(context, vocab, room_);
+    TESSERA_TRY(std::optional<TargetGuesses> guesses, guess(context, most_here));
+    if (!guesses) return std::size_t{0};
+    std::size_t n = 0, drafted = 0;
+    while (n < most_here && drafted < most) {
+      TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
+      auto draft = drafts.draw(logits_, history_);
+      // A head that can guess only some of the tokens may have none that the request's grammar allows.
+      if (!draft && draft.error().code() == ErrorCode::numeric) break;
+      if (!draft) return std::move(draft).error();
+      history_.push_back(*draft);
+      drafted = take(*draft);
+      ++n;
+    }
+    seconds_ = detail::seconds_since(begin) / static_cast<double>(std::max<std::size_t>(1, drafted));
+    return n;
+  }
+
   // Returns how many guesses can follow each other.
   [[nodiscard]] virtual std::size_t most_guesses(const DraftContext&) const noexcept { return ~std::size_t{0}; }
   // Begins a series of up to `most` guesses. Returns nullopt if no guesses can be made now.

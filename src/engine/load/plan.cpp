@@ -15,6 +15,7 @@
 #include "engine/session/token_budget.hpp"
 #include "heads/head_file.hpp"
 #include "model/checks.hpp"
+#include "model/draft_heads.hpp"
 #include "model/spec/spec_reader.hpp"
 
 namespace tessera::detail {
@@ -29,7 +30,7 @@ constexpr std::uint64_t kThreadBytes = 24 * 1024;
 // Returns the bytes of the list of n tensor bindings, which exists only while loading.
 std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 
-// Returns an upper bound of the heap bytes of one session. It counts two rows of logits, the tokens, a RunRow for each token (while one
+// Returns an upper bound of the heap bytes of one session. It counts two rows of logits, a hidden state for draft heads, the tokens, a RunRow for each token (while one
 // call computes a prompt of the whole context), the votes of a token budget, and the workspace of one sampler. The sampler belongs to the
 // caller, but every session needs one.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
@@ -38,7 +39,8 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
   const std::uint64_t rows = context * (sizeof(RunRow));
   const std::uint64_t sampler = Sampler::workspace_bytes(spec.vocab_size);
   const std::uint64_t votes = counts_attention(budget) ? 2 * context * sizeof(std::uint64_t) : 0;
-  return logits + tokens + rows + sampler + votes;
+  const std::uint64_t hidden = keeps_hidden(spec, HiddenKept::in_pages) ? spec.d_model * sizeof(float) : 0;
+  return logits + tokens + rows + sampler + votes + hidden;
 }
 
 // Returns the tokenizer's bytes. Checks first that the vocabulary is no larger than the embedding table, so that a damaged file is

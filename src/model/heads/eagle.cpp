@@ -59,6 +59,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
 
 constinit const DraftHeads kEagle{.name = "EAGLE head",
                                   .reads = RowsRead::all,
+                                  .kept = HiddenKept::in_pages,
                                   .tensors = &eagle::kTensors,
                                   .remember = &eagle::remember,
                                   .guess = &eagle::guess,

@@ -132,6 +132,7 @@ void make_room(const ModelSpec& spec, backend::WorkspaceShape& shape) {
 
 constinit const DraftHeads kEagle3{.name = "EAGLE-3 head",
                                    .reads = RowsRead::all,
+                                   .kept = HiddenKept::in_pages,
                                    .tensors = &eagle3::kTensors,
                                    .watch = &eagle3::watch,
                                    .remember = &eagle3::remember,

@@ -21,6 +21,7 @@ backend::AttentionShape attention_of_guess(const Model& model, std::uint64_t pos
 }
 
 Status shift_hidden(const Pass& pass) {
+  if (draft_heads_of(pass.model.spec)->kept == HiddenKept::in_pages) return pass.backend.shift_rows(hidden_layer(pass.model.spec), Act::h);
   return pass.backend.convolve({.layer = hidden_layer(pass.model.spec), .weight = pass.model.hidden_shift}, Act::h);
 }
 

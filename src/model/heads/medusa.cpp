@@ -58,6 +58,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
 
 constinit const DraftHeads kMedusa{.name = "Medusa head",
                                    .reads = RowsRead::all,
+                                   .kept = HiddenKept::in_pages,
                                    .tensors = &medusa::kTensors,
                                    .remember = &medusa::remember,
                                    .guess = &medusa::guess};

@@ -81,6 +81,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
 
 constinit const DraftHeads kMtp{.name = "MTP head",
                                 .reads = RowsRead::all,
+                                .kept = HiddenKept::as_state,
                                 .remember = &remember,
                                 .guess = &guess,
                                 .attention = &attention_of_guess};
