@@ -35,7 +35,7 @@ std::optional<MedusaName> medusa_name(std::string_view name) noexcept {
 }
 
 // Returns the value of a key of config.json that is a count; nullopt if the key is absent.
-Result<std::optional<std::uint32_t>> count_of(const hub::Config& config, std::string_view key, std::uint32_t most, const std::string& place) {
+Result<std::optional<std::uint32_t>> stated_count(const hub::Config& config, std::string_view key, std::uint32_t most, const std::string& place) {
   const Json* value = config.find_outside(key);
   if (value == nullptr) return std::optional<std::uint32_t>();
   const std::int64_t* number = value->integer();
@@ -53,8 +53,8 @@ bool is_medusa(const ModelSource& source) noexcept {
 }
 
 Status read_medusa(const hub::Config& config, HeadFile& file) {
-  TESSERA_TRY(const auto stated_heads, count_of(config, "medusa_num_heads", kMostHeads, file.place));
-  TESSERA_TRY(const auto stated_blocks, count_of(config, "medusa_num_layers", kMostBlocks, file.place));
+  TESSERA_TRY(const auto stated_heads, stated_count(config, "medusa_num_heads", kMostHeads, file.place));
+  TESSERA_TRY(const auto stated_blocks, stated_count(config, "medusa_num_layers", kMostBlocks, file.place));
   std::string prefix;
   std::uint32_t n_heads = 0, n_blocks = 0;
   for (const TensorInfo& tensor : file.source->tensors()) {

@@ -5,10 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include <tessera/decoding/drafters.hpp>
-
 #include "engine/faulty_memory.hpp"
-#include "engine/head_models.hpp"
 #include "engine/made_adapter.hpp"
 #include "engine/models.hpp"
 
@@ -314,57 +311,6 @@ TEST_CASE("generate: an error is the last piece, and what follows is what would 
     }
   }
   CHECK(failures > 20);
-}
-
-TEST_CASE("draft heads: any allocation of loading them and of drafting may fail", "[faults][heads]") {
-  for (const HeadCase& heads : head_cases()) {
-    if (heads.model != "llama-gqa") continue;
-    FaultyMemory memory;
-    EngineOptions options = options_with(memory);
-    options.draft_heads = heads.file();
-    const auto path = golden_dir() / (heads.model + ".gguf");
-    const Engine engine = must(Engine::load(path, options));
-    const std::size_t before = memory.live;
-    INFO(heads.name());
-    fail_every_allocation("load", [&] { return Engine::load(path, options); }, [&] { REQUIRE(memory.live == before); },
-                          [&](const Engine& other) { CHECK(other.plan().peak == engine.plan().peak); });
-    if (heads.kind == "eagle3.gguf") continue;  // drafts as the folder's
-    const std::vector<Token> prompt{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
-    constexpr std::size_t kTokens = 6;
-    const auto drafted = [&](std::size_t n) {
-      return GenerateOptions{.max_tokens = n, .end_of_generation = EndOfGeneration::ignore,
-                             .speculate = {.drafter = must(head_drafter()), .max_drafts = 3, .length = DraftLength::longest}};
-    };
-    Session reference = must(engine.session());
-    must(reference.append(prompt));
-    Sampler reference_sampler = many_stages();
-    GenerateOptions plain = drafted(kTokens);
-    plain.speculate = {};
-    must(reference.generate(reference_sampler, plain, {}));
-    must(reference.append({}));
-    const Snapshot expected(reference);
-    for (const Failure mode : kFailures) {
-      for (std::int64_t k = 0, done = 0; done == 0; ++k) {
-        INFO("allocation " << k << (mode == Failure::once ? " alone" : " and all after"));
-        Session session = must(engine.session());
-        must(session.append(prompt));
-        Sampler sampler = many_stages();
-        const GenerateOptions first_try = drafted(kTokens);
-        {
-          counted::Scope scope(k, mode);
-          Generation generation = session.generate(sampler, first_try);
-          while (auto piece = generation.next()) {
-            if (!*piece && piece->error().code() != ErrorCode::out_of_memory) FAIL(piece->error().text());
-          }
-          done = counted::failed == 0 ? 1 : 0;
-        }
-        const std::size_t delivered = session.tokens().size() - prompt.size();
-        if (delivered < kTokens) must(session.generate(sampler, drafted(kTokens - delivered), {}));
-        must(session.append({}));
-        REQUIRE(Snapshot(session) == expected);
-      }
-    }
-  }
 }
 
 TEST_CASE("forward: a session whose part fails is as it was, and the others have the same bits", "[faults]") {
