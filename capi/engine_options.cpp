@@ -145,6 +145,10 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
     {"mtp", "boolean",
      "loads the model's MTP heads, which guess further tokens for the drafter \"head\"; default false",
      [](EngineOptions& to, const Value& v) { to.mtp = v.boolean() ? MtpHeads::load : MtpHeads::leave_out; }},
+    {"draft_heads", "text",
+     "path of draft heads in a file of their own, for the drafter \"head\": a folder with Medusa or EAGLE heads, or a GGUF file of an EAGLE-3 "
+     "head; default none",
+     [](EngineOptions& to, const Value& v) { to.draft_heads = std::u8string(v.string().begin(), v.string().end()); }},
     {"backend", "\"cpu\", \"cuda\"", "what computes; default \"cpu\"",
      [](EngineOptions& to, const Value& v) { to.backend = v.one_of<BackendKind>(kBackends); }},
     {"cuda_device", "integer", "number of the GPU; default 0",

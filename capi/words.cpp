@@ -48,6 +48,7 @@ constexpr Words kWords[] = {
     {"give its source in AdapterOptions::base", "give its source in options.base"},
     {"give it a budget of h2o or snapkv (EngineOptions::kv)",
      "give it a \"token_budget\" whose choice is \"h2o\" or \"snapkv\""},
+    {"no draft heads are loaded (EngineOptions::draft_heads)", "no draft heads are loaded (\"draft_heads\")"},
     {"load the engine with EngineOptions::mtp = MtpHeads::load", "load the engine with \"mtp\": true"},
     {"session_options ask for a context", "\"session\" asks for a context"},
     {"are not among VerifyOptions::embeddings; it keeps their hashes alone",

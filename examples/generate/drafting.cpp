@@ -29,6 +29,8 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
     into.by = DraftBy::model;
   } else if (text == "mtp") {
     into.by = DraftBy::mtp;
+  } else if (text == "heads") {
+    into.by = DraftBy::heads;
   } else if (text.starts_with(kEarly)) {
     into.by = DraftBy::early_exit;
     const char *begin = text.data() + kEarly.size(), *end = text.data() + text.size();
@@ -37,7 +39,7 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
       throw UsageError(fmt::format("--draft: \"{}\": say after how many layers, such as early-exit:8", text));
     }
   } else {
-    throw UsageError(fmt::format("--draft: \"{}\" is not one of none|forced|ngram|suffix|early-exit:E|lookahead|mtp|model", text));
+    throw UsageError(fmt::format("--draft: \"{}\" is not one of none|forced|ngram|suffix|early-exit:E|lookahead|mtp|heads|model", text));
   }
 }
 
@@ -45,12 +47,17 @@ void check_drafting(DraftingOptions& drafting) {
   if (drafting.model && drafting.by == DraftBy::nothing) drafting.by = DraftBy::model;
   if (drafting.by == DraftBy::model && !drafting.model) throw UsageError("--draft model needs --draft-model FILE");
   if (drafting.model && drafting.by != DraftBy::model) throw UsageError("--draft-model goes with --draft model, and no other");
+  if (drafting.heads && drafting.by == DraftBy::nothing && !drafting.none) drafting.by = DraftBy::heads;
+  if (drafting.by == DraftBy::heads && !drafting.heads) throw UsageError("--draft heads needs --draft-heads FILE");
+  if (drafting.heads && drafting.by != DraftBy::heads) throw UsageError("--draft-heads goes with --draft heads, and no other");
   if (drafting.branches == 0 || drafting.branches > 16) {
     throw UsageError(fmt::format("--draft-branches: {} branches; choose 1 to 16", drafting.branches));
   }
-  if (drafting.branches > 1 && drafting.by != DraftBy::suffix) throw UsageError("--draft-branches goes with --draft suffix: other drafts are a chain");
+  if (drafting.branches > 1 && drafting.by != DraftBy::suffix && drafting.by != DraftBy::heads) {
+    throw UsageError("--draft-branches goes with --draft suffix and --draft-heads: other drafts are a chain");
+  }
   if (!drafting.most) return;
-  if (drafting.by == DraftBy::nothing) throw UsageError("--draft-max needs --draft or --draft-model");
+  if (drafting.by == DraftBy::nothing) throw UsageError("--draft-max needs --draft, --draft-model or --draft-heads");
   if (*drafting.most == 0 || *drafting.most > 64) {
     throw UsageError(fmt::format("--draft-max: {} drafts a step; choose 1 to 64", *drafting.most));
   }
@@ -67,6 +74,7 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
     case DraftBy::ngram: result.drafter = value(tessera::ngram_drafter()); break;
     case DraftBy::suffix: result.drafter = value(tessera::suffix_drafter()); break;
     case DraftBy::lookahead: result.drafter = value(tessera::lookahead_drafter()); break;
+    case DraftBy::heads:
     case DraftBy::mtp: result.drafter = value(tessera::head_drafter()); break;
     case DraftBy::early_exit: result.drafter = value(tessera::early_exit_drafter(drafting.layers)); break;
     case DraftBy::model: {

@@ -1,4 +1,4 @@
-// Options of speculation: --draft, --draft-model, --draft-max.
+// Options of speculation: --draft, --draft-model, --draft-heads, --draft-max.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@
 
 struct Options;
 
-enum class DraftBy { nothing, forced, ngram, suffix, early_exit, lookahead, mtp, model };
+enum class DraftBy { nothing, forced, ngram, suffix, early_exit, lookahead, mtp, heads, model };
 
 struct DraftingOptions {
   DraftBy by = DraftBy::nothing;      // the drafter in addition to forced drafts (text that a grammar forces)
   bool none = false;                  // true: no drafts at all, not even forced ones
   std::uint32_t layers = 0;           // early_exit: layers that draft
   std::optional<std::string> model;   // file of the draft model
+  std::optional<std::string> heads;   // file or folder of draft heads
   std::optional<std::uint32_t> most;  // the most drafts of a step
   std::uint32_t branches = 1;
 };
 
-// Parses "none", "forced", "ngram", "suffix", "lookahead", "mtp", "model" or "early-exit:E" with a number E. Throws UsageError.
+// Parses "none", "forced", "ngram", "suffix", "lookahead", "mtp", "heads", "model" or "early-exit:E" with a number E. Throws UsageError.
 void parse_draft(const std::string& text, DraftingOptions& into);
 // Checks the options against each other. Throws UsageError.
 void check_drafting(DraftingOptions& drafting);

@@ -55,6 +55,7 @@ EngineOptions engine_options(const Options& options) {
   result.context = options.context;
   result.sliding_window = options.sliding_window;
   if (options.drafting.by == DraftBy::mtp) result.mtp = tessera::MtpHeads::load;
+  if (options.drafting.heads) result.draft_heads = tessera::tool::path_of(*options.drafting.heads);
   result.backend = options.backend;
   result.cuda = options.cuda;
   result.numerics = options.numerics;

@@ -189,12 +189,14 @@ void add_constraint_options(CLI::App& app, Options& o) {
 
 void add_drafting_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--draft", [&o](const std::string& text) { parse_draft(text, o.drafting); },
-                                       "How the next tokens are guessed: from repeats in the text so far\n(ngram, suffix), by the first E layers of the model, from its\nearlier guesses (lookahead), by its MTP head (if the file has\none), or by a smaller model. Unless this is none, tokens that\na grammar forces are guessed too. Default: forced")
-      ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|mtp|model");
+                                       "How the next tokens are guessed: from repeats in the text so far\n(ngram, suffix), by the first E layers of the model, from its\nearlier guesses (lookahead), by its MTP head (if the file has\none), by draft heads of another file, or by a smaller model.\nUnless this is none, tokens that a grammar forces are guessed\ntoo. Default: forced")
+      ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|mtp|heads|model");
   add_text(app, "--draft-model", o.drafting.model, "The smaller model of --draft model; its vocabulary must be the same")->type_name("FILE");
+  add_text(app, "--draft-heads", o.drafting.heads, "The heads of --draft heads, which were trained for this model: a folder\nwith Medusa or EAGLE heads as hubs publish them, or llama.cpp's GGUF\nof an EAGLE-3 head")
+      ->type_name("FILE");
   add_number(app, "--draft-max", o.drafting.most, "The most tokens that are guessed for a step, 1 to 64; the program\nmeasures how many are worth it. Default: 8")
       ->type_name("N");
-  add_number(app, "--draft-branches", o.drafting.branches, "With --draft suffix, the most chains of guesses, 1 to 16: where it is\nuncertain what follows, they branch. Default: 1")
+  add_number(app, "--draft-branches", o.drafting.branches, "With --draft suffix or --draft-heads, the most chains of guesses,\n1 to 16: where it is uncertain what follows, they branch. Default: 1")
       ->type_name("N");
 }
 
@@ -389,7 +391,7 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.load_session || o.save_session || o.keep != 0)) {
     throw UsageError("--load-session, --save-session and --keep are for generating text");
   }
-  const bool looks_at_head = o.drafting.by == DraftBy::mtp && (o.mode == Mode::plan || o.mode == Mode::explain);
+  const bool looks_at_head = (o.drafting.by == DraftBy::mtp || o.drafting.by == DraftBy::heads) && (o.mode == Mode::plan || o.mode == Mode::explain);
   if (o.mode != Mode::generate && (o.drafting.by != DraftBy::nothing || o.drafting.none) && !looks_at_head) throw UsageError("--draft is for generating text");
   if (!o.lora.empty() && o.mode != Mode::generate && o.mode != Mode::chat && o.mode != Mode::logits && o.mode != Mode::explain) {
     throw UsageError("--lora is for generating text, --chat, --logits and --explain");

@@ -202,7 +202,9 @@ tessera::Request make_request(const ServedModel& model, const RequestLimits& lim
   tessera::Request request{.prompt = std::move(prompt)};
   request.session_options.kv.salt = caller.tenant;
   request.session_options.adapters = caller.adapters;
-  if (bounds.matcher) request.generate.speculate.drafter = value_or_refuse(tessera::forced_drafter());
+  auto& drafter = request.generate.speculate.drafter;
+  if (model.engine().spec().has_draft_heads()) drafter = value_or_refuse(tessera::head_drafter());
+  if (bounds.matcher) drafter = value_or_refuse(tessera::forced_drafter(std::move(drafter)));
   request.sampler = make_sampler(a, std::move(bounds));
   request.generate.max_tokens = most;
   request.generate.stop_strings = a.stops;

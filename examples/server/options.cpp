@@ -73,6 +73,9 @@ void add_model_options(CLI::App& app, Options& o) {
   add_bytes(app, "--lora-memory", o.engine.adapter_budget, "Memory of a model's adapters together; the least used ones\nare dropped, and loaded again when a request names them.\nDefault: no limit");
   app.add_flag_function("--lora-updates", [&o](std::int64_t) { o.changes_adapters = true; },
                         "Requests may load and unload adapters, from any file that\nthis program can read: /v1/load_lora_adapter");
+  app.add_option_function<std::string>("--draft-heads", [&o](const std::string& path) { o.engine.draft_heads = tessera::tool::path_of(path); },
+                                       "Guess the next tokens of all answers with draft heads that were\ntrained for the model: a folder with Medusa or EAGLE heads, or\nllama.cpp's GGUF of an EAGLE-3 head. Answers stay the same, and\ncome sooner if most guesses are right. Only for a server with\none model. Default: none")
+      ->type_name("FILE");
   app.add_option("--template", o.chat_template, "Use the chat template (Jinja) in this file instead of the\nmodel's. Only for a server with one model")->type_name("FILE");
 }
 
@@ -170,6 +173,7 @@ void add_machine_options(CLI::App& app, Options& o) {
 
 void check_together(Options& o) {
   const bool has_several = o.names.models.size() > 1 || o.names.folder;
+  if (has_several && !o.engine.draft_heads.empty()) throw UsageError("--draft-heads is for a server with one model: leave it out, since heads are trained for one model");
   if (has_several && o.chat_template) throw UsageError("--template is for a server with one model: leave it out, since each model has a template of its own");
   if (has_several && !o.engine.kv_file.empty()) throw UsageError("--kv-file is for a server with one model: leave it out, or start a server for each model");
   if (o.names.models.empty() && !o.names.folder && (!o.names.pins.empty() || o.keep_alive)) {

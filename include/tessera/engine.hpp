@@ -68,6 +68,11 @@ struct EngineOptions {
   // sessions are limited like those of a model with recurrent layers: they can go back to checkpoints only, and share prefixes that end
   // at checkpoints only (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no MTP head.
   MtpHeads mtp = MtpHeads::leave_out;
+  // Draft heads in a file of their own, for head_drafter(): the folder of Medusa or EAGLE heads as hubs publish them, or llama.cpp's GGUF of an
+  // EAGLE-3 head. They must have been trained for this model. Results stay the same, and tokens cannot be removed from sessions. Empty: none.
+  // Errors: those of reading the file; invalid_argument, the heads are for a model of another width, vocabulary or number of layers, or
+  // `mtp` loads heads too; unsupported, heads of another kind.
+  std::filesystem::path draft_heads = {};
   // Adapters (LoRA) that become part of the weights, in this order. A tensor that they change is rounded to its own format again, and the engine
   // computes as fast as without them. Errors: those of reading an adapter; unsupported, an adapter that is active only behind an invocation (aLoRA),
   // or a tensor in a format that tessera does not write.

@@ -28,7 +28,9 @@ struct Arguments {
   std::optional<Path> kv_file = {};
   std::uint64_t kv_file_bytes = 0;
   std::optional<std::uint32_t> sliding_window = {};
-  bool mtp = false, strict = false, tokenizer = true;
+  bool mtp = false;
+  std::optional<Path> draft_heads = {};
+  bool strict = false, tokenizer = true;
   std::string instruction_set = "auto";
   std::uint32_t step_rows = 512;
   std::int32_t cuda_device = 0;
@@ -45,6 +47,7 @@ EngineOptions options_of(const Arguments& a) {
   options.sliding_window = a.sliding_window;
   options.tokenizer = a.tokenizer ? TokenizerUse::from_model : TokenizerUse::none;
   options.mtp = a.mtp ? MtpHeads::load : MtpHeads::leave_out;
+  if (a.draft_heads) options.draft_heads = *a.draft_heads;
   options.numerics = numerics_named(a.numerics);
   options.backend = value_named("backend", a.backend, kBackends);
   options.cuda.device = a.cuda_device;
@@ -283,27 +286,27 @@ Result<ChatTemplate> EngineBox::chat() {
   nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(),     \
   nb::arg("threads") = 0, nb::arg("ranks") = 1, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("memory_budget") = 0, \
   nb::arg("kv_budget") = 0, nb::arg("adapter_budget") = 0, nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0,                        \
-  nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false, nb::arg("strict") = false,                      \
+  nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false, nb::arg("draft_heads") = nb::none(), nb::arg("strict") = false, \
   nb::arg("tokenizer") = true, nb::arg("instruction_set") = "auto", nb::arg("step_rows") = 512,                   \
   nb::arg("cuda_device") = 0, nb::arg("cuda_memory_budget") = 0
 #define TESSERA_ENGINE_PARAMETERS                                                                                      \
   std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, std::uint32_t ranks, \
       std::string backend, std::string numerics, std::uint64_t memory_budget, std::uint64_t kv_budget,                 \
-      std::uint64_t adapter_budget, std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, \
+      std::uint64_t adapter_budget, std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, std::optional<Path> draft_heads, \
       bool strict, bool tokenizer, std::string instruction_set, std::uint32_t step_rows, std::int32_t cuda_device,     \
       std::uint64_t cuda_memory_budget
 #define TESSERA_ENGINE_SIGNATURE                                                                                 \
   "path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, prefix: bool | "   \
   "None = None, threads: int = 0, ranks: int = 1, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "        \
   "kv_budget: int = 0, adapter_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, sliding_window: "  \
-  "int | None = None, mtp: bool = False, strict: bool = False, tokenizer: bool = True, instruction_set: str = "  \
+  "int | None = None, mtp: bool = False, draft_heads: str | os.PathLike[str] | None = None, strict: bool = False, tokenizer: bool = True, instruction_set: str = "  \
   "'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, progress: "                  \
   "collections.abc.Callable[[int, int], bool | None] | bool | None = None, log: collections.abc.Callable[[str, " \
   "str], object] | None = None"
 #define TESSERA_ENGINE_VALUES                                                                                     \
   Arguments {                                                                                                     \
     context, std::move(kv), page_tokens, prefix, threads, ranks, std::move(backend), std::move(numerics), memory_budget, \
-        kv_budget, adapter_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, strict, tokenizer,                     \
+        kv_budget, adapter_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, std::move(draft_heads), strict, tokenizer,                     \
         std::move(instruction_set), step_rows, cuda_device, cuda_memory_budget                                    \
   }
 #define TESSERA_SESSION_ARGUMENTS                                                                             \
@@ -325,7 +328,7 @@ void bind_engine(nb::module_& m) {
     session = engine.session()
 
 Options that change results: context (tokens of a session at most; 0: the model's own), kv (type of keys and values: "f16", "int8", ...),
-sliding_window, mtp, numerics, tokenizer. Options that change speed and memory: the others. memory_budget is in bytes: loading is refused
+sliding_window, mtp, draft_heads (path of Medusa or EAGLE heads, for Drafter.heads()), numerics, tokenizer. Options that change speed and memory: the others. memory_budget is in bytes: loading is refused
 before a weight is read if the plan exceeds it. adapter_budget: bytes that all adapters together may take, which the plan includes. strict=True refuses an operation without its best kernel.
 progress(done, total) is called while weights are read; it may return False to cancel. None shows a bar if loading takes over a second and
 a person looks; False shows none. Ctrl-C cancels. log(level, message) gets the library's messages.

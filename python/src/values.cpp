@@ -158,7 +158,7 @@ void bind_drafter(nb::module_& m) {
           nb::arg("layers"), "Guesses with the model's own first layers.")
       .def_static(
           "heads", [] { return drafter_of(head_drafter(), "heads"); },
-          "Guesses with the model's MTP head (Engine(mtp=True)).")
+          "Guesses with the model's draft heads (Engine(mtp=True) or Engine(draft_heads=path)).")
       .def(
           "limit",
           [](const DrafterHandle& self, std::uint32_t max_drafts, std::uint32_t branches) {

@@ -111,6 +111,7 @@ Error no_recurrence(const Backend& backend) {
 
 }  // namespace
 
+Status Backend::shift_rows(std::uint32_t, Act) { return no_recurrence(*this); }
 Status Backend::convolve(const Convolution&, Act) { return no_recurrence(*this); }
 Status Backend::delta_rule(const Recurrence&, Act, Act, Act, Act) { return no_recurrence(*this); }
 Status Backend::scan(const Recurrence&, Act, Act, Act, Act) { return no_recurrence(*this); }

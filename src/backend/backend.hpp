@@ -47,6 +47,7 @@ enum class Act : std::uint8_t {
   linear,  // a product before its residual [rows, d_model]
   router,  // a router's logits             [rows, n_experts]
   per_layer,  // each layer's vector of a token  [rows, n_layers * per_layer_dim]
+  features,   // a draft head's input from the layers of a step  [rows, d_model]
   logits,  // [output rows, vocab]
   count
 };
@@ -409,6 +410,11 @@ class Backend {
 
   // x += table[segment]. `scratch` is as wide as x.
   virtual Status add_segments(const Matrix& table, Act scratch, Act x);
+
+  // Keeps rows in pages of a layer whose keys are the rows, cut into heads (draft heads keep hidden states so). Writes each row of x to the
+  // key of the row's position. Then x = the key of the position before the row's, which this step or an earlier one has written; 0 for
+  // position 0.
+  virtual Status shift_rows(std::uint32_t layer, Act x);
 
   // Latent attention. Head h of out = W_h (head h of in); `weight` has a matrix for each head.
   virtual Status head_linear(const Matrix& weight, Act in, Act out);

@@ -78,6 +78,7 @@ class ForwardingBackend : public Backend {
   Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override {
     return inner_->latent_append(shape, turned_q, latent_q, turned_k, latent, q);
   }
+  Status shift_rows(std::uint32_t layer, Act x) override { return inner_->shift_rows(layer, x); }
   Status convolve(const Convolution& how, Act x) override { return inner_->convolve(how, x); }
   Status delta_rule(const Recurrence& how, Act qkv, Act steps, Act betas, Act out) override {
     return inner_->delta_rule(how, qkv, steps, betas, out);

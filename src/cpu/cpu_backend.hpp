@@ -80,6 +80,7 @@ class CpuBackend final : public backend::Backend {
   Status add_bias(const Vector& bias, Act x) override;
   Status add(Act y, Act x) override;
   Status rope(std::uint32_t table, std::uint32_t n_heads, Act x) override;
+  Status shift_rows(std::uint32_t layer, Act x) override;
   Status append_kv(std::uint32_t layer, Act k, Act v) override;
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
   Status activate(ActivationKind kind, Act x) override;

@@ -27,6 +27,8 @@ std::span<const float> DraftTarget::hidden() const noexcept {
 Result<TargetGuesses> DraftTarget::guess_by_heads(std::size_t most, std::span<float> hidden) const noexcept {
   return guard([&]() -> Result<TargetGuesses> {
     if (session_ == nullptr) return detail::empty_handle("DraftTarget");
+    const std::uint32_t limit = engine().spec().draft_heads.most_guesses;
+    if (limit != 0 && most > limit) return make_error(ErrorCode::invalid_argument, "{} guesses in a row; the draft heads make at most {}", most, limit);
     TESSERA_TRY_STATUS(detail::reserve_guesses(*session_, most));
     const std::span<const float> behind = detail::hidden_behind(*session_);
     if (hidden.size() != behind.size()) {

@@ -20,6 +20,7 @@
 #include "engine/session/history.hpp"
 #include "engine/session/session_use.hpp"
 #include "engine/session/votes.hpp"
+#include "model/draft_heads.hpp"
 #include "model/step/step_executor.hpp"
 #include "ranks/model_division.hpp"
 
@@ -114,7 +115,10 @@ struct SequenceRecord {
 
 struct Session::State : detail::SequenceRecord {
   State(Engine of, std::shared_ptr<const Engine::State> state, KvCache cache)
-      : engine(std::move(of)), shared(std::move(state)), kv(std::move(cache)) {}
+      : engine(std::move(of)),
+        shared(std::move(state)),
+        kv(std::move(cache)),
+        hidden(detail::keeps_hidden(shared->model.spec, detail::HiddenKept::in_pages) ? shared->model.spec.d_model : 0) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();  // in run.cpp. If a run has a part of this session, the destructor first undoes that part
@@ -136,6 +140,8 @@ struct Session::State : detail::SequenceRecord {
   Engine engine;
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
+  // Room for a copy of the hidden state behind the last computed token, of draft heads that keep hidden states in pages; else empty.
+  mutable std::vector<float> hidden;
   // Returns the last row of `logits`  [vocab]. Precondition: has_last.
   [[nodiscard]] std::span<const float> last_logits() const noexcept {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());

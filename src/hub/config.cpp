@@ -93,7 +93,7 @@ const Json* Config::quantisation() const noexcept {
 }
 
 const Json& Config::model() const noexcept {
-  for (const std::string_view key : {"text_config", "llm_config", "language_config"}) {
+  for (const std::string_view key : {"text_config", "llm_config", "language_config", "transformer_layer_config"}) {
     const Json* part = find_in(&whole_, key);
     if (part != nullptr && part->members() != nullptr) return *part;
   }

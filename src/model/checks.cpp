@@ -38,7 +38,7 @@ constexpr Need kNeeds[] = {
     {Capability::per_layer_inputs, [](const ModelSpec& s) { return s.per_layer_dim != 0; }, "embeddings of each layer"},
     {Capability::experts, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::has_experts); }, "mixtures of experts"},
     {Capability::recurrence, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_recurrent); }, "recurrent layers"},
-    {Capability::recurrence, &heads_read_all_rows, "MTP heads"},
+    {Capability::recurrence, &heads_read_all_rows, "draft heads"},
     {Capability::latent, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_latent); }, "latent attention"},
     {Capability::both_sides, [](const ModelSpec& s) { return s.sight == Sight::both_sides; }, "attention to both sides"},
     {Capability::segments, [](const ModelSpec& s) { return s.n_segments != 0; }, "embeddings of segments"},

@@ -1,6 +1,6 @@
 // Draft heads: weights after a model's last layer that guess the tokens after the next one (DraftHeadSpec). Each kind of heads has a
 // file, which defines one constant of type DraftHeads. The engine and the drafters only call this constant and know no kind. To add a
-// kind: a value of DraftHeadKind, a file, and a line in the list below.
+// kind: a value of DraftHeadKind, a file, and a line in the list below; and a reader in src/heads, if the heads have a file of their own.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <tessera/extend/model/model_spec.hpp>
 
 #include "backend/backend.hpp"
+#include "model/architecture.hpp"
 
 namespace tessera::detail {
 
@@ -27,33 +28,52 @@ enum class RowsRead : std::uint8_t {
   all,     // all rows, with their hidden states in Act::x, because the heads keep keys and values of each row
 };
 
+// The way in which a session's cache keeps the hidden states that guesses begin with (hidden_layer()).
+enum class HiddenKept : std::uint8_t {
+  as_state,  // of the sequence's last row alone, as recurrent layers keep their state. Costs no memory a token, and sessions go back to
+             // checkpoints only
+  in_pages,  // of each row, as a key: sessions go back to any token, and drafts can branch
+};
+
 // The input of one guess: the token at `position` (at least 1), and the hidden state of the token before it.
 struct HeadRow {
   KvView kv;  // the row's keys and values are written here; the heads attend to positions 1 to `position`
   std::uint64_t position = 0;
   Token token = 0;
   const float* hidden = nullptr;  // [d_model]
+  std::uint64_t guess = 0;        // number of guesses before this one, since the model's last step
 };
 
 // The functions of one kind of draft heads.
 struct DraftHeads {
   std::string_view name;  // as messages call it
   RowsRead reads;
+  HiddenKept kept;
+  // The tensors of the heads' layers; nullptr: the architecture's table has them.
+  const TensorTable* tensors = nullptr;
+  // Called with the residual stream in Act::x before each layer of a step of the whole model, and behind the last one. nullptr: the heads
+  // need no hidden state but that behind the last layer.
+  Status (*watch)(const Pass& pass, std::uint32_t layer) = nullptr;
   // Called after the last layer of a step of the whole model. Keeps what later guesses need of the step's rows (such as keys and values),
-  // and writes the hidden state of each sequence's last row to hidden_layer().
-  Status (*remember)(const Pass& pass);
+  // and writes hidden states to hidden_layer().
+  Status (*remember)(const Pass& pass) = nullptr;
   // Computes one guess, in a step of one row. Writes `logits`  [vocab], from which the token after the row's token is guessed, and
   // `hidden` [d_model], the hidden state for guessing the token after that. `hidden` may be the same memory as row.hidden.
-  Status (*guess)(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden);
+  Status (*guess)(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden) = nullptr;
   // Returns the attention that a guess at `position` computes, which begin() plans; nullptr: a guess computes none.
   backend::AttentionShape (*attention)(const Model& model, std::uint64_t position) = nullptr;
+  // Makes the workspace large enough; nullptr: what the model's own layers need is enough.
+  void (*make_room)(const ModelSpec& spec, backend::WorkspaceShape& shape) = nullptr;
 };
 
-extern const DraftHeads kMtp;  // DeepSeek-AI 2024: one more layer after the last one
+extern const DraftHeads kMtp;     // DeepSeek-AI 2024: one more layer after the last one
+extern const DraftHeads kMedusa;  // Cai et al. 2024: residual blocks and an output matrix for each further token
+extern const DraftHeads kEagle;   // Li et al. 2024 (EAGLE-1, EAGLE-2): a layer that guesses the next hidden state
+extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden states of three layers
 
 // Returns the functions of the model's draft heads; nullptr if it has none.
 [[nodiscard]] inline const DraftHeads* draft_heads_of(const ModelSpec& spec) noexcept {
-  static constexpr std::array<const DraftHeads*, 2> kKinds{nullptr, &kMtp};  // in the order of DraftHeadKind
+  static constexpr std::array<const DraftHeads*, 5> kKinds{nullptr, &kMtp, &kMedusa, &kEagle, &kEagle3};  // in the order of DraftHeadKind
   return kKinds[static_cast<std::size_t>(spec.draft_heads.kind)];
 }
 
@@ -63,8 +83,14 @@ extern const DraftHeads kMtp;  // DeepSeek-AI 2024: one more layer after the las
   return heads != nullptr && heads->reads == RowsRead::all;
 }
 
-// Returns the index of the KV cache's layer that keeps the hidden state of the sequence's last row, f32  [d_model]. Precondition: the
-// model has draft heads.
+// Returns whether the model has draft heads whose hidden states are kept in this way.
+[[nodiscard]] inline bool keeps_hidden(const ModelSpec& spec, HiddenKept how) noexcept {
+  const DraftHeads* heads = draft_heads_of(spec);
+  return heads != nullptr && heads->kept == how;
+}
+
+// Returns the index of the KV cache's layer that keeps hidden states, f32  [d_model]: see HiddenKept. Precondition: the model has draft
+// heads.
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
 // Returns the end of the range of cache layers that a session fills which computes the layers [first, last). The cache has the model's
@@ -72,6 +98,17 @@ extern const DraftHeads kMtp;  // DeepSeek-AI 2024: one more layer after the las
 [[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
   return spec.has_draft_heads() && first == 0 && last == spec.n_layers() ? hidden_layer(spec) + 1 : last;
 }
+
+// Returns a head's layer as a guess at `position` computes it. The head must not attend to position 0, because there is no hidden state
+// before it. So the window is limited to end at position 1.
+[[nodiscard]] LayerSpec spec_of_guess(const Model& model, std::uint64_t position);
+
+// Returns the attention of the heads' only layer in a guess at `position`.
+[[nodiscard]] backend::AttentionShape attention_of_guess(const Model& model, std::uint64_t position);
+
+// Computes Act::h = the hidden state of the row before each row of the step, from the rows' own hidden states in Act::h. The first row of a
+// sequence gets 0. Keeps the rows' hidden states in each sequence's hidden_layer().
+Status shift_hidden(const Pass& pass);
 
 // Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; the backend's.
 Status guess_by_heads(const Model& model, backend::Backend& backend, const HeadRow& row, std::span<float> logits, std::span<float> hidden,

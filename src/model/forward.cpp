@@ -131,17 +131,20 @@ Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
   }
   TESSERA_TRY_STATUS(finish_embedding(pass));
   if (model.spec.per_layer_dim != 0) TESSERA_TRY_STATUS(per_layer_inputs(pass));
+  const bool whole = step.first_layer == 0 && step.last_layer == model.spec.n_layers();
+  const DraftHeads* heads = whole ? draft_heads_of(model.spec) : nullptr;
+  const bool watches = heads != nullptr && heads->watch != nullptr;
   for (std::uint32_t layer = step.first_layer; layer < step.last_layer; ++layer) {
     if (stop.stop_requested()) {
       return make_error(ErrorCode::cancelled, "stopped before layer {}; the session is as it was", layer);
     }
+    if (watches) TESSERA_TRY_STATUS(heads->watch(pass, layer));
     const bool drops_rows = layer + 1 == step.last_layer && step.wanted.size() < step.rows.size();
     TESSERA_TRY_STATUS(drops_rows ? run_last_layer(pass, model.layer(layer)) : run_layer(pass, model.layer(layer)));
   }
+  if (watches) TESSERA_TRY_STATUS(heads->watch(pass, step.last_layer));
   TESSERA_TRY_STATUS(outputs(pass, sink));
-  const bool whole = step.first_layer == 0 && step.last_layer == model.spec.n_layers();
-  const DraftHeads* heads = draft_heads_of(model.spec);
-  return whole && heads != nullptr ? heads->remember(pass) : Status();
+  return heads != nullptr ? heads->remember(pass) : Status();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <vector>
 
+#include <tessera/core/token.hpp>
 #include <tessera/extend/core/hash.hpp>
 #include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/model/model_spec.hpp>
@@ -57,8 +58,10 @@ struct Model {
   Weights weights;                     // weights that the model has once
   std::vector<Weights> layer_weights;  // [n_layers_with_heads()]
   std::vector<LayerPlace> places;      // [n_layers()]; empty: there is one rank
-  // [2, d_model], for draft heads that read all rows: weights of a convolution that moves each row's hidden state to the next row
+  // [2, d_model], for draft heads that keep a state (HiddenKept): weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
+  // EAGLE-3: the model's token for each token that the head can guess, ascending  [draft_heads.vocab_size]; empty: they are the same
+  std::vector<Token> guessed_tokens;
   Hash128 weights_hash;                // hash of the file's bytes of all weights
 
   std::vector<std::vector<double>> rope_frequencies;  // [spec.ropes][pairs], to which `ropes` refer

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/blocks/blocks.hpp"
+#include "model/draft_heads.hpp"
 #include "model/forward.hpp"
 
 namespace tessera::detail {
@@ -24,6 +25,7 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
     mixer_of(layer).make_room(spec, layer, shape);
     feed_of(layer).make_room(spec, layer, shape);
   }
+  if (const DraftHeads* heads = draft_heads_of(spec); heads != nullptr && heads->make_room != nullptr) heads->make_room(spec, shape);
   return shape;
 }
 

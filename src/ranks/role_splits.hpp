@@ -156,6 +156,24 @@ inline constexpr RoleSplit kRoleSplits[] = {
     {Role::mtp_token_embd, Split::by_token},
     {Role::mtp_output_norm, Split::everywhere},
     {Role::mtp_output, Split::by_token},
+    // Draft heads are refused with several ranks (ModelDivision::make()).
+    {Role::medusa_block, Split::everywhere},
+    {Role::medusa_block_bias, Split::everywhere},
+    {Role::medusa_output, Split::everywhere},
+    {Role::eagle_in_bias, Split::everywhere},
+    {Role::eagle_features, Split::nowhere},
+    {Role::eagle_low_in, Split::everywhere},
+    {Role::eagle_mid_in, Split::everywhere},
+    {Role::eagle_high_in, Split::everywhere},
+    {Role::eagle_q, Split::nowhere},
+    {Role::eagle_q_token, Split::everywhere},
+    {Role::eagle_q_hidden, Split::everywhere},
+    {Role::eagle_k, Split::nowhere},
+    {Role::eagle_k_token, Split::everywhere},
+    {Role::eagle_k_hidden, Split::everywhere},
+    {Role::eagle_v, Split::nowhere},
+    {Role::eagle_v_token, Split::everywhere},
+    {Role::eagle_v_hidden, Split::everywhere},
 };
 
 constexpr bool all_roles_are_split() noexcept {

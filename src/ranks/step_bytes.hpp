@@ -97,7 +97,7 @@ void each_number(Bytes& bytes, Step& step) {
     number(draw.row, draw.uniform, draw.steps.size);
     for (auto& one : draw.steps.list) number(one.kind, one.value, one.count);
   });
-  number(step.first_layer, step.last_layer);
+  number(step.first_layer, step.last_layer, step.guess);
 }
 
 template <class Bytes, class Move>

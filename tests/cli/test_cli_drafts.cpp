@@ -84,6 +84,22 @@ TEST_CASE("an MTP head is loaded and drafts when it is asked for") {
   CHECK(run({"-m", usual[1], "--explain"}).out.find("left out: 1 of") != std::string::npos);
 }
 
+TEST_CASE("heads of another file draft when they are named") {
+  if (lacks_program()) return;
+  const std::string data = TESSERA_SOURCE_DIR "/tests/golden/data/";
+  const Args usual = {"-m", data + "llama-gqa.gguf", "--prompt-ids", "1 2 3 4 5", "-n", "50", "--temp", "0.9"};
+  const Json plain = told(usual);
+  for (const char* kind : {"medusa", "eagle", "eagle3", "eagle3.gguf"}) {
+    INFO(kind);
+    Args args = usual;
+    args.insert(args.end(), {"--draft-heads", data + "heads/llama-gqa/" + kind, "--draft-max", "4"});
+    CHECK(told(args)["tokens"] == plain["tokens"]);
+  }
+  const Outcome shown = run({"-m", usual[1], "--explain", "--draft-heads", data + "heads/llama-gqa/medusa"});
+  CHECK(shown.status == 0);
+  CHECK(shown.out.find("Medusa heads, 3 tokens") != std::string::npos);
+}
+
 TEST_CASE("the last line tells what came of drafts") {
   if (lacks_program()) return;
   const Outcome got = run({"-m", kModels + "tessera-stories.gguf", "-n", "80", "--greedy", "--draft-model", kModels + "tessera-stories.gguf"});
@@ -100,12 +116,16 @@ TEST_CASE("drafting options that cannot be are refused") {
     args.insert(args.end(), more.begin(), more.end());
     return args;
   };
-  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|lookahead|mtp|model");
+  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|lookahead|mtp|heads|model");
   is_refused(with({"--draft", "early-exit:"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:2x"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:99"}), "early exit after layer 99");
   is_refused(with({"--draft", "mtp"}), "no MTP head");
   is_refused(with({"--draft", "model"}), "--draft-model FILE");
+  is_refused(with({"--draft", "heads"}), "--draft-heads FILE");
+  is_refused(with({"--draft", "ngram", "--draft-heads", kTiny}), "--draft-heads goes with");
+  is_refused(with({"--draft-heads", kTiny}), "has no draft heads for another model");
+  is_refused(with({"--draft-heads", TESSERA_SOURCE_DIR "/tests/golden/data/heads/qwen3/medusa"}), "the draft heads are for a model of");
   is_refused(with({"--draft", "ngram", "--draft-model", kTiny}), "--draft-model goes with");
   is_refused(with({"--draft-max", "3"}), "--draft-max needs");
   is_refused(with({"--draft", "ngram", "--draft-max", "65"}), "1 to 64");

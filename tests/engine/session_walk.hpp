@@ -183,7 +183,7 @@ class SessionWalk {
     if (!can_edit()) {
       REQUIRE(!done);
       CHECK(done.error().code() == ErrorCode::unsupported);
-      CHECK(done.error().text().find(engine_.spec().has_draft_heads() ? "MTP heads" : "recurrent layers") != std::string::npos);
+      CHECK(done.error().text().find(engine_.spec().has_draft_heads() ? " heads, whose" : "recurrent layers") != std::string::npos);
       CHECK(std::ranges::equal(session.tokens(), before));
       ++refused;
     } else if (has_room(done)) {

@@ -18,12 +18,16 @@ using namespace tessera::test;
 namespace {
 
 constexpr std::size_t kThreads = 8, kLives = 12, kLongest = 56;  // of the models' 64
-constexpr const char* kModels[] = {"qwen35", "nemotron_h_moe", "deepseek-v3", "mtp/glm4moe"};
+constexpr const char* kModels[] = {"qwen35", "nemotron_h_moe", "deepseek-v3", "mtp/glm4moe", "heads/eagle3"};
 
 Engine load(const char* model, EngineOptions options = {}) {
   options.threads = 2;
   options.step_rows = 16;
   if (std::string_view(model).starts_with("mtp/")) options.mtp = MtpHeads::load;
+  if (std::string_view(model).starts_with("heads/")) {
+    options.draft_heads = golden_dir() / "heads" / "llama-gqa" / std::string_view(model).substr(6);
+    model = "llama-gqa";
+  }
   return load_golden(model, std::move(options));
 }
 

@@ -11,6 +11,7 @@
 
 #include <tessera/extend/files/gguf_writer.hpp>
 
+#include "engine/head_models.hpp"
 #include "engine/mtp_models.hpp"
 #include "formats/formats.hpp"
 #include "kv/held_types.hpp"
@@ -308,6 +309,15 @@ TEST_CASE("the plan is what is taken, with an MTP head", "[plan]") {
     INFO(name);
     check_capabilities(must(open()), options, Fill::all_layers);
     check_peak(name, open, options, Fill::all_layers);
+  }
+}
+
+TEST_CASE("the plan is what is taken, with draft heads of another file", "[plan]") {
+  for (const HeadCase& heads : head_cases()) {
+    const auto open = [&] { return ModelFile::open(golden_dir() / (heads.model + ".gguf")); };
+    INFO(heads.name());
+    check_capabilities(must(open()), with_heads(heads), Fill::all_layers);
+    check_peak(heads.name(), open, with_heads(heads), Fill::all_layers);
   }
 }
 

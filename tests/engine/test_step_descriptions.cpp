@@ -5,6 +5,7 @@
 
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_twins.hpp"
+#include "engine/head_models.hpp"
 #include "engine/mtp_models.hpp"
 #include "engine/recorded_steps.hpp"
 
@@ -170,6 +171,14 @@ TEST_CASE("steps with drafts, trees and guesses are described", "[steps]") {
   for (const std::string& model : mtp_models()) {
     INFO(model);
     CHECK(replay([&] { return load_mtp(model); }, [&](const Engine& engine) { (void)generate(engine, must(head_drafter()), 1); }).guesses > 0);
+  }
+  for (const HeadCase& heads : head_cases()) {
+    INFO(heads.name());
+    const Covered covered = replay([&] { return load_heads(heads); }, [&](const Engine& engine) {
+      CHECK(generate(engine, must(head_drafter()), 1) == generate(engine, must(head_drafter()), 4));
+    });
+    CHECK(covered.guesses > 0);
+    CHECK(covered.branches > 0);
   }
 }
 

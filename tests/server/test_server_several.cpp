@@ -358,6 +358,7 @@ TEST_CASE("options that make no sense together are refused in a line", "[server]
   };
   check(fmt::format("-m {} -m {}", kTiny, kTiny), 2, "two models are called \"llama-gqa\"");
   check(fmt::format("-m a={} -m b={} --template x", kTiny, kTiny), 2, "--template is for a server with one model");
+  check(fmt::format("-m a={} -m b={} --draft-heads x", kTiny, kTiny), 2, "--draft-heads is for a server with one model");
   check(fmt::format("-m a={} --pin b", kTiny), 2, "--pin b: there is no model of this name; there are: a");
   check(fmt::format("-m {} --model-id a --model-id b", kTiny), 2, "--model-id b");
   check(fmt::format("--models {}", folder.path.string()), 2, "there is no model in");

@@ -58,8 +58,9 @@ struct LookaheadOptions {
 
 // Drafts with the model's draft heads (ModelSpec::draft_heads). An MTP head (multi-token prediction; DeepSeek-AI 2024, Gloeckle et al.
 // 2024) is a further layer of the file that was trained to guess the token after the next from the model's last hidden state and the
-// next token. Further drafts come from the head's own hidden state. Drafter::start() fails with invalid_argument if the engine has not
-// loaded the head (EngineOptions::mtp) or the file has none.
+// next token. Further drafts come from the head's own hidden state. Medusa and EAGLE heads are in a file of their own
+// (EngineOptions::draft_heads). Drafter::start() fails with invalid_argument if the engine has loaded no heads (EngineOptions::mtp,
+// EngineOptions::draft_heads).
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> head_drafter() noexcept;
 
 }  // namespace tessera

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <tessera/extend/kv/records.hpp>
+
 #include "cpu/attention/attention_plan.hpp"
 #include "cpu/attention/reference_attention.hpp"
 #include "cpu/attention/write_kv.hpp"
@@ -23,6 +25,32 @@ Status CpuBackend::append_kv(std::uint32_t layer, Act k, Act v) {
       write_kv(kv, layer, head, at.position, key, value);
       for (const KvView& branch : branches_of(at)) write_kv(branch, layer, head, at.position, key, value);
     }
+  });
+  return {};
+}
+
+Status CpuBackend::shift_rows(std::uint32_t layer, Act x) {
+  const Activation& rows = act(x);
+  const auto each_head = [&](std::size_t row, const auto& visit) {
+    const KvView& kv = sequences_[rows_[row].sequence];
+    const KvLayerShape& shape = kv.layout->layer(layer).shape;
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+      visit(kv, kv::HeadPart{.layer = layer, .part = kv::KeyOrValue::key, .head = head}, rows.data + row * rows.columns + head * shape.key_dim, shape.key_dim);
+    }
+  };
+  for_each_row(rows.columns, [&](std::size_t row, std::byte*) {
+    const backend::RowTable& at = rows_[row];
+    each_head(row, [&](const KvView& kv, const kv::HeadPart& part, const float* values, std::size_t) {
+      kv::encode(kv, part, at.position, values);
+      for (const KvView& branch : branches_of(at)) kv::encode(branch, part, at.position, values);
+    });
+  });
+  for_each_row(rows.columns, [&](std::size_t row, std::byte*) {
+    const std::uint64_t position = rows_[row].position;
+    each_head(row, [&](const KvView& kv, const kv::HeadPart& part, float* values, std::size_t dim) {
+      if (position == 0) std::fill_n(values, dim, 0.0f);
+      else kv::decode(kv, part, position - 1, values);
+    });
   });
   return {};
 }

@@ -1,12 +1,14 @@
 // Drafters that use a part of the target (the model that generates) itself: its draft heads, or its first layers.
 #include <tessera/decoding/drafters.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
 #include "core/error.hpp"
 #include "core/seconds.hpp"
 #include "decoding/drafters/check_engine.hpp"
+#include "decoding/drafters/head_tree.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
 
 namespace tessera {
@@ -15,26 +17,56 @@ namespace {
 class TargetDrafter : public Drafter {
  public:
   Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) final {
-    const auto begin = std::chrono::steady_clock::now();
-    const std::size_t vocab = context.target.engine().spec().vocab_size;
-    logits_.resize(vocab);
-    history_.reserve(context.history.size() + out.size());
-    history_.assign(context.history.begin(), context.history.end());
-    detail::SampledDrafts drafts(context, vocab, room_);
-    TESSERA_TRY(std::optional<TargetGuesses> guesses, guess(context, out.size()));
-    if (!guesses) return std::size_t{0};
-    for (Token& draft : out) {
-      TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
-      TESSERA_TRY(draft, drafts.draw(logits_, history_));
-      history_.push_back(draft);
-    }
-    seconds_ = detail::seconds_since(begin) / static_cast<double>(out.size());
-    return out.size();
+    return guess_each(context, out.size(), [&, n = std::size_t{0}](Token draft) mutable {
+      out[n++] = draft;
+      return n;
+    });
+  }
+
+  Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) final {
+    detail::HeadTree tree(out, context.branches);
+    TESSERA_TRY(const std::size_t guessed, guess_each(context, out.size(), [&](Token draft) {
+                  tree.add(draft, logits_);
+                  tree.add_likely_leaves();
+                  // guess_each() ends when as many drafts are made as it was asked for.
+                  return tree.size();
+                }));
+    if (guessed != 0) tree.add_other_leaves();
+    return tree.size();
   }
 
   [[nodiscard]] double cost(std::size_t n) const noexcept final { return static_cast<double>(n) * seconds_; }
 
  private:
+  // Guesses and draws drafts one after another, and gives each to `take`, which returns how many drafts there are then. Ends when there are
+  // `most`, or when nothing can be guessed. Returns the number of guesses.
+  template <class Take>
+  Result<std::size_t> guess_each(const DraftContext& context, std::size_t most, Take take) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::size_t vocab = context.target.engine().spec().vocab_size, most_here = std::min(most, most_guesses(context));
+    logits_.resize(vocab);
+    history_.reserve(context.history.size() + most_here);
+    history_.assign(context.history.begin(), context.history.end());
+    detail::SampledDrafts drafts(context, vocab, room_);
+    TESSERA_TRY(std::optional<TargetGuesses> guesses, guess(context, most_here));
+    if (!guesses) return std::size_t{0};
+    std::size_t n = 0, drafted = 0;
+    while (n < most_here && drafted < most) {
+      TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
+      auto draft = drafts.draw(logits_, history_);
+      // A head that can guess only some of the tokens may have none that the request's grammar allows.
+      if (!draft && draft.error().code() == ErrorCode::numeric) break;
+      if (!draft) return std::move(draft).error();
+      history_.push_back(*draft);
+      drafted = take(*draft);
+      ++n;
+    }
+    seconds_ = detail::seconds_since(begin) / static_cast<double>(std::max<std::size_t>(1, drafted));
+    return n;
+  }
+
+  // Returns how many guesses can follow each other.
+  [[nodiscard]] virtual std::size_t most_guesses(const DraftContext&) const noexcept { return ~std::size_t{0}; }
   // Begins a series of up to `most` guesses. Returns nullopt if no guesses can be made now.
   virtual Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) = 0;
 
@@ -50,7 +82,8 @@ class HeadDrafter final : public TargetDrafter {
     const ModelSpec& spec = target.spec();
     if (!spec.has_draft_heads()) {
       return spec.n_left_out == 0
-                 ? detail::make_error(ErrorCode::invalid_argument, "the model's file has no MTP head; choose another drafter")
+                 ? detail::make_error(ErrorCode::invalid_argument,
+                                      "the model's file has no MTP head, and no draft heads are loaded (EngineOptions::draft_heads); choose another drafter")
                  : detail::make_error(ErrorCode::invalid_argument,
                                       "the model's MTP head is not loaded; load the engine with EngineOptions::mtp = MtpHeads::load");
     }
@@ -69,6 +102,11 @@ class HeadDrafter final : public TargetDrafter {
     if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();
     if (!guesses) return std::move(guesses).error();
     return std::optional<TargetGuesses>(*guesses);
+  }
+
+  [[nodiscard]] std::size_t most_guesses(const DraftContext& context) const noexcept override {
+    const std::uint32_t most = context.target.engine().spec().draft_heads.most_guesses;
+    return most == 0 ? ~std::size_t{0} : most;
   }
 
   std::vector<float> hidden_;

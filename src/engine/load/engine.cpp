@@ -16,6 +16,7 @@
 #include "engine/ranks/connect_ranks.hpp"
 #include "engine/states.hpp"
 #include "files/no_settings.hpp"
+#include "heads/joined_source.hpp"
 #include "model/draft_heads.hpp"
 #include "ranks/remote_ranks.hpp"
 #include "os/file.hpp"
@@ -61,10 +62,16 @@ Result<Tokenizer> make_tokenizer(const ModelSource& source, const EngineOptions&
   return tokenizer;
 }
 
-Result<Plan> make_plan(const ModelSource& source, const EngineOptions& given) {
+// A model and the draft heads of another file, if the options name one. The source has the tensors of both.
+struct Parts {
+  std::shared_ptr<const ModelSource> source;
+  std::shared_ptr<const detail::HeadFile> heads = nullptr;
+};
+
+Result<Plan> make_plan(const Parts& parts, const EngineOptions& given) {
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   TESSERA_TRY(const detail::Machine machine, detail::make_planner(options));
-  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(source, options, *machine.backend));
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(*parts.source, parts.heads.get(), options, *machine.backend));
   return blueprint.plan;
 }
 
@@ -113,25 +120,26 @@ void name_matrices(backend::ObservingBackend& observing, const detail::Model& mo
 }
 
 // Connects to the ranks in other processes, which begin to load their parts.
-Result<std::unique_ptr<detail::SocketRanks>> connect_to_ranks(const ModelSource& source, const EngineOptions& options) {
+Result<std::unique_ptr<detail::SocketRanks>> connect_to_ranks(const Parts& parts, const EngineOptions& options) {
   TESSERA_TRY(const detail::Machine planner, detail::make_planner(options));
-  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(source, options, *planner.backend));
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(*parts.source, parts.heads.get(), options, *planner.backend));
   return detail::connect_ranks(options, blueprint.spec, blueprint.plan.context);
 }
 
-Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& source, const EngineOptions& given,
+Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, const EngineOptions& given,
                                                          const std::filesystem::path& path = {}) {
   const detail::FpState fp_state;
+  const ModelSource& source = *parts.source;
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   {
-    TESSERA_TRY(const Plan plan, make_plan(source, options));
+    TESSERA_TRY(const Plan plan, make_plan(parts, options));
     TESSERA_TRY_STATUS(check_budget(plan, options));
   }
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(source, options));
   auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), detail::KeptSettings(source.settings()));
   std::unique_ptr<detail::SocketRanks> others;
   if (!options.rank_addresses.empty()) {
-    TESSERA_TRY(others, connect_to_ranks(source, options));
+    TESSERA_TRY(others, connect_to_ranks(parts, options));
   }
   TESSERA_TRY(detail::Machine machine, detail::make_backend(options, others.get()));
   state->path = path;
@@ -143,7 +151,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
     observing = around.get();
     state->backend = std::move(around);
   }
-  TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(source, options, *state->backend));
+  TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(source, parts.heads.get(), options, *state->backend));
   tell(options, LogLevel::info,
        fmt::format("loading {} ({}): {} layers, {} tensors, {} bytes of weights", blueprint.spec.name,
                    blueprint.spec.architecture, blueprint.spec.n_layers(), source.tensors().size(),
@@ -163,6 +171,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
     TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
     TESSERA_TRY_STATUS(
         detail::load_weights(state->model, source, blueprint.bindings, *state->backend, options.progress, options.stop));
+    if (parts.heads != nullptr) detail::finish_heads(*parts.heads, state->model);
     state->model.attentions = detail::attentions_of(state->model);
     state->places = detail::AdapterPlaces(state->model, source, blueprint.bindings);
     if (observing != nullptr) name_matrices(*observing, state->model, source, blueprint.bindings);
@@ -195,10 +204,17 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& sour
   return std::shared_ptr<const Engine::State>(std::move(state));
 }
 
-// Returns the source with the adapters that the options merge into it; the source itself if there are none.
-Result<std::shared_ptr<const ModelSource>> with_merged(std::shared_ptr<const ModelSource> source, const EngineOptions& options) {
-  if (options.merge.empty()) return source;
-  return detail::MergedSource::make(std::move(source), options.merge, options.stop);
+// Returns the model with the adapters that the options merge into it, and with the draft heads that they name.
+Result<Parts> parts_of(std::shared_ptr<const ModelSource> source, const EngineOptions& options) {
+  Parts parts{.source = std::move(source)};
+  if (!options.merge.empty()) {
+    TESSERA_TRY(parts.source, detail::MergedSource::make(std::move(parts.source), options.merge, options.stop));
+  }
+  if (options.draft_heads.empty()) return parts;
+  TESSERA_TRY(detail::HeadFile heads, detail::read_draft_heads(options.draft_heads, options.stop));
+  parts.heads = std::make_shared<const detail::HeadFile>(std::move(heads));
+  TESSERA_TRY(parts.source, detail::JoinedSource::make(std::move(parts.source), parts.heads));
+  return parts;
 }
 
 // Returns a pointer that does not own the caller's source.
@@ -222,8 +238,8 @@ Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(s
 Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
     TESSERA_TRY(auto opened, open_model(path, options.stop));
-    TESSERA_TRY(const auto source, with_merged(std::move(opened), options));
-    auto state = load_engine(*source, options, path);
+    TESSERA_TRY(const Parts parts, parts_of(std::move(opened), options));
+    auto state = load_engine(parts, options, path);
     if (!state) return in_file(std::move(state).error(), os::text_of(path));
     return Engine(*std::move(state));
   }, ErrorCode::callback_failed);
@@ -232,8 +248,8 @@ Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptio
 Result<Engine> Engine::load(const ModelSource& source, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
     TESSERA_TRY_STATUS(source.settings().status());
-    TESSERA_TRY(const auto merged, with_merged(borrowed(source), options));
-    TESSERA_TRY(auto state, load_engine(*merged, options));
+    TESSERA_TRY(const Parts parts, parts_of(borrowed(source), options));
+    TESSERA_TRY(auto state, load_engine(parts, options));
     return Engine(std::move(state));
   }, ErrorCode::callback_failed);
 }
@@ -241,8 +257,8 @@ Result<Engine> Engine::load(const ModelSource& source, const EngineOptions& opti
 Result<Plan> Engine::plan(const ModelSource& source, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Plan> {
     TESSERA_TRY_STATUS(source.settings().status());
-    TESSERA_TRY(const auto merged, with_merged(borrowed(source), options));
-    return make_plan(*merged, options);
+    TESSERA_TRY(const Parts parts, parts_of(borrowed(source), options));
+    return make_plan(parts, options);
   });
 }
 
@@ -347,7 +363,8 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
                       "", "-", "-", ""});
     }
     if (const detail::DraftHeads* heads = detail::draft_heads_of(spec)) {
-      uses.push_back({"guess further tokens", fmt::format("{}, a layer", heads->name), "", "-", std::string(state_->backend->name()), ""});
+      const std::uint32_t most = spec.draft_heads.most_guesses;
+      uses.push_back({"guess further tokens", most == 0 ? fmt::format("{}, a layer", heads->name) : fmt::format("{}s, {} tokens", heads->name, most), "", "-", std::string(state_->backend->name()), ""});
     }
     if (const std::size_t n = state_->options.rank_addresses.size(); n != 0) {
       uses.push_back({"exchange rows", fmt::format("{} ranks, processes", n + 1), "", "f32", "host", ""});

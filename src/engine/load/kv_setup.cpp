@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "engine/states.hpp"
 #include "kv/page_id.hpp"
+#include "model/draft_heads.hpp"
 #include "model/spec/recurrent_spec.hpp"
 
 namespace tessera::detail {
@@ -32,6 +33,14 @@ KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
           // With global tokens the window is given as 0, so that no page is given back: later tokens still see the global tokens.
           .window = layer.globals == 0 ? layer.window : 0,
           .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn};
+}
+
+// Returns the needs of hidden_layer() if each row's hidden state is a key, cut into as few heads as a layer may have.
+KvLayerNeeds needs_of_hidden(std::uint32_t width) noexcept {
+  std::uint32_t heads = (width + kMaxHeadDim - 1) / kMaxHeadDim;
+  while (width % heads != 0) ++heads;
+  const std::uint32_t dim = width / heads;
+  return {.shape = {.kv_heads = heads, .key_dim = dim, .value_dim = dim, .values = kv::Values::in_keys}, .dtype = DType::f32};
 }
 
 }  // namespace
@@ -142,21 +151,24 @@ Status set_wide_layers(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
 Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerNeeds> layers;
   layers.reserve(spec.n_layers_with_heads() + 1);
-  for (const LayerSpec& layer : spec.layers) {
+  const auto add = [&](const LayerSpec& layer) -> Status {
     layers.push_back(needs_of(spec, layer));
     // A layer without a mixer keeps nothing, but each layer must have a place in the layout. It is entered as a sharer of the layer
     // before it, whose keys and values it never reads.
-    if (layer.mixer != Mixer::none) continue;
+    if (layer.mixer != Mixer::none) return {};
     if (layers.size() == 1) {
       return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
     }
     const auto of = static_cast<std::uint32_t>(layers.size() - 2);
     layers.back() = layers[of];
     if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
-  }
+    return {};
+  };
+  for (const LayerSpec& layer : spec.layers) TESSERA_TRY_STATUS(add(layer));
   TESSERA_TRY_STATUS(set_wide_layers(layers, resolved.wide));
-  for (const LayerSpec& head : spec.draft_heads.layers) layers.push_back(needs_of(spec, head));
-  if (spec.has_draft_heads()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // hidden_layer()
+  for (const LayerSpec& head : spec.draft_heads.layers) TESSERA_TRY_STATUS(add(head));
+  if (keeps_hidden(spec, HiddenKept::as_state)) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // hidden_layer()
+  if (keeps_hidden(spec, HiddenKept::in_pages)) layers.push_back(needs_of_hidden(spec.d_model));
   return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
 }
 

@@ -13,7 +13,9 @@
 #include "engine/load/metadata.hpp"
 #include "engine/run/run_lists.hpp"
 #include "engine/session/token_budget.hpp"
+#include "heads/head_file.hpp"
 #include "model/checks.hpp"
+#include "model/draft_heads.hpp"
 #include "model/spec/spec_reader.hpp"
 
 namespace tessera::detail {
@@ -29,7 +31,7 @@ constexpr std::uint64_t kThreadBytes = 24 * 1024;
 // Returns the bytes of the list of n tensor bindings, which exists only while loading.
 std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 
-// Returns an upper bound of the heap bytes of one session. It counts two rows of logits, the tokens, a RunRow for each token (while one
+// Returns an upper bound of the heap bytes of one session. It counts two rows of logits, a hidden state for draft heads, the tokens, a RunRow for each token (while one
 // call computes a prompt of the whole context), the votes of a token budget, and the workspace of one sampler. The sampler belongs to the
 // caller, but every session needs one.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
@@ -38,7 +40,8 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
   const std::uint64_t rows = context * (sizeof(RunRow));
   const std::uint64_t sampler = Sampler::workspace_bytes(spec.vocab_size);
   const std::uint64_t votes = counts_attention(budget) ? 2 * context * sizeof(std::uint64_t) : 0;
-  return logits + tokens + rows + sampler + votes;
+  const std::uint64_t hidden = keeps_hidden(spec, HiddenKept::in_pages) ? spec.d_model * sizeof(float) : 0;
+  return logits + tokens + rows + sampler + votes + hidden;
 }
 
 // Returns the tokenizer's bytes. Checks first that the vocabulary is no larger than the embedding table, so that a damaged file is
@@ -69,6 +72,7 @@ Status check_ranks(const EngineOptions& options) {
                      : options.executor != nullptr                     ? "an executor of the host"
                      : options.input_observer != nullptr               ? "an input observer"
                      : options.mtp != MtpHeads::leave_out              ? "MTP heads"
+                     : !options.draft_heads.empty()                    ? "draft heads"
                      : elsewhere != 0 && options.ranks > 1             ? "ranks elsewhere"
                      : elsewhere != 0 && !options.merge.empty()        ? "adapters that are merged"
                      : elsewhere != 0 && !options.kv_file.empty()      ? "a file for KV pages"
@@ -93,6 +97,9 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   if (options.mtp != MtpHeads::leave_out && options.mtp != MtpHeads::load) {
     return make_error(ErrorCode::invalid_argument, "MTP heads of kind {}; choose leave_out or load", static_cast<int>(options.mtp));
+  }
+  if (options.mtp == MtpHeads::load && !options.draft_heads.empty()) {
+    return make_error(ErrorCode::invalid_argument, "draft heads of the model's own file (mtp) and of another one (draft_heads); choose one of them");
   }
   if (options.fallback != Fallback::allow && options.fallback != Fallback::refuse) {
     return make_error(ErrorCode::invalid_argument, "fallbacks of kind {}; choose allow or refuse",
@@ -171,10 +178,11 @@ Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptio
 
 }  // namespace
 
-Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
+Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* heads, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(source.settings()));
   TESSERA_TRY(blueprint.spec, read_spec(source, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context, .mtp = options.mtp}));
+  if (heads != nullptr) TESSERA_TRY_STATUS(add_heads(*heads, blueprint.spec));
   TESSERA_TRY_STATUS(check_capabilities(blueprint.spec, backend));
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(source, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(source, *blueprint.architecture, blueprint.spec));

@@ -11,6 +11,8 @@
 
 namespace tessera::detail {
 
+struct HeadFile;
+
 // The result of planning. Both load() and plan() begin by making one.
 struct Blueprint {
   const Architecture* architecture = nullptr;
@@ -32,7 +34,8 @@ struct Blueprint {
 
 // Plans the engine. Errors: every fault of the file's header or of its tokenizer that load() would report. The header is checked before
 // anything is built from it.
-[[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options,
+// `heads`: draft heads from another file, whose tensors the source has (JoinedSource); nullptr: none.
+[[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* heads, const EngineOptions& options,
                                                const backend::Backend& backend);
 
 }  // namespace tessera::detail

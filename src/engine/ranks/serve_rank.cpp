@@ -125,7 +125,7 @@ class RankService {
     TESSERA_TRY(const auto source, open_model(path_, options.stop));
     TESSERA_TRY(const detail::Machine machine, detail::make_backend(options, &ranks));
     auto& backend = static_cast<detail::RankBackend&>(*machine.backend);
-    TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(*source, options, backend));
+    TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(*source, nullptr, options, backend));
     if (detail::spec_text(blueprint.spec) != welcome.spec) {
       return make_error(ErrorCode::invalid_argument, "the model here is another one: {} ({})", blueprint.spec.name, blueprint.spec.architecture);
     }

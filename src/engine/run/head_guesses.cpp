@@ -1,5 +1,7 @@
 #include "engine/run/head_guesses.hpp"
 
+#include <tessera/extend/kv/records.hpp>
+
 #include "core/error.hpp"
 #include "engine/states.hpp"
 #include "model/draft_heads.hpp"
@@ -17,8 +19,16 @@ bool is_of_whole_model(const Session::State& session) noexcept {
 std::span<const float> hidden_behind(const Session::State& session) noexcept {
   const ModelSpec& spec = session.shared->model.spec;
   if (!spec.has_draft_heads() || session.kv.length() == 0 || session.kv.suspended() || !is_of_whole_model(session)) return {};
-  const std::byte* const kept = session.kv.view().kept_state(hidden_layer(spec), session.kv.length());
-  return {reinterpret_cast<const float*>(kept), spec.d_model};
+  const KvView view = session.kv.view();
+  if (keeps_hidden(spec, HiddenKept::as_state)) {
+    return {reinterpret_cast<const float*>(view.kept_state(hidden_layer(spec), session.kv.length())), spec.d_model};
+  }
+  const std::uint32_t layer = hidden_layer(spec);
+  const KvLayerShape& shape = view.layout->layer(layer).shape;
+  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+    kv::decode(view, {.layer = layer, .part = kv::KeyOrValue::key, .head = head}, session.kv.length() - 1, session.hidden.data() + head * shape.key_dim);
+  }
+  return session.hidden;
 }
 
 Status reserve_guesses(Session::State& session, std::size_t most) {
@@ -44,6 +54,7 @@ Status guess(Session::State& session, std::size_t ahead, Token token, std::span<
   TESSERA_TRY_STATUS(guard([&]() -> Status {
     describe_pages(session.kv, *engine.kv_pools, step.pages);
     step.rows.push_back({.token = token, .embedding = 0, .position = session.kv.length() + ahead});
+    step.guess = ahead;
     return {};
   }));
   const Turn turn(engine.queue, stop);

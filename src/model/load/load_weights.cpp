@@ -98,7 +98,7 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
 // Adds the weights with which draft heads shift hidden states by one row. They are a convolution of width 2 that has 1 for the row before
 // and 0 for the row itself.
 Status add_hidden_shift(Model& model, backend::Backend& backend) {
-  if (!heads_read_all_rows(model.spec)) return {};
+  if (!keeps_hidden(model.spec, HiddenKept::as_state)) return {};
   std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);
   std::fill_n(shift.begin(), model.spec.d_model, 1.0f);
   TESSERA_TRY(model.hidden_shift, backend.add_vector(shift));
@@ -120,7 +120,7 @@ std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
   for (const RopeSpec& rope : spec.ropes) {
     bytes += sizeof(RopeSpec) + sizeof(std::vector<double>) + sizeof(backend::RopeTable) + rope.dim / 2 * sizeof(double);
   }
-  return bytes;
+  return bytes + spec.draft_heads.vocab_size * sizeof(Token);
 }
 
 WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& source, const ModelSpec& spec,
@@ -147,7 +147,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
     bytes.staging = std::max(bytes.staging, backend.staging_bytes(binding.shape));
   }
   for (const std::uint32_t dim : normed_value_dims(spec)) bytes.packed += backend.vector_bytes(dim);
-  if (heads_read_all_rows(spec)) bytes.packed += backend.vector_bytes(2 * std::uint64_t{spec.d_model});
+  if (keeps_hidden(spec, HiddenKept::as_state)) bytes.packed += backend.vector_bytes(2 * std::uint64_t{spec.d_model});
   return bytes;
 }
 

@@ -34,6 +34,9 @@ enum class Role : std::uint8_t {
   shared_gate, shared_up, shared_down, shared_weight,
   per_layer_gate, per_layer_proj, per_layer_post_norm, output_scale,
   mtp_token_norm, mtp_hidden_norm, mtp_in, mtp_token_in, mtp_hidden_in, mtp_token_embd, mtp_output_norm, mtp_output,
+  medusa_block, medusa_block_bias, medusa_output,
+  eagle_in_bias, eagle_features, eagle_low_in, eagle_mid_in, eagle_high_in,
+  eagle_q, eagle_q_token, eagle_q_hidden, eagle_k, eagle_k_token, eagle_k_hidden, eagle_v, eagle_v_token, eagle_v_hidden,
   count
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
@@ -80,6 +83,10 @@ namespace extent {
 
 inline constexpr Extent width = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.d_model; };
 inline constexpr Extent vocabulary = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.vocab_size; };
+// Number of tokens that draft heads can guess.
+inline constexpr Extent guessed = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
+  return m.draft_heads.vocab_size != 0 ? m.draft_heads.vocab_size : m.vocab_size;
+};
 inline constexpr Extent positions = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.context; };
 inline constexpr Extent segments = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.n_segments; };
 inline constexpr Extent embedding_inner = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.embedding_inner; };
@@ -351,7 +358,32 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::mtp_token_embd, Owner::draft_head, "nextn.embed_tokens.weight", extent::width, extent::vocabulary},
     {.role = Role::mtp_output_norm, .owner = Owner::draft_head, .name = "nextn.shared_head_norm.weight", .inputs = extent::width,
      .is_norm = true},
-    {Role::mtp_output, Owner::draft_head, "nextn.shared_head_head.weight", extent::width, extent::vocabulary},
+    {Role::mtp_output, Owner::draft_head, "nextn.shared_head_head.weight", extent::width, extent::guessed},
+    // A residual block of a Medusa head, x + silu(W x + b); and the output matrix behind a head's last block.
+    {Role::medusa_block, Owner::draft_head, "medusa.block.weight", extent::width, extent::width},
+    {Role::medusa_block_bias, Owner::draft_head, "medusa.block.bias", extent::width},
+    {Role::medusa_output, Owner::draft_head, "medusa.output.weight", extent::width, extent::vocabulary},
+    // EAGLE heads. An EAGLE-1 head's input matrix is mtp_in. EAGLE-3 heads have MTP's norms, embedding and output.
+    {Role::eagle_in_bias, Owner::draft_head, "eagle.fc.bias", extent::width},
+    // An EAGLE-3 head's input matrix. Each row has the weights for the hidden states of a low, a middle and a high layer.
+    {.role = Role::eagle_features, .owner = Owner::draft_head, .name = "eagle.fc.weight", .inputs = extent::three_widths,
+     .outputs = extent::width, .parts = {Role::eagle_low_in, Role::eagle_mid_in, Role::eagle_high_in}, .by_columns = true},
+    {Role::eagle_low_in, Owner::draft_head, "eagle.fc.low.weight", extent::width, extent::width},
+    {Role::eagle_mid_in, Owner::draft_head, "eagle.fc.mid.weight", extent::width, extent::width},
+    {Role::eagle_high_in, Owner::draft_head, "eagle.fc.high.weight", extent::width, extent::width},
+    // The matrices of an EAGLE-3 head's attention. Each row has first the weights for the token's embedding, then those for the hidden state.
+    {.role = Role::eagle_q, .owner = Owner::draft_head, .name = "eagle.attn_q.weight", .inputs = extent::two_widths,
+     .outputs = extent::queries, .parts = {Role::eagle_q_token, Role::eagle_q_hidden, Role::count}, .by_columns = true},
+    {Role::eagle_q_token, Owner::draft_head, "eagle.attn_q.token.weight", extent::width, extent::queries},
+    {Role::eagle_q_hidden, Owner::draft_head, "eagle.attn_q.hidden.weight", extent::width, extent::queries},
+    {.role = Role::eagle_k, .owner = Owner::draft_head, .name = "eagle.attn_k.weight", .inputs = extent::two_widths,
+     .outputs = extent::keys, .parts = {Role::eagle_k_token, Role::eagle_k_hidden, Role::count}, .by_columns = true},
+    {Role::eagle_k_token, Owner::draft_head, "eagle.attn_k.token.weight", extent::width, extent::keys},
+    {Role::eagle_k_hidden, Owner::draft_head, "eagle.attn_k.hidden.weight", extent::width, extent::keys},
+    {.role = Role::eagle_v, .owner = Owner::draft_head, .name = "eagle.attn_v.weight", .inputs = extent::two_widths,
+     .outputs = extent::values, .parts = {Role::eagle_v_token, Role::eagle_v_hidden, Role::count}, .by_columns = true},
+    {Role::eagle_v_token, Owner::draft_head, "eagle.attn_v.token.weight", extent::width, extent::values},
+    {Role::eagle_v_hidden, Owner::draft_head, "eagle.attn_v.hidden.weight", extent::width, extent::values},
 };
 
 namespace detail {

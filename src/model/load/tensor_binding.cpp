@@ -6,6 +6,7 @@
 
 #include "files/ggml_types.hpp"
 #include "formats/formats.hpp"
+#include "model/draft_heads.hpp"
 #include "core/checked.hpp"
 #include "core/printable.hpp"
 #include "core/error.hpp"
@@ -109,7 +110,7 @@ class Binder {
   }
 
   Status bind_role(const RoleRow& row, std::uint32_t layer) {
-    const Presence presence = table_.tensors[row.role];
+    const Presence presence = presence_of(row, layer);
     if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
     if (is_bound(row.role, layer)) return {};  // the file has it as a part of a fused tensor
     const std::string name = row.tensor_name(layer);
@@ -156,6 +157,13 @@ class Binder {
       first += apart ? stretch.rows : row.is_matrix() ? part.outputs : part.inputs;
     }
     return {};
+  }
+
+  // Returns whether the layer has a tensor of this role. Draft heads with a file of their own have a table of their own.
+  [[nodiscard]] Presence presence_of(const RoleRow& row, std::uint32_t layer) const noexcept {
+    const bool is_of_heads = row.owner == Owner::draft_head || (row.owner == Owner::layer && layer >= spec_.n_layers());
+    const DraftHeads* heads = is_of_heads ? draft_heads_of(spec_) : nullptr;
+    return heads != nullptr && heads->tensors != nullptr ? (*heads->tensors)[row.role] : table_.tensors[row.role];
   }
 
   // Binds the parts of a fused matrix whose parts are ranges of columns. Each part must begin at the start of one of the format's blocks.

@@ -2,6 +2,7 @@
 // static_assert fails.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -26,7 +27,10 @@ template <class T>
 Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 14 does not deduce this by itself
 
 // Returns the name of the list of draft heads' layers in the text of a spec. It differs from kind to kind, so that the texts differ too.
-[[nodiscard]] constexpr std::string_view name_of(DraftHeadKind kind) noexcept { return kind == DraftHeadKind::mtp ? "mtp_heads" : "no_heads"; }
+[[nodiscard]] constexpr std::string_view name_of(DraftHeadKind kind) noexcept {
+  constexpr std::array<std::string_view, 5> kNames{"no_heads", "mtp_heads", "medusa_heads", "eagle_heads", "eagle3_heads"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
 
 [[nodiscard]] inline auto fields_of(const RopeSpec& rope) noexcept {
   return std::tuple{Field{"pairs", rope.pairs}, Field{"dim", rope.dim}, Field{"theta", rope.theta},
@@ -107,7 +111,12 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 1
                     Field{"n_left_out", model.n_left_out, Counts::no},
                     Field{"ropes", model.ropes},
                     Field{"layers", model.layers},
-                    Field{name_of(model.draft_heads.kind), model.draft_heads.layers}};
+                    Field{name_of(model.draft_heads.kind), model.draft_heads.layers},
+                    Field{"head_norm_eps", model.draft_heads.norm_eps, Counts::if_set},
+                    Field{"head_residual", model.draft_heads.residual, Counts::if_set},
+                    Field{"head_low", model.draft_heads.features[0], Counts::if_set},
+                    Field{"head_mid", model.draft_heads.features[1], Counts::if_set},
+                    Field{"head_high", model.draft_heads.features[2], Counts::if_set}};
 }
 
 // field_count() returns the number of fields of an aggregate: the largest number of initializers that it takes. AnyField is an
@@ -130,6 +139,8 @@ inline constexpr std::size_t kListedFields = std::tuple_size_v<decltype(fields_o
 
 static_assert(kListedFields<RopeSpec> == field_count<RopeSpec>(), "fields_of(RopeSpec) is to list all fields");
 static_assert(kListedFields<LayerSpec> == field_count<LayerSpec>(), "fields_of(LayerSpec) is to list all fields");
-static_assert(kListedFields<ModelSpec> == field_count<ModelSpec>(), "fields_of(ModelSpec) is to list all fields");
+// The fields of draft_heads that sequences depend on are listed as fields of the model.
+static_assert(kListedFields<ModelSpec> == field_count<ModelSpec>() + 5, "fields_of(ModelSpec) is to list all fields");
+static_assert(field_count<DraftHeadSpec>() == 7, "fields_of(ModelSpec) is to list all fields of DraftHeadSpec that sequences depend on");
 
 }  // namespace tessera::detail

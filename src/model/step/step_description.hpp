@@ -64,6 +64,7 @@ struct StepDescription {
   std::vector<backend::SampleRow> draws;  // of the rows whose output is a token, ascending; SampleRow::row is the index in `rows`
   std::uint32_t first_layer = 0;          // layers [first_layer, last_layer)
   std::uint32_t last_layer = 0;
+  std::uint64_t guess = 0;  // StepExecutor::guess(): number of guesses before this one, since the model's last step
 
   void clear() noexcept {
     copies.clear();
@@ -72,6 +73,7 @@ struct StepDescription {
     adapters.clear();
     draws.clear();
     first_layer = last_layer = 0;
+    guess = 0;
   }
   bool operator==(const StepDescription&) const noexcept = default;
 };

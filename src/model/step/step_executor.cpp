@@ -79,7 +79,7 @@ Status BackendExecutor::guess(const StepDescription& step, std::span<float> hidd
     TESSERA_TRY_STATUS(memory_.copy(step.copies));
     TESSERA_TRY_STATUS(memory_.find(step.pages, addresses_));
     const DescribedRow& row = step.rows.front();
-    const HeadRow of{.kv = addresses_.views().front(), .position = row.position, .token = row.token, .hidden = hidden.data()};
+    const HeadRow of{.kv = addresses_.views().front(), .position = row.position, .token = row.token, .hidden = hidden.data(), .guess = step.guess};
     return guess_by_heads(model_, backend_, of, logits, hidden, stop);
   }, ErrorCode::callback_failed);
 }

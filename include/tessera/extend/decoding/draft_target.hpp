@@ -57,13 +57,15 @@ class DraftTarget {
   [[nodiscard]] const Engine& engine() const noexcept;
   // Returns how many tokens of the history have keys and values. The tokens behind them are pending: the next step computes them.
   [[nodiscard]] std::size_t computed() const noexcept;
-  // Returns the hidden state behind the last computed token, as the model's draft heads read it. An MTP head reads it behind the final
-  // norm  [d_model]. Empty: nothing is computed, or the engine has no draft heads (EngineOptions::mtp).
+  // Returns the hidden state behind the last computed token, as the model's draft heads read it. MTP, Medusa and EAGLE
+  // heads read it behind the final norm; an EAGLE-3 head reads a mixture of three layers' inputs  [d_model]. Empty: nothing is computed, or
+  // the engine has no draft heads (EngineOptions::mtp, EngineOptions::draft_heads).
   [[nodiscard]] std::span<const float> hidden() const noexcept;
 
   // Begins up to `most` guesses by the model's draft heads. They begin with the hidden state hidden(), and keep their own hidden state in
   // the span `hidden`, which must have the same size and outlive the guesses. Errors: invalid_state, the engine has no draft heads, or not
-  // exactly one token is pending behind computed tokens; invalid_argument, `hidden` has another size; cache_full and out_of_memory, no
+  // exactly one token is pending behind computed tokens; invalid_argument, `hidden` has another size, or `most` is above
+  // DraftHeadSpec::most_guesses; cache_full and out_of_memory, no
   // room for `most` rows.
   [[nodiscard]] Result<TargetGuesses> guess_by_heads(std::size_t most, std::span<float> hidden) const noexcept;
   // Begins guesses by the model's first `layers` layers and its output. Errors: those of check_layers(); invalid_state, no token is

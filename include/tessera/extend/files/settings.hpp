@@ -32,6 +32,11 @@ enum class Setting : std::uint16_t {
   d_model,                     // width of the residual stream
   n_layers,                    // number of layers, those of draft heads included
   n_further_layers,            // number of layers of draft heads (MTP): they come last, and guess further tokens
+  feature_layers,              // draft heads (EAGLE-3): a list of the target's layers whose inputs the head reads
+  old_feature_layers,          // feature_layers under the name that converters wrote first
+  target_width,                // draft heads: d_model of the target
+  norm_before_residual,        // draft heads (EAGLE-3): true: the layer adds to the normed hidden state
+  norm_before_fc,              // draft heads (EAGLE-3): only false is implemented
   rms_norm_eps,                // epsilon, in architectures with RMS norms
   layer_norm_eps,              // epsilon, in architectures with layer norms
   embedding_scale,             // factor of the tokens' embeddings

@@ -2,6 +2,7 @@
 // file's settings and from the library's description of the architecture.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,9 +57,18 @@ enum class Pooling : std::int32_t {
   rank = 5,       // scores of a pair of texts, which the model's head computes from the first row
 };
 
-// The kind of a model's draft heads. MTP (multi-token prediction; DeepSeek-AI 2024): a layer that reads the hidden state behind a token
-// and the next token, and guesses the token after that.
-enum class DraftHeadKind : std::int32_t { none = 0, mtp = 1 };
+// The kind of a model's draft heads.
+enum class DraftHeadKind : std::int32_t {
+  none = 0,
+  // Multi-token prediction (DeepSeek-AI 2024): a layer that reads the hidden state behind a token and the next token, and guesses the token
+  // after that.
+  mtp = 1,
+  medusa = 2,  // Cai et al. 2024: several heads, each of which guesses one further token from the same hidden state
+  eagle = 3,   // Li et al. 2024 (EAGLE-1 and EAGLE-2): a layer like MTP's, which guesses the target's next hidden state
+  eagle3 = 4,  // Li et al. 2025: a layer that reads the hidden states of three layers of the target, and has an output matrix of its own
+};
+// The sum to which a draft head's layer adds its outputs: the hidden state itself, or the hidden state behind its norm.
+enum class HeadResidual : std::int32_t { plain = 0, normed = 1 };
 // load: the file's MTP heads, which guess further tokens, are loaded with the model.
 enum class MtpHeads : std::int32_t { leave_out = 0, load = 1 };
 
@@ -158,7 +168,14 @@ struct LayerSpec {
 // The draft heads: layers behind a model's last layer that guess the tokens after the next one.
 struct DraftHeadSpec {
   DraftHeadKind kind = DraftHeadKind::none;
-  std::vector<LayerSpec> layers;  // the heads' own layers, numbered behind the model's; each keeps keys and values as a layer of the model
+  // The heads' own layers, numbered behind the model's. A layer with attention keeps keys and values as a layer of the model. Medusa: the
+  // residual blocks of all heads, which have neither mixer nor FFN; a head without blocks has one layer.
+  std::vector<LayerSpec> layers;
+  std::uint32_t most_guesses = 0;     // guesses that can follow each other; 0: any number
+  float norm_eps = 0.0f;              // EAGLE: epsilon of the heads' norms
+  HeadResidual residual = HeadResidual::plain;  // EAGLE-3
+  std::array<std::uint32_t, 3> features = {};   // EAGLE-3: layers of the model whose inputs the head reads; n_layers: the last one's output
+  std::uint32_t vocab_size = 0;       // EAGLE-3: tokens that the head can guess; 0: all of the model's
 };
 
 struct ModelSpec {
@@ -193,7 +210,7 @@ struct ModelSpec {
   std::uint32_t per_layer_dim = 0;
 
   // Layers of the file that are not loaded: layers behind the last one, which guess further tokens. With EngineOptions::mtp the first
-  // of these layers is loaded, as the one layer of draft_heads.
+  // of these layers is loaded, as the one layer of draft_heads. (EngineOptions::draft_heads takes draft_heads from another file.)
   std::uint32_t n_left_out = 0;
 
   std::vector<RopeSpec> ropes;  // LayerSpec::rope is an index into it

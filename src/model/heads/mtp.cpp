@@ -38,7 +38,7 @@ Status inputs_of_step(const Pass& pass, const Layer& head) {
   // Step::selected lists the rows with outputs, and behind them all rows. Here all rows are taken.
   TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
-  TESSERA_TRY_STATUS(b.convolve({.layer = hidden_layer(model.spec), .weight = model.hidden_shift}, Act::h));
+  TESSERA_TRY_STATUS(shift_hidden(pass));
   TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), model.spec.embedding_scale, Act::h2));
   return join(pass, head);
 }
@@ -57,20 +57,6 @@ Status remember(const Pass& pass) {
   TESSERA_TRY_STATUS(inputs_of_step(pass, head));
   TESSERA_TRY(const Inputs in, inputs_of(pass, head));
   return mixer_of(head.spec).remember(pass, head, in.mixer);
-}
-
-// Returns the head's layer as a guess at `position` computes it. The head must not attend to position 0, because there
-// is no hidden state before it. So the window is limited to end at position 1.
-LayerSpec spec_of_guess(const Model& model, std::uint64_t position) {
-  LayerSpec spec = model.layer(model.spec.n_layers()).spec;
-  if (spec.window == 0 || spec.window > position) spec.window = static_cast<std::uint32_t>(position);
-  return spec;
-}
-
-backend::AttentionShape attention_of_guess(const Model& model, std::uint64_t position) {
-  const Layer stored = model.layer(model.spec.n_layers());
-  const LayerSpec spec = spec_of_guess(model, position);
-  return mixer_of(spec).attention({stored.index, spec, stored.weights});
 }
 
 Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden) {
@@ -95,23 +81,9 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
 
 constinit const DraftHeads kMtp{.name = "MTP head",
                                 .reads = RowsRead::all,
+                                .kept = HiddenKept::as_state,
                                 .remember = &remember,
                                 .guess = &guess,
                                 .attention = &attention_of_guess};
-
-Status guess_by_heads(const Model& model, backend::Backend& b, const HeadRow& row, std::span<float> logits, std::span<float> hidden,
-                      const std::stop_token& stop) {
-  const DraftHeads& heads = *draft_heads_of(model.spec);
-  if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the {}; the session is as it was", heads.name);
-  const backend::RowTable table{.embedding = row.hidden, .token = row.token, .position = row.position};
-  backend::AttentionShape attention;
-  if (heads.attention != nullptr) attention = heads.attention(model, row.position);
-  const Step step{.rows = {&table, 1},
-                  .sequences = {&row.kv, 1},
-                  .outputs = {},
-                  .wanted = {},
-                  .attentions = {&attention, heads.attention != nullptr ? 1u : 0u}};
-  return between(model, b, step, [&](const Pass& pass) { return heads.guess(pass, row, logits, hidden); });
-}
 
 }  // namespace tessera::detail

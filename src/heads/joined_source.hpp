@@ -1,0 +1,37 @@
+// A model and draft heads from another file as one source. The heads' layers are numbered behind the model's, and take the place of layers of
+// draft heads that the model's own file may have. The settings are the model's.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/extend/files/model_source.hpp>
+
+#include "heads/head_file.hpp"
+
+namespace tessera::detail {
+
+class JoinedSource final : public ModelSource {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<const ModelSource>> make(std::shared_ptr<const ModelSource> model, std::shared_ptr<const HeadFile> heads);
+
+  [[nodiscard]] const Settings& settings() const noexcept override { return model_->settings(); }
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept override { return infos_; }
+  [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
+  [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
+  [[nodiscard]] std::string called(std::string_view name) const override;
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;
+
+ private:
+  std::shared_ptr<const ModelSource> model_;
+  std::shared_ptr<const HeadFile> heads_;
+  std::vector<TensorInfo> infos_;             // the model's, then the heads' in the order of heads_->tensors
+  std::vector<const TensorInfo*> own_;        // of infos_, in the same order: the tensor of model_ or of heads_->source
+  std::deque<std::string> names_;             // of the heads' tensors
+  std::vector<std::uint32_t> by_name_;
+};
+
+}  // namespace tessera::detail
