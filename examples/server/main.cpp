@@ -169,6 +169,10 @@ int serve(Options options) {
   check_pinned(configured, memory);
 
   options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
+  if (Url& address = options.server.kv.address; address.host.empty()) {
+    address.host = options.http.host;
+    address.port = fmt::format("{}", port->port());
+  }
   ModelsOptions models_option = models_options(options, memory);
   models_option.adapters = list_adapters(options.adapters, configured);
   Models models(std::move(configured), std::move(models_option),
