@@ -120,7 +120,8 @@ void add_transfer_options(CLI::App& app, Options& o) {
   };
   add_bytes(app, "--kv-exports", o.server.kv.exports.memory, "Memory for computed prompts that another server is to fetch\n(requests with kv_transfer_params), such as 4GiB. It comes\non top of --kv-budget. Default: 0, no prompt is kept");
   add_seconds(app, "--kv-export-time", o.server.kv.exports.time, "How long such a prompt waits to be fetched. Default: 60");
-  add_urls("--kv-address", [&o](Url url) { o.server.kv.address = std::move(url); }, "Where other servers reach this one. Default: --host and\n--port");
+  add_urls("--kv-address", [&o](Url url) { o.server.kv.address = std::move(url); }, "Where other servers and routers reach this one. Default:\n--host and --port");
+  app.add_option("--kv-events", o.kv_events, "Publish which beginnings of prompts this server has computed,\nfor routers: over ZeroMQ in vLLM's layout, at an endpoint such\nas tcp://*:5557. Default: nowhere")->type_name("ENDPOINT");
   add_urls("--kv-peer", [&o](Url url) { o.server.kv.peers.urls.push_back(std::move(url)); }, "A server from which this one may fetch computed prompts, and\nwhich is trusted to send right ones; https://HOST:PORT: over\nTLS. Given again: a further one. Default: none");
   add_seconds(app, "--kv-fetch-time", o.server.kv.peers.time, "The longest time of a fetch; then the prompt is computed\nhere. Default: 10");
 }
@@ -201,10 +202,10 @@ void check_together(Options& o) {
   check_tls(o.http);
   KvTransferOptions& kv = o.server.kv;
   const bool is_any = o.http.host == "0.0.0.0" || o.http.host == "::";
-  if (kv.exports.memory > 0 && kv.address.host.empty() && is_any) {
-    throw UsageError(fmt::format("--kv-exports: other servers cannot reach {}: give the address at which they reach this server as --kv-address HOST:PORT", o.http.host));
+  if ((kv.exports.memory > 0 || !o.kv_events.empty()) && kv.address.host.empty() && is_any) {
+    throw UsageError(fmt::format("{}: other servers cannot reach {}: give the address at which they reach this server as --kv-address HOST:PORT", kv.exports.memory > 0 ? "--kv-exports" : "--kv-events", o.http.host));
   }
-  if (kv.exports.memory == 0 && !kv.address.host.empty()) throw UsageError("--kv-address is for prompts that other servers fetch: give --kv-exports SIZE too");
+  if (kv.exports.memory == 0 && o.kv_events.empty() && !kv.address.host.empty()) throw UsageError("--kv-address is for --kv-exports and --kv-events: give one of them too");
   if (o.engine.kv_file.empty() != (o.engine.kv_file_bytes == 0)) throw UsageError("--kv-file and --kv-file-size belong together: give both");
   if (o.scheduler.policy == nullptr) o.scheduler.policy = tessera::fair_by_tenant();
   o.server.max_running = o.scheduler.limits.max_running;
@@ -218,7 +219,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   const bool goes_on = parse_command_line(app, "tessera-server", kFooter, argc, argv, [&] {
     add_group(app, "Model", [&] { add_model_options(app, options); });
     add_group(app, "Network", [&] { add_network_options(app, options); });
-    add_group(app, "Prompts of other servers", [&] { add_transfer_options(app, options); });
+    add_group(app, "Prompts of several servers", [&] { add_transfer_options(app, options); });
     add_group(app, "Limits", [&] { add_limit_options(app, options); });
     add_group(app, "Scheduling", [&] { add_scheduling_options(app, options); });
     add_group(app, "Machine", [&] { add_machine_options(app, options); });
