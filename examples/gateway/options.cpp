@@ -18,6 +18,7 @@ using server::add_bytes;
 using server::add_number;
 using server::add_seconds;
 using server::number_from;
+using server::parse_url;
 
 namespace {
 

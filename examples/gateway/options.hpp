@@ -19,6 +19,9 @@
 
 namespace gateway {
 
+using server::UpstreamLimits;
+using server::Url;
+
 struct TierOptions {
   std::vector<Url> urls{};
   std::string model{};  // the name that servers know; empty: the client's

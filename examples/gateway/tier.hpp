@@ -11,6 +11,10 @@
 
 namespace gateway {
 
+using server::Upstream;
+using server::UpstreamAnswer;
+using server::UpstreamError;
+
 class Tier {
  public:
   // `model`: the model's name that requests get in place of the client's; empty: the client's stays. `retries`: how often a request is tried

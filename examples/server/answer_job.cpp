@@ -59,6 +59,7 @@ class Job : public std::enable_shared_from_this<Job> {
     std::optional<RequestHandle> handle{};
     std::size_t first_choice = 0;
     std::vector<std::string> stops;
+    std::function<tessera::Json(tessera::Session)> on_session{};
     std::uint64_t taken = 0;  // tokens taken from the handle
     tessera::RequestFigures figures{};  // at the last look
   };
@@ -97,7 +98,7 @@ void Job::start(std::vector<AnswerPlan> plans) {
   wakes_ = 1;  // run() does not begin until all plans are submitted
   wants_progress_ = writer_->wants_progress();
   for (AnswerPlan& plan : plans) {
-    Part part{.first_choice = choices_.size(), .stops = plan.request.generate.stop_strings};
+    Part part{.first_choice = choices_.size(), .stops = plan.request.generate.stop_strings, .on_session = std::move(plan.on_session)};
     for (std::uint32_t i = 0; i < plan.request.samples; ++i) {
       Choice choice;
       if (plan.chat) {
@@ -185,6 +186,11 @@ bool Job::read(Part& part) {
   while (auto next = part.handle->try_next()) take(part, *next);  // pieces that came since the first look
   if (const tessera::Status status = part.handle->status(); !status) throw api_error(status.error());
   count(part);
+  if (part.on_session) {
+    if (auto session = part.handle->take_session()) {
+      if (tessera::Json params = part.on_session(*std::move(session)); !params.is_null()) writer_->kv_transfer(std::move(params));
+    }
+  }
   part.handle.reset();
   return false;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ struct AnswerPlan {
   };
   std::optional<Chat> chat{};
   bool shows_logprobs = false;
+  // Receives the first sample's session, if the request keeps it (SessionAtEnd::keep). The result goes to the writer, unless it is null.
+  std::function<tessera::Json(tessera::Session)> on_session{};
 };
 
 // The figures of a request, which the job reports once, at the request's end (OnAnswered).

@@ -60,6 +60,8 @@ class AnswerWriter {
   virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
   virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;
   virtual void finish(std::size_t choice, const Finish& finish) = 0;
+  // Receives the field kv_transfer_params of the answer (kv_transfer.hpp), before end().
+  virtual void kv_transfer(tessera::Json /*params*/) {}
   virtual void end(const Usage& usage) = 0;
   virtual void fail(const ApiError& error) = 0;  // called instead of all further functions
 };

@@ -6,6 +6,7 @@
 #include "answer_job.hpp"
 #include "field_rules.hpp"
 #include "http.hpp"
+#include "kv_transfer.hpp"
 #include "models.hpp"
 #include "served_model.hpp"
 
@@ -24,6 +25,7 @@ struct Call {
   Caller caller;
   OnAnswered on_answered;
   Notes& notes;  // parts of the request without effect
+  KvTransfers& kv;
   ModelLease lease{};             // the request's hold on its model; every job that goes on keeps a copy
   tessera::Json* body = nullptr;  // the request's body, read; nullptr: body_of() reads it
 };

@@ -7,6 +7,7 @@
 #include "chat_fields.hpp"
 #include "custom_tools.hpp"
 #include "json_object.hpp"
+#include "kv_transfer.hpp"
 #include "openai.hpp"
 #include "stream_progress.hpp"
 
@@ -49,14 +50,13 @@ class WholeChat final : public AnswerWriter {
     }
   }
   void finish(std::size_t choice, const Finish& finish) override { choices_[choice].reason = openai_reason(finish); }
+  void kv_transfer(Json params) override { kv_transfer_ = std::move(params); }
   void end(const Usage& usage) override {
     Json::Array list;
     for (std::size_t i = 0; i < choices_.size(); ++i) list.push_back(to_json(i));
-    reply_->send({.body = shape_.object("chat.completion")
-                              .set("choices", std::move(list))
-                              .set("usage", openai_usage(usage))
-                              .set("system_fingerprint", "tessera")
-                              .dump()});
+    Object answer = shape_.object("chat.completion").set("choices", std::move(list)).set("usage", openai_usage(usage)).set("system_fingerprint", "tessera");
+    if (!kv_transfer_.is_null()) answer.set("kv_transfer_params", std::move(kv_transfer_));
+    reply_->send({.body = std::move(answer).dump()});
   }
   void fail(const ApiError& error) override { reply_->send(to_response(error, ApiKind::openai)); }
 
@@ -103,6 +103,7 @@ class WholeChat final : public AnswerWriter {
   Shape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
+  Json kv_transfer_;
   HttpReplyPtr reply_;
 };
 
@@ -226,18 +227,26 @@ void chat_completions(const Api& api, const Call& call) {
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, api.limits.logprobs).value_or(0));
   if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This is for log-probabilities: logprobs is not true.");
   const StreamFields stream = read_stream(fields);
+  const KvWish kv = read_kv_wish(fields, stream.streams);
+  if (kv.exports) answer.max_tokens = 1;
   fields.done(call.notes);
 
   std::vector<std::string> custom_tools = chat.custom_tools;
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
+  if (kv.exports) call.kv.export_prompt(plans.front(), model.engine().plan().page_tokens, call);
   Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs, std::move(custom_tools)};
   std::unique_ptr<AnswerWriter> writer;
   std::optional<Usage> running;
   if (stream.shows_running_usage) running = Usage{.prompt_tokens = plans.front().request.prompt.size()};
   if (stream.streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, stream, running, call.reply);
   else writer = std::make_unique<WholeChat>(std::move(shape), model.tokenizer(), answer.samples, call.reply);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
+  if (!kv.imports) return start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
+  std::vector<tessera::Token> prompt = plans.front().request.prompt;
+  const auto held = std::make_shared<std::pair<std::vector<AnswerPlan>, std::unique_ptr<AnswerWriter>>>(std::move(plans), std::move(writer));
+  call.kv.import_prompt(api, call, kv, std::move(prompt), [&api, call, held] {
+    start_job(api.job, std::move(held->first), std::move(held->second), call.reply, call.on_answered, call.lease);
+  });
 }
 
 }  // namespace server

@@ -10,6 +10,7 @@
 #include "chat_fields.hpp"
 #include "fill_in.hpp"
 #include "json_object.hpp"
+#include "kv_transfer.hpp"
 #include "openai.hpp"
 #include "prompt_scores.hpp"
 #include "stream_progress.hpp"
@@ -119,13 +120,16 @@ class Whole final : public AnswerWriter {
   }
   void add(std::size_t i, const OutputDelta& delta) override { choices_[i].text += delta.text; }
   void finish(std::size_t i, const Finish& finish) override { choices_[i].reason = openai_reason(finish); }
+  void kv_transfer(Json params) override { kv_transfer_ = std::move(params); }
   void end(const Usage& usage) override {
     Json::Array list;
     for (const std::size_t i : kept()) {
       Choice& c = choices_[i];
       list.push_back(one_choice(list.size(), std::move(c.text), shape_.shows_logprobs ? c.logprobs.take() : Json(), c.reason));
     }
-    reply_->send({.body = shape_.object().set("choices", std::move(list)).set("usage", openai_usage(usage)).set("system_fingerprint", "tessera").dump()});
+    Object answer = shape_.object().set("choices", std::move(list)).set("usage", openai_usage(usage)).set("system_fingerprint", "tessera");
+    if (!kv_transfer_.is_null()) answer.set("kv_transfer_params", std::move(kv_transfer_));
+    reply_->send({.body = std::move(answer).dump()});
   }
   void fail(const ApiError& error) override { reply_->send(to_response(error, ApiKind::openai)); }
 
@@ -152,6 +156,7 @@ class Whole final : public AnswerWriter {
   CompletionShape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
+  Json kv_transfer_;
   HttpReplyPtr reply_;
 };
 
@@ -265,6 +270,7 @@ struct Asked {
   std::optional<tessera::Matcher> matcher{};
   CompletionShape shape;
   StreamFields stream{};
+  KvWish kv{};
 };
 
 // Writes answers without tokens: only the prompts.
@@ -290,6 +296,7 @@ void start(const Api& api, const Call& call, Asked asked) {
                      .shows_logprobs = asked.answer.shows_logprobs || scores_choices});
     if (scores_choices) plans.back().request.generate.logprobs = std::max<std::uint32_t>(plans.back().request.generate.logprobs, 1);
   }
+  if (asked.kv.exports && plans.size() == 1) call.kv.export_prompt(plans.front(), model.engine().plan().page_tokens, call);
   std::unique_ptr<AnswerWriter> writer;
   if (asked.stream.streams) writer = std::make_unique<Streamed>(asked.shape, model.tokenizer(), choices, asked.stream, call.reply);
   else writer = std::make_unique<Whole>(asked.shape, model.tokenizer(), choices, call.reply);
@@ -360,6 +367,8 @@ void completions(const Api& api, const Call& call) {
   std::optional<tessera::Matcher> matcher;
   if (form) matcher = model.matcher(source_of(*form), form->field);
   const StreamFields stream = read_stream(fields);
+  KvWish kv = read_kv_wish(fields, stream.streams);
+  if (kv.exports) answer.max_tokens = 1;
   const auto kept = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
   answer.samples = read_best_of(fields, api.limits, kept, stream.streams);
   CompletionShape shape{.id = new_id("cmpl-"), .model = model.id(), .created = unix_time(), .shows_logprobs = answer.shows_logprobs, .top = answer.logprobs, .echoes = {},
@@ -370,9 +379,11 @@ void completions(const Api& api, const Call& call) {
   }
   read_suffix(fields, model, prompts);
   fields.done(call.notes);
-  Asked asked{.answer = answer, .prompts = std::move(prompts), .matcher = std::move(matcher), .shape = std::move(shape), .stream = stream};
-  if (echoes && answer.shows_logprobs) score_and_start(api, call, std::move(asked));
-  else start(api, call, std::move(asked));
+  Asked asked{.answer = answer, .prompts = std::move(prompts), .matcher = std::move(matcher), .shape = std::move(shape), .stream = stream, .kv = kv};
+  if (echoes && answer.shows_logprobs) return score_and_start(api, call, std::move(asked));
+  if (!kv.imports || asked.prompts.size() != 1) return start(api, call, std::move(asked));
+  const auto held = std::make_shared<Asked>(std::move(asked));
+  call.kv.import_prompt(api, call, kv, held->prompts.front().tokens, [&api, call, held] { start(api, call, std::move(*held)); });
 }
 
 }  // namespace server

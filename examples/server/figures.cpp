@@ -48,6 +48,10 @@ class Exposition {
   void labelled(std::string_view name, std::string_view labels, Of of) {
     for (std::size_t i = 0; i < models_.size(); ++i) text_ += fmt::format("{}{{{},{}}} {}\n", name, labels_[i], labels, static_cast<double>(of(models_[i])));
   }
+  // Writes a line of one model with further labels.
+  void one_labelled(std::string_view name, std::size_t model, std::string_view labels, double value) {
+    text_ += fmt::format("{}{{{},{}}} {}\n", name, labels_[model], labels, value);
+  }
   // Write a number that is of no model. It has a model's label if there is one model only.
   void alone(std::string_view name, std::string_view type, std::string_view help, double value) {
     head(name, type, help);
@@ -118,6 +122,11 @@ std::string Figures::metrics(const Models& models, std::size_t connections) cons
   out.number("vllm:num_requests_running", "gauge", "Requests that are computed", [](Of of) { return of.scheduler.running; });
   out.number("vllm:num_requests_waiting", "gauge", "Requests that wait", [](Of of) { return of.scheduler.waiting; });
   out.number("vllm:kv_cache_usage_perc", "gauge", "Share of the KV budget that sessions use (1: all)", [](Of of) { return share(of.kv_used, of.kv_total); });
+  out.head("vllm:cache_config_info", "gauge", "Tokens of a KV page (block), and how many pages sessions may hold; the value is 1");
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    const ModelFigures& one = figures[i];
+    if (one.page_bytes > 0) out.one_labelled("vllm:cache_config_info", i, fmt::format("block_size=\"{}\",num_gpu_blocks=\"{}\"", one.page_tokens, one.kv_total / one.page_bytes), 1);
+  }
   {  // vLLM's: which adapters requests use now; the value is the time
     std::string used;
     std::size_t all = 0;

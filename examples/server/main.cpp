@@ -169,13 +169,22 @@ int serve(Options options) {
   check_pinned(configured, memory);
 
   options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
+  if (Url& address = options.server.kv.address; address.host.empty()) {
+    address.host = options.http.host;
+    address.port = fmt::format("{}", port->port());
+  }
   ModelsOptions models_option = models_options(options, memory);
   models_option.adapters = list_adapters(options.adapters, configured);
+  std::unique_ptr<KvEventPublisher> events;
+  if (!options.kv_events.empty()) {
+    events = std::make_unique<KvEventPublisher>(options.kv_events);
+    events->set_address(options.server.kv.address.authority());
+  }
   Models models(std::move(configured), std::move(models_option),
                 {.any_name = !options.strict_model, .needs_name = options.names.models.empty() && options.names.folder.has_value()});
   Workers workers;
   Server server(options.server, models, workers);
-  ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text,
+  ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text, .events = events.get(),
                                        .logs = !options.has_one_model()});
   load_pinned(models, loader);
   // Until here a signal ends the program at once. From here on this function waits for signals, and the server's threads, which are made

@@ -28,6 +28,8 @@ void add_figures(ModelFigures& sum, LoadedModel& model) {
   const std::uint64_t used = engine.kv_figures().used_bytes, room = engine.kv_room().bytes;
   sum.kv_used += used;
   sum.kv_total += used + std::min(room, ~std::uint64_t{0} - used);
+  sum.page_tokens = engine.plan().page_tokens;
+  sum.page_bytes = engine.plan().kv_per_token * sum.page_tokens;
   sum.slices += model.slices().slices();
   sum.slice_rows += model.slices().rows();
 }

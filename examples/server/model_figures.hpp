@@ -17,6 +17,7 @@ struct ModelFigures {
   std::uint64_t bytes = 0;                       // planned memory, if it is loaded
   tessera::SchedulerFigures scheduler{};
   std::uint64_t kv_used = 0, kv_total = 0;       // bytes of KV pages that sessions hold, and that they may hold
+  std::uint64_t page_tokens = 0, page_bytes = 0;  // of a page of the last load; 0: never loaded, or a model without keys and values
   std::uint64_t slices = 0, slice_rows = 0;
   std::uint64_t stopped = 0, cut = 0;            // answers that reached their end, and answers that reached max_tokens
 };

@@ -125,7 +125,9 @@ std::shared_ptr<LoadedModel> ModelLoader::make(std::size_t model, tessera::LoadP
   engine_options.progress = std::move(progress);
   const tessera::Engine engine = value(tessera::Engine::load(*source, engine_options));
   source.reset();  // an engine has copied what it needs
-  return std::make_shared<LoadedModel>(engine, LoadedModel::Options{.id = configured.id, .chat_template = std::move(chat_template), .scheduler = options_.scheduler,
+  tessera::SchedulerOptions scheduler = options_.scheduler;
+  if (options_.events != nullptr) scheduler.on_kv_event = options_.events->sink(configured.id);
+  return std::make_shared<LoadedModel>(engine, LoadedModel::Options{.id = configured.id, .chat_template = std::move(chat_template), .scheduler = std::move(scheduler),
                                                                     .limits = options_.limits, .stays = configured.is_pinned,
                                                                     .path = configured.path, .embedded = configured.embedded}, workers_);
 }

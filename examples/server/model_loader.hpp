@@ -11,6 +11,7 @@
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "answer_fields.hpp"
+#include "kv_events.hpp"
 #include "loaded_model.hpp"
 #include "models.hpp"
 #include "workers.hpp"
@@ -22,6 +23,7 @@ struct LoadOptions {
   tessera::SchedulerOptions scheduler{};
   RequestLimits limits{};
   std::optional<std::string> chat_template{};  // a template's text that stands in place of the files'
+  KvEventPublisher* events = nullptr;       // gets the changes of the prefix indices; must outlive the models
   bool logs = true;                         // says on standard error what it loads and unloads
 };
 

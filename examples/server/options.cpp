@@ -89,19 +89,44 @@ void add_network_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--api-key", [&o](const std::string& key) { o.server.keys.add(key); },
                                        "One such key. Others on this machine can see it in the list\nof processes: --api-key-file hides it")
       ->type_name("KEY");
-  app.add_option_function<std::string>("--cors", [&o](const std::string& origin) {
-       const std::size_t scheme = origin.find("://");
-       const bool is_origin = scheme != origin.npos && origin.size() > scheme + 3 && origin.find('/', scheme + 3) == origin.npos;
-       if (origin != "*" && !is_origin) throw UsageError(fmt::format("--cors: \"{}\" is not an origin, such as https://app.example, and not * (all origins)", origin));
-       o.server.cors.push_back(origin);
-     },
-                                       "Let web pages of this origin (https://app.example) send\nrequests; *: pages of all origins. May be given again\nDefault: none")
-      ->type_name("ORIGIN");
+  const auto read_origins = [&o](const std::vector<std::string>& origins) {
+    for (const std::string& origin : origins) {
+      const std::size_t scheme = origin.find("://");
+      const bool is_origin = scheme != origin.npos && origin.size() > scheme + 3 && origin.find('/', scheme + 3) == origin.npos;
+      if (origin != "*" && !is_origin) throw UsageError(fmt::format("--cors: \"{}\" is not an origin, such as https://app.example, and not * (all origins)", origin));
+      o.server.cors.push_back(origin);
+    }
+  };
+  app.add_option_function<std::vector<std::string>>("--cors", read_origins, "Let web pages of this origin (https://app.example) send\nrequests; *: pages of all origins. May be given again\nDefault: none")
+      ->type_name("ORIGIN")
+      ->allow_extra_args(false);
   app.add_flag_function("--strict-fields", [&o](std::int64_t) { o.server.strict_fields = true; },
                         "Refuse a request with a field that has no effect (400)\nDefault: the answer's header X-Tessera-Ignored names it");
   app.add_flag_function("--strict-model", [&o](std::int64_t) { o.strict_model = true; },
                         "Refuse a request that names another model (404). A server\nwith several models always does\nDefault: a single model answers to every name");
   app.add_flag_function("--no-page", [&o](std::int64_t) { o.server.serves_page = false; }, "Do not serve the web pages at / and /status");
+}
+
+// Options for prefill and decode on different servers (kv_transfer.hpp).
+void add_transfer_options(CLI::App& app, Options& o) {
+  const auto add_urls = [&app](const char* name, std::function<void(Url)> take, const char* description) {
+    const auto read = [=](const std::vector<std::string>& texts) {
+      for (const std::string& text : texts) {
+        try {
+          take(parse_url(text.find("://") == text.npos ? "http://" + text : text));
+        } catch (const UsageError&) {
+          throw UsageError(fmt::format("{}: \"{}\" is not the address of a server, such as 10.0.0.1:8080", name, text));
+        }
+      }
+    };
+    app.add_option_function<std::vector<std::string>>(name, read, description)->type_name("HOST:PORT")->allow_extra_args(false);
+  };
+  add_bytes(app, "--kv-exports", o.server.kv.exports.memory, "Memory for computed prompts that another server is to fetch\n(requests with kv_transfer_params), such as 4GiB. It comes\non top of --kv-budget. Default: 0, no prompt is kept");
+  add_seconds(app, "--kv-export-time", o.server.kv.exports.time, "How long such a prompt waits to be fetched. Default: 60");
+  add_urls("--kv-address", [&o](Url url) { o.server.kv.address = std::move(url); }, "Where other servers and routers reach this one. Default:\n--host and --port");
+  app.add_option("--kv-events", o.kv_events, "Publish which beginnings of prompts this server has computed,\nfor routers: over ZeroMQ in vLLM's layout, at an endpoint such\nas tcp://*:5557. Default: nowhere")->type_name("ENDPOINT");
+  add_urls("--kv-peer", [&o](Url url) { o.server.kv.peers.urls.push_back(std::move(url)); }, "A server from which this one may fetch computed prompts, and\nwhich is trusted to send right ones; https://HOST:PORT: over\nTLS. Given again: a further one. Default: none");
+  add_seconds(app, "--kv-fetch-time", o.server.kv.peers.time, "The longest time of a fetch; then the prompt is computed\nhere. Default: 10");
 }
 
 void add_limit_options(CLI::App& app, Options& o) {
@@ -182,6 +207,12 @@ void check_together(Options& o) {
   check_tls(o.http);
   o.ranks.put_into(o.engine);
   if (has_several && !o.ranks.addresses.empty()) throw UsageError("--rank-at is for a server with one model: a tessera-rank serves one engine");
+  KvTransferOptions& kv = o.server.kv;
+  const bool is_any = o.http.host == "0.0.0.0" || o.http.host == "::";
+  if ((kv.exports.memory > 0 || !o.kv_events.empty()) && kv.address.host.empty() && is_any) {
+    throw UsageError(fmt::format("{}: other servers cannot reach {}: give the address at which they reach this server as --kv-address HOST:PORT", kv.exports.memory > 0 ? "--kv-exports" : "--kv-events", o.http.host));
+  }
+  if (kv.exports.memory == 0 && o.kv_events.empty() && !kv.address.host.empty()) throw UsageError("--kv-address is for --kv-exports and --kv-events: give one of them too");
   if (o.engine.kv_file.empty() != (o.engine.kv_file_bytes == 0)) throw UsageError("--kv-file and --kv-file-size belong together: give both");
   if (o.scheduler.policy == nullptr) o.scheduler.policy = tessera::fair_by_tenant();
   o.server.max_running = o.scheduler.limits.max_running;
@@ -195,6 +226,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   const bool goes_on = parse_command_line(app, "tessera-server", kFooter, argc, argv, [&] {
     add_group(app, "Model", [&] { add_model_options(app, options); });
     add_group(app, "Network", [&] { add_network_options(app, options); });
+    add_group(app, "Prompts of several servers", [&] { add_transfer_options(app, options); });
     add_group(app, "Limits", [&] { add_limit_options(app, options); });
     add_group(app, "Scheduling", [&] { add_scheduling_options(app, options); });
     add_group(app, "Machine", [&] { add_machine_options(app, options); });

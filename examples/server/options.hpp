@@ -31,6 +31,7 @@ struct Options {
   tessera::SchedulerOptions scheduler{};
   HttpOptions http{};
   ServerOptions server{};
+  std::string kv_events{};             // where changes of the prefix indices are published; empty: nowhere
   std::size_t workers = 2;
   std::chrono::seconds drain_time{30};
 

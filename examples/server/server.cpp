@@ -69,6 +69,7 @@ const std::vector<Server::Route>& Server::routes() {
       {"GET", "/tokenizer_info", Kind::quick, [](const Api& api, const Call& call) { call.reply->send(tokenizer_info(api)); }},
       {"GET", "/v1/models", Kind::quick, nullptr, nullptr, true, list_models},
       {"GET", "/v1/models/", Kind::quick, nullptr, nullptr, true, one_model},
+      {"GET", "/v1/kv/", Kind::quick, nullptr, nullptr, true, give_kv},
       {"GET", "/lora-adapters", Kind::quick, nullptr, nullptr, true, list_adapters},
       {"POST", "/v1/load_lora_adapter", Kind::quick, nullptr, nullptr, true, load_adapter},
       {"POST", "/v1/unload_lora_adapter", Kind::quick, nullptr, nullptr, true, unload_adapter},
@@ -147,7 +148,7 @@ std::string shown(std::string_view text) {
 }  // namespace
 
 Server::Server(ServerOptions options, Models& models, Workers& workers)
-    : options_(std::move(options)), models_(models), workers_(workers), rates_(options_.rate) {}
+    : options_(std::move(options)), models_(models), workers_(workers), rates_(options_.rate), kv_(options_.kv) {}
 
 void Server::drain() {
   draining_ = true;
@@ -166,7 +167,7 @@ HttpResponse Server::no_store() const {
                                   models_.size() == 1 ? fmt::format("\"{}\", the model", models_.configured(0).id) : fmt::format("the {} models", models_.size())));
 }
 HttpResponse Server::metrics() const {
-  return {.body = figures_.metrics(models_, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"};
+  return {.body = figures_.metrics(models_, connections()) + kv_.metrics(), .type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 HttpResponse Server::status() const {
   return {.body = figures_.status(models_, connections(), options_.max_running, draining_).dump()};
@@ -390,7 +391,7 @@ Call Server::call_of(const std::shared_ptr<Exchange>& exchange, ModelLease lease
             models_.count_answer(exchange->model, report.stopped, report.cut);
             log(*exchange, report.status, &report);
           },
-          .notes = *exchange->notes, .lease = std::move(lease), .body = &exchange->body};
+          .notes = *exchange->notes, .kv = kv_, .lease = std::move(lease), .body = &exchange->body};
 }
 
 }  // namespace server

@@ -10,6 +10,7 @@
 #include "figures.hpp"
 #include "http.hpp"
 #include "keys.hpp"
+#include "kv_transfer.hpp"
 #include "models.hpp"
 #include "workers.hpp"
 
@@ -25,6 +26,7 @@ struct ServerOptions {
   bool serves_page = true;
   bool is_private = false;  // needs no key, and only this machine reaches the server
   std::uint32_t max_running = 64;
+  KvTransferOptions kv{};
 };
 
 class Server {
@@ -75,6 +77,7 @@ class Server {
   Workers& workers_;
   Figures figures_;
   Rates rates_;
+  KvTransfers kv_;
   std::atomic<bool> draining_{false}, cutting_{false};
   std::function<std::size_t()> connections_;
 };

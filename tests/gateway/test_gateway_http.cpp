@@ -16,6 +16,8 @@
 namespace test_gateway_http {
 
 using namespace gateway;
+using server::parse_url;
+using server::UpstreamLimits;
 using tessera::Json;
 using tessera::tests::server::Connection;
 using tessera::tests::server::Response;

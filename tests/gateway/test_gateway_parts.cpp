@@ -13,6 +13,7 @@
 namespace test_gateway_parts {
 
 using namespace gateway;
+using server::parse_url;
 using tessera::Json;
 
 namespace {

@@ -1,4 +1,4 @@
-// A server behind the gateway, which is asked over HTTP/1.1 or HTTPS. Each request opens a connection.
+// Another server, which is asked over HTTP/1.1 or HTTPS. Each request opens a connection.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 #include "http.hpp"
 
-namespace gateway {
+namespace server {
 
 struct Url {
   bool is_tls = false;
@@ -62,4 +62,4 @@ class Upstream {
   UpstreamLimits limits_;
 };
 
-}  // namespace gateway
+}  // namespace server

@@ -21,7 +21,7 @@
 
 #include "failure.hpp"
 
-namespace gateway {
+namespace server {
 
 namespace net = boost::asio;
 namespace beast = boost::beast;
@@ -33,6 +33,7 @@ using Kind = UpstreamError::Kind;
 namespace {
 
 constexpr std::uint32_t kHeaderBytes = 64 << 10;
+constexpr std::size_t kPieceBytes = 64 << 10;  // of an answer at once
 
 // One exchange. Each operation runs to its end on an io_context of its own, so that time limits and a stop can end it.
 template <class Stream>
@@ -51,6 +52,7 @@ class Exchange {
     parser.header_limit(kHeaderBytes);
     parser.body_limit(limits_.answer_bytes);
     beast::flat_buffer buffer;
+    buffer.reserve(kPieceBytes);  // else each read asks for about a kilobyte
     check(wait([&](auto done) { http::async_read_header(stream_, buffer, parser, std::move(done)); }), Kind::broken);
     UpstreamAnswer answer{.status = parser.get().result_int(), .type = std::string(parser.get()[http::field::content_type]),
                           .retry_after = std::string(parser.get()[http::field::retry_after])};
@@ -162,7 +164,7 @@ UpstreamAnswer Upstream::ask(const std::string& method, const std::string& path,
                              const std::stop_token& stop, const Pass& pass) const {
   http::request<http::string_body> request(http::string_to_verb(method), url_.prefix + path, 11);
   request.set(http::field::host, url_.authority());
-  request.set(http::field::user_agent, "tessera-gateway");
+  request.set(http::field::user_agent, "tessera");
   request.set(http::field::accept, "application/json, text/event-stream");
   request.set(http::field::connection, "close");
   if (!key_.empty()) request.set(http::field::authorization, "Bearer " + key_);
@@ -179,4 +181,4 @@ UpstreamAnswer Upstream::ask(const std::string& method, const std::string& path,
   return Exchange<beast::ssl_stream<beast::tcp_stream>>(url_, limits_, stop, io, tls).run(request, pass);
 }
 
-}  // namespace gateway
+}  // namespace server

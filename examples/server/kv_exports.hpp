@@ -1,0 +1,95 @@
+// Computed prompts that another server may fetch: saved sessions (Session::save()), each under a random id. An export ends when another server
+// has read the whole of it, or after a time. All exports together keep within a limit of memory. They are bytes of their own, outside of the KV
+// budget: so a prompt that nobody fetches holds up no request.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <tessera/session.hpp>
+
+namespace server {
+
+// The bytes of one saved session.
+class KvExport {
+ public:
+  using Bytes = std::shared_ptr<std::atomic<std::uint64_t>>;  // bytes of all exports
+  KvExport(std::string tenant, Bytes all) : tenant_(std::move(tenant)), all_(std::move(all)) {}
+  KvExport(const KvExport&) = delete;
+  KvExport& operator=(const KvExport&) = delete;
+  ~KvExport() { *all_ -= bytes_; }
+
+  // Takes further bytes. Returns false if all exports together would then have more than `most` bytes.
+  [[nodiscard]] bool add(std::string_view piece, std::uint64_t most);
+  [[nodiscard]] const std::string& tenant() const noexcept { return tenant_; }
+  [[nodiscard]] const std::vector<std::string>& pieces() const noexcept { return pieces_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::string tenant_;
+  Bytes all_;
+  std::vector<std::string> pieces_;
+  std::uint64_t bytes_ = 0;
+};
+using KvExportPtr = std::shared_ptr<const KvExport>;
+
+// Any thread may call.
+class KvExports {
+ public:
+  struct Options {
+    std::uint64_t memory = 0;        // bytes of all exports together; 0: this server exports nothing
+    std::chrono::seconds time{60};   // how long an export waits to be fetched
+  };
+  struct Figures {
+    std::uint64_t exported = 0, refused = 0, expired = 0;
+    std::uint64_t sent = 0, sent_bytes = 0;  // exports that were read to their end
+    std::uint64_t bytes = 0;                 // bytes of the exports that exist now
+  };
+  struct Kept {
+    std::string id;
+    std::uint64_t bytes = 0;
+  };
+
+  explicit KvExports(Options options) : options_(options) {}
+  ~KvExports();
+  KvExports(const KvExports&) = delete;
+  KvExports& operator=(const KvExports&) = delete;
+
+  [[nodiscard]] bool are_on() const noexcept { return options_.memory > 0; }
+  // Saves a session of this tenant's request. Errors: over_budget, the limit of memory; those of Session::save().
+  [[nodiscard]] tessera::Result<Kept> keep(const tessera::Session& session, const std::string& tenant);
+  // Returns nullptr if there is no export with this id, or if it is another tenant's.
+  [[nodiscard]] KvExportPtr find(std::string_view id, std::string_view tenant) const;
+  // Drops an export that a server has read to its end.
+  void sent(const std::string& id);
+  [[nodiscard]] Figures figures() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    KvExportPtr made;
+    Clock::time_point until;
+  };
+  void drop_expired();  // the work of the thread: drops exports as their time ends
+
+  Options options_;
+  KvExport::Bytes bytes_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Entry, std::less<>> entries_;
+  Figures figures_;
+  bool is_ending_ = false;
+  std::thread thread_;  // begins with the first export, as threads inherit the caller's mask of signals (main.cpp)
+};
+
+}  // namespace server
