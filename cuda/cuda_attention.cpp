@@ -65,9 +65,10 @@ Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
-  // The kernel norms every row's heads and then rotates them. Other orders of these steps, and rows whose pages have several layouts, are
-  // left to the plain operations.
-  if (n_kv_sets_ != 1 || shape.norms_together || shape.norms_behind_rope) return Backend::rope_append(shape, q, k, v);
+  // The kernel norms every row's heads of q and k, rotates them, and appends keys and values. Other steps and other orders of these steps,
+  // and rows whose pages have several layouts, are left to the plain operations.
+  const bool is_plain = !shape.norms_together && !shape.norms_behind_rope && shape.v_norm == nullptr && !shape.queries_alone;
+  if (n_kv_sets_ != 1 || !is_plain) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);
   const KvSet& set = kv_sets_[0];
   const KvLayer at = kv_layer(*set.layout, shape.layer);

@@ -125,6 +125,8 @@ Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, std::span<
   TESSERA_TRY(lists.tokens, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) {
                 return rows_[row].embedding != nullptr ? kNoRow : static_cast<std::uint32_t>(rows_[row].token);
               }));
+  TESSERA_TRY(lists.gathered, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) { return rows_[row].token; }));
+  TESSERA_TRY(lists.segments, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) { return rows_[row].segment; }));
   lists.embeddings = nullptr;
   if (n_embeddings_ != 0) {
     TESSERA_TRY(lists.embeddings,

@@ -14,6 +14,9 @@ Status load_form(const Device& device, std::size_t index, KernelTable::Form& for
   for (std::size_t i = 0; i < kFewRows.size(); ++i) {
     TESSERA_TRY(form.few[i], device.kernel(fmt::format("linear_few_{}_r{}", name, kFewRows[i])));
   }
+  for (std::size_t i = 0; i < kSlotRows.size(); ++i) {
+    TESSERA_TRY(form.slots[i], device.kernel(fmt::format("linear_slots_{}_r{}", name, kSlotRows[i])));
+  }
   TESSERA_TRY(form.unpack_rows, device.kernel(fmt::format("unpack_rows_{}", name)));
   if (is_quantised(static_cast<PackedForm>(index))) {
     TESSERA_TRY(form.unpack_half, device.kernel(fmt::format("unpack_half_{}", name)));
@@ -53,7 +56,12 @@ Result<KernelTable> KernelTable::load(const Device& device) {
         Named{table.gather_rows, "gather_rows"},
         Named{table.compact_rows, "compact_rows"}, Named{table.rows_to_half, "rows_to_half"},
         Named{table.rows_to_bf16, "rows_to_bf16"}, Named{table.finish_rows, "finish_rows"},
-        Named{table.sample_tokens, "sample_tokens"}}) {
+        Named{table.sample_tokens, "sample_tokens"}, Named{table.softcap_rows, "softcap_rows"},
+        Named{table.scale_by_position, "scale_by_position"}, Named{table.weigh_rows, "weigh_rows"},
+        Named{table.multiply_rows, "multiply_rows"}, Named{table.multiply_by, "multiply_by"},
+        Named{table.take_columns, "take_columns"},
+        Named{table.route_experts, "route_experts"}, Named{table.deal_experts, "deal_experts"},
+        Named{table.sum_experts, "sum_experts"}}) {
     TESSERA_TRY(kernel, device.kernel(name));
   }
   for (std::size_t i = 0; i < kActivationRows.size(); ++i) {

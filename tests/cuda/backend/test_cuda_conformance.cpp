@@ -128,15 +128,6 @@ TEST_CASE("CUDA's refusal names what it does not compute", "[cuda]") {
   }
   CHECK_THAT(refusal("deepseek-v3", dense("deepseek2.leading_dense_block_count")), Catch::Contains("does not compute latent attention"));
   CHECK_THAT(refusal("mtp/trained", dense("glm4moe.leading_dense_block_count"), MtpHeads::load), Catch::Contains("does not compute MTP heads"));
-  // Attention and feed-forward layers alone: it is the activation that CUDA lacks.
-  const auto without_mamba = [](GgufWriter& writer) {
-    const std::vector<std::int32_t> kv_heads = {2, 0, 0, 0}, feeds = {0, 40, 40, 40};
-    must(writer.set("nemotron_h.block_count", std::uint32_t{4}));
-    must(writer.set_array("nemotron_h.attention.head_count_kv", std::span<const std::int32_t>(kv_heads)));
-    must(writer.set_array("nemotron_h.feed_forward_length", std::span<const std::int32_t>(feeds)));
-  };
-  CHECK_THAT(refusal("nemotron_h", without_mamba), Catch::Contains("backend cuda does not compute the activation \"squared ReLU\""));
-  CHECK_THAT(refusal("gemma4-e", as_it_is), Catch::Contains("\"gemma4\": backend cuda does not compute"));
 }
 
 TEST_CASE("logits agree with transformers for every architecture on CUDA too", "[cuda]") {
