@@ -24,6 +24,7 @@
 #include "cuda/kernels/sampling.hpp"
 #include "cuda/kernels/products/unpack.hpp"
 #include "cuda/packed_layout.hpp"
+#include "cuda/recurrent.hpp"
 #include "cuda/step_arena.hpp"
 
 namespace tessera::cuda {
@@ -103,6 +104,10 @@ class CudaBackend final : public backend::Backend {
   Status weigh(Act gate, Act x) override;
   Status add_segments(const Matrix& table, Act scratch, Act x) override;
   Status head_linear(const Matrix& weight, Act in, Act out) override;
+  Status latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override;
+  Status convolve(const backend::Convolution& how, Act x) override;
+  Status delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) override;
+  Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override;
   Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override;
   Status multiply(Act y, Act x) override;
   [[nodiscard]] bool samples() const noexcept override { return true; }
@@ -126,6 +131,7 @@ class CudaBackend final : public backend::Backend {
   // Lists on the device with one entry for each row: for all rows of the step, or only for the wanted rows.
   struct RowLists {
     const std::uint64_t* positions = nullptr;
+    const std::uint64_t* ends = nullptr;  // RowTable::end
     const std::uint32_t* tokens = nullptr;  // kNoRow for a row that has an embedding instead of a token
     const std::uint32_t* gathered = nullptr;  // tokens, also those of rows that have an embedding (RowTable::token)
     const std::uint32_t* segments = nullptr;
@@ -135,6 +141,7 @@ class CudaBackend final : public backend::Backend {
     std::vector<const std::uint32_t*> sequences =
         {};  // [KV sets][rows]: the row's sequence, or kNoSequence if it is of another set
   };
+  [[nodiscard]] DeviceRows rows_of(Act id) noexcept { return {act(id).data, static_cast<std::uint32_t>(act(id).columns)}; }
   [[nodiscard]] const RowLists& lists() const noexcept { return row_lists_[static_cast<std::size_t>(now_)]; }
   // Returns the page tables of the layer's group.
   static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
@@ -208,6 +215,7 @@ class CudaBackend final : public backend::Backend {
   Status plan_of_rows(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowsNow now,
                       PlannedAttention& at);
   [[nodiscard]] bool wants_gemm() const noexcept { return numerics_ != Numerics::invariant; }
+  [[nodiscard]] static PrepareStateArgs vectors_of(const backend::Recurrence& how) noexcept;
   Status warm_up_gemm();
   void give_up_gemm(std::string why) noexcept;
 
@@ -262,11 +270,12 @@ class CudaBackend final : public backend::Backend {
   std::vector<std::uint32_t> embedding_places_;  // [rows]: index in embeddings_, or kNoRow
   std::uint32_t n_embeddings_ = 0;
   std::vector<std::uint32_t> planned_sequences_;  // memory for plan_of_rows()
-  std::vector<std::uint64_t> planned_positions_;
+  std::vector<std::uint64_t> planned_positions_, planned_ends_;
   std::vector<KvSet> kv_sets_;
   std::size_t n_kv_sets_ = 0;
   std::vector<PlannedAttention> attentions_;
   std::size_t n_attentions_ = 0;
+  RecurrentLayers recurrent_;
   std::vector<RopeTurns> turns_;  // [StepTables::ropes]
   std::size_t n_rows_ = 0;
 };

@@ -129,14 +129,14 @@ bool CudaBackend::computes(backend::Capability capability) const noexcept {
     case shared_keys:
     case per_layer_inputs:
     case weight_scales:
-      return true;
     case score_softcap:
     case sinks:
-    case recurrence:
-    case latent:
     case global_tokens:
     case both_sides:
     case segments:
+    case latent:
+    case recurrence:
+      return true;
     case votes:
     case branches:
     case low_rank:
@@ -277,7 +277,7 @@ std::uint64_t CudaBackend::workspace_bytes(const backend::WorkspaceShape& shape)
 
 // Returns the bytes of a step's tables: lists of rows, rotations, page addresses, tiles, draws.
 std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noexcept {
-  return aligned(kTableBytes + shape.rows * (128 + shape.rope_dims * sizeof(float)));
+  return aligned(kTableBytes + shape.rows * (192 + shape.rope_dims * sizeof(float)));
 }
 
 std::uint64_t CudaBackend::host_workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
@@ -288,7 +288,7 @@ Status CudaBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   if (head_class(shape.max_key_dim, shape.max_value_dim) == 0) {
     return detail::make_error(ErrorCode::unsupported,
                               "heads of {} and {} values: the cuda backend's attention has at most {}",
-                              shape.max_key_dim, shape.max_value_dim, *std::rbegin(kHeadClasses));
+                              shape.max_key_dim, shape.max_value_dim, kMostValues);
   }
   const std::uint64_t bytes = lay_out(shape, nullptr);
   TESSERA_TRY(workspace_, DeviceBuffer::allocate(device_, bytes, "the workspace"));
