@@ -30,10 +30,11 @@ AttentionTile make_tile(const AttentionRows& rows, const AttentionHeads& heads, 
   tile.splits = 1;
   const std::size_t last_row = run + (first + n - 1) / heads.group;
   for (std::size_t row = tile.row; row <= last_row; ++row) {
-    const KeyRange keys = visible_keys(rows.positions[row], heads.window);
+    const KeyRange keys = visible_keys(rows.positions[row], heads.window, heads.ahead, heads.ahead != 0 ? rows.ends[row] : 0);
     const bool one = row == tile.row;
     tile.begin = one ? keys.begin : std::min(tile.begin, keys.begin);
     tile.end = one ? keys.end : std::max(tile.end, keys.end);
+    tile.globals = std::max(tile.globals, static_cast<std::uint32_t>(global_keys(keys, heads.globals).end));
     tile.all_begin = std::max(tile.all_begin, keys.begin);
     tile.all_end = one ? keys.end : std::min(tile.all_end, keys.end);
   }
@@ -56,6 +57,7 @@ void split(const AttentionHeads& heads, const AttentionLimits& limits, std::vect
   std::stable_sort(launch.tiles.begin(), launch.tiles.end(), [](const AttentionTile& a, const AttentionTile& b) {
     return a.end - a.begin > b.end - b.begin;
   });
+  if (heads.globals != 0) return;
   segments.clear();
   for (const AttentionTile& tile : launch.tiles) segments.push_back(segments_in(tile));
   std::uint64_t blocks = 0;  // number of segments whose results are partial: those of all tiles that have more than one segment

@@ -15,6 +15,7 @@ namespace tessera::cuda {
 struct AttentionRows {
   std::span<const std::uint32_t> sequences;
   std::span<const std::uint64_t> positions;
+  std::span<const std::uint64_t> ends = {};  // ends of the rows' texts; read only if rows see keys ahead
 };
 
 struct AttentionHeads {
@@ -22,6 +23,8 @@ struct AttentionHeads {
   std::uint32_t group = 1;  // query heads for each KV head
   std::uint32_t value_dim = 0;
   std::uint64_t window = 0;  // 0: none
+  std::uint32_t globals = 0;  // backend::AttentionShape
+  std::uint32_t ahead = 0;
 
   bool operator==(const AttentionHeads&) const noexcept = default;
 };

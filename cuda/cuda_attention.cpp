@@ -65,9 +65,10 @@ Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
-  // The kernel norms every row's heads and then rotates them. Other orders of these steps, and rows whose pages have several layouts, are
-  // left to the plain operations.
-  if (n_kv_sets_ != 1 || shape.norms_together || shape.norms_behind_rope) return Backend::rope_append(shape, q, k, v);
+  // The kernel norms every row's heads of q and k, rotates them, and appends keys and values. Other steps and other orders of these steps,
+  // and rows whose pages have several layouts, are left to the plain operations.
+  const bool is_plain = !shape.norms_together && !shape.norms_behind_rope && shape.v_norm == nullptr && !shape.queries_alone;
+  if (n_kv_sets_ != 1 || !is_plain) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);
   const KvSet& set = kv_sets_[0];
   const KvLayer at = kv_layer(*set.layout, shape.layer);
@@ -86,11 +87,41 @@ Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, A
                                .heads = shape.n_heads});
 }
 
+Status CudaBackend::latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) {
+  const auto turned = static_cast<std::uint32_t>(act(turned_k).columns), width = static_cast<std::uint32_t>(act(latent).columns);
+  written(q).columns = std::size_t{shape.n_heads} * (turned + width);
+  if (n_rows_ == 0) return {};
+  const Device::Scope scope(*device_);
+  for (std::size_t i = 0; i < n_kv_sets_; ++i) {
+    const KvLayer at = kv_layer(*kv_sets_[i].layout, shape.layer);
+    const std::uint32_t heads = i == 0 ? shape.n_heads : 0;
+    TESSERA_TRY_STATUS(launch(kernels_.kv[kv_index(at.dtype)].latent_append, {.x = head_blocks(n_rows_ * (heads + 1))}, kHeadThreads, 0,
+                              LatentAppendArgs{.layer = at,
+                                               .tables = tables_of(kv_sets_[i], shape.layer),
+                                               .turned_q = written(turned_q).data,
+                                               .latent_q = act(latent_q).data,
+                                               .turned_k = written(turned_k).data,
+                                               .latents = written(latent).data,
+                                               .q = act(q).data,
+                                               .norm = vector_of(*shape.norm).data,
+                                               .turns = shape.rope != kNoRope ? turns_[shape.rope] : RopeTurns{},
+                                               .eps = shape.eps,
+                                               .rows = static_cast<std::uint32_t>(n_rows_),
+                                               .heads = heads,
+                                               .turned = turned,
+                                               .latent = width,
+                                               .is_ready = i == 0 ? 0u : 1u}));
+  }
+  return {};
+}
+
 AttentionHeads CudaBackend::heads_of(const backend::AttentionShape& shape, const KvLayer& layer) noexcept {
   return {.kv_heads = layer.kv_heads,
           .group = shape.n_heads / layer.kv_heads,
           .value_dim = layer.value_dim,
-          .window = shape.window};
+          .window = shape.window,
+          .globals = shape.globals,
+          .ahead = shape.ahead};
 }
 
 const CudaBackend::PlannedAttention* CudaBackend::planned(const AttentionHeads& heads, std::uint32_t key_dim,
@@ -108,16 +139,18 @@ Status CudaBackend::plan_of_rows(std::span<const std::uint32_t> rows, std::span<
                                  PlannedAttention& at) {
   planned_sequences_.clear();
   planned_positions_.clear();
+  planned_ends_.clear();
   for (const std::uint32_t row : rows) {
     planned_sequences_.push_back(sequence_in(kv_sets_[at.kv_set], sequences, rows_[row].sequence));
     planned_positions_.push_back(rows_[row].position);
+    planned_ends_.push_back(rows_[row].end);
   }
   const std::uint32_t head_class = cuda::head_class(at.key_dim, at.heads.value_dim);
   const AttentionLimits limits{.concurrent_blocks = static_cast<std::uint32_t>(device_->multiprocessors()) *
                                                     blocks_at_once(head_class, kQueryClasses[0]),
                                .partial_floats = partial_floats_};
   PlannedAttention::OfRows& of = at.of[static_cast<std::size_t>(now)];
-  plan_attention({.sequences = planned_sequences_, .positions = planned_positions_}, at.heads, limits, of.plan);
+  plan_attention({.sequences = planned_sequences_, .positions = planned_positions_, .ends = planned_ends_}, at.heads, limits, of.plan);
   for (std::size_t i = 0; i < std::size(kQueryClasses); ++i) {
     TESSERA_TRY(of.tiles[i], arena_.add<AttentionTile>(of.plan.launches[i].tiles));
   }
@@ -149,6 +182,7 @@ Status CudaBackend::plan_attentions(std::span<const backend::AttentionShape> sha
 
 Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act out) {
   const Device::Scope scope(*device_);
+  const float* sinks = shape.sinks != nullptr ? vector_of(*shape.sinks).data : nullptr;
   const RowsNow rows_planned = wanted_.size() != rows_.size() ? now_ : RowsNow::all;
   for (std::size_t i = 0; i < n_kv_sets_; ++i) {
     const KvTables& tables = tables_of(kv_sets_[i], shape.layer);
@@ -176,7 +210,11 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
                                               .partials = partials_,
                                               .window = heads.window,
                                               .group = heads.group,
-                                              .scale = shape.scale}));
+                                              .scale = shape.scale,
+                                              .sinks = sinks,
+                                              .softcap = shape.softcap,
+                                              .globals = heads.globals,
+                                              .ahead = heads.ahead}));
       if (run.splits == 1) continue;
       TESSERA_TRY_STATUS(launch(kernels_.attention_merge, {.x = tiles, .y = at.kv_heads, .z = kQueryClasses[c]},
                                 kAttentionThreads, 0,
@@ -188,7 +226,9 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
                                                    .group = heads.group,
                                                    .kv_heads = at.kv_heads,
                                                    .value_dim = at.value_dim,
-                                                   .rotates = kv::rotates(at.dtype, kv::KeyOrValue::value) ? 1u : 0u}));
+                                                   .rotates = kv::rotates(at.dtype, kv::KeyOrValue::value) ? 1u : 0u,
+                                                   .sinks = sinks,
+                                                   .ahead = heads.ahead}));
     }
   }
   return {};

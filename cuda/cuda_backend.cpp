@@ -46,7 +46,11 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
     if (n_kv_sets_ == kv_sets_.size()) kv_sets_.emplace_back();
     kv_sets_[n_kv_sets_++].layout = kv.layout;
   }
-  for (std::size_t i = 0; i < n_kv_sets_; ++i) TESSERA_TRY_STATUS(upload_pages(kv_sets_[i], tables.sequences));
+  recurrent_.reset();
+  for (std::size_t i = 0; i < n_kv_sets_; ++i) {
+    TESSERA_TRY_STATUS(upload_pages(kv_sets_[i], tables.sequences));
+    TESSERA_TRY_STATUS(recurrent_.add(arena_, *kv_sets_[i].layout, rows_, tables.sequences));
+  }
   TESSERA_TRY(wanted_list_, arena_.add<std::uint32_t>(tables.wanted));
   TESSERA_TRY(selected_list_, arena_.add<std::uint32_t>(tables.selected));
   TESSERA_TRY(draws_, arena_.add<backend::SampleRow>(tables.draws));
@@ -79,6 +83,7 @@ Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) 
   }
   set.tables.resize(set.layout->groups.size());
   for (std::size_t group = 0; group < set.tables.size(); ++group) {
+    if (set.layout->groups[group].is_recurrent()) continue;
     TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n));
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       for (std::uint32_t page = 0; page < page_counts_[i]; ++page) {
@@ -121,10 +126,13 @@ Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, std::span<
                                  RowLists& lists) {
   const auto position = [&](std::uint32_t row) { return rows_[row].position; };
   TESSERA_TRY(lists.positions, upload_of<std::uint64_t>(rows, position));
+  TESSERA_TRY(lists.ends, upload_of<std::uint64_t>(rows, [&](std::uint32_t row) { return rows_[row].end; }));
   TESSERA_TRY(lists.places, upload_of<std::uint32_t>(rows, position));
   TESSERA_TRY(lists.tokens, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) {
                 return rows_[row].embedding != nullptr ? kNoRow : static_cast<std::uint32_t>(rows_[row].token);
               }));
+  TESSERA_TRY(lists.gathered, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) { return rows_[row].token; }));
+  TESSERA_TRY(lists.segments, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) { return rows_[row].segment; }));
   lists.embeddings = nullptr;
   if (n_embeddings_ != 0) {
     TESSERA_TRY(lists.embeddings,
@@ -146,6 +154,7 @@ void CudaBackend::use_lists(RowsNow rows) {
   for (std::size_t set = 0; set < n_kv_sets_; ++set) {
     for (KvTables& tables : kv_sets_[set].tables) {
       tables.row_position = lists().positions;
+      tables.row_end = lists().ends;
       tables.row_sequence = lists().sequences[set];
     }
   }

@@ -15,6 +15,8 @@
 #include "backend/backend.hpp"
 #include "cuda/attention_plan.hpp"
 #include "cuda/device_memory.hpp"
+#include "cuda/device_weight.hpp"
+#include "cuda/experts.hpp"
 #include "cuda/gemm.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/kernels/heads.hpp"
@@ -22,6 +24,7 @@
 #include "cuda/kernels/sampling.hpp"
 #include "cuda/kernels/products/unpack.hpp"
 #include "cuda/packed_layout.hpp"
+#include "cuda/recurrent.hpp"
 #include "cuda/step_arena.hpp"
 
 namespace tessera::cuda {
@@ -50,7 +53,7 @@ class CudaBackend final : public backend::Backend {
   [[nodiscard]] std::vector<backend::Explanation> explain() const override;
   [[nodiscard]] bool invariant() const noexcept override { return numerics_ == Numerics::invariant; }
   [[nodiscard]] bool on_device() const noexcept override { return true; }
-  [[nodiscard]] bool computes(backend::Capability) const noexcept override { return false; }
+  [[nodiscard]] bool computes(backend::Capability capability) const noexcept override;
   [[nodiscard]] bool activates(ActivationKind kind) const noexcept override {
     return kActivationRows[static_cast<std::size_t>(kind)].computed == Computed::by_kernels;
   }
@@ -67,6 +70,7 @@ class CudaBackend final : public backend::Backend {
   Status reserve_workspace(const backend::WorkspaceShape& shape) override;
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const backend::RowReader& read) override;
   Result<const Vector*> add_vector(std::span<const float> values) override;
+  Status scale_products(const Matrix& weight, std::span<const float> factors) override;
   void finish_loading() noexcept override;
 
   Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override;
@@ -92,6 +96,20 @@ class CudaBackend final : public backend::Backend {
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
   Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
+  Status softcap(float cap, Act x) override;
+  Status scale_by_position(double rate, std::uint64_t length, Act x) override;
+  Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
+  Status gather(const Matrix& table, float scale, Act out) override;
+  Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) override;
+  Status weigh(Act gate, Act x) override;
+  Status add_segments(const Matrix& table, Act scratch, Act x) override;
+  Status head_linear(const Matrix& weight, Act in, Act out) override;
+  Status latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override;
+  Status convolve(const backend::Convolution& how, Act x) override;
+  Status delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) override;
+  Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override;
+  Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override;
+  Status multiply(Act y, Act x) override;
   [[nodiscard]] bool samples() const noexcept override { return true; }
   Status sample(Act logits, std::size_t first, std::span<Token> out) override;
 
@@ -113,13 +131,17 @@ class CudaBackend final : public backend::Backend {
   // Lists on the device with one entry for each row: for all rows of the step, or only for the wanted rows.
   struct RowLists {
     const std::uint64_t* positions = nullptr;
+    const std::uint64_t* ends = nullptr;  // RowTable::end
     const std::uint32_t* tokens = nullptr;  // kNoRow for a row that has an embedding instead of a token
+    const std::uint32_t* gathered = nullptr;  // tokens, also those of rows that have an embedding (RowTable::token)
+    const std::uint32_t* segments = nullptr;
     const std::uint32_t* places = nullptr;  // positions as indices into a table of learned positions
     const std::uint32_t* embeddings =
         nullptr;  // index of the row's embedding, or kNoRow; nullptr if no row of the step has one
     std::vector<const std::uint32_t*> sequences =
         {};  // [KV sets][rows]: the row's sequence, or kNoSequence if it is of another set
   };
+  [[nodiscard]] DeviceRows rows_of(Act id) noexcept { return {act(id).data, static_cast<std::uint32_t>(act(id).columns)}; }
   [[nodiscard]] const RowLists& lists() const noexcept { return row_lists_[static_cast<std::size_t>(now_)]; }
   // Returns the page tables of the layer's group.
   static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
@@ -146,9 +168,10 @@ class CudaBackend final : public backend::Backend {
     if (half_act_ == id) half_act_ = Act::count;
     return act(id);
   }
-  static const DeviceMatrix& matrix_of(const Matrix& matrix) noexcept {
-    return reinterpret_cast<const DeviceMatrix&>(matrix);
+  static const DeviceWeight& weight_of(const Matrix& matrix) noexcept {
+    return reinterpret_cast<const DeviceWeight&>(matrix);
   }
+  static const DeviceMatrix& matrix_of(const Matrix& matrix) noexcept { return weight_of(matrix); }
   static const DeviceVector& vector_of(const Vector& vector) noexcept {
     return reinterpret_cast<const DeviceVector&>(vector);
   }
@@ -181,6 +204,7 @@ class CudaBackend final : public backend::Backend {
   };
   // out = W in (+ bias), or out += W in (+ bias), as `out.store` says.
   Status product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
+  Status scale_product(const DeviceWeight& weight, const Activation& out);
   Status gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status prepare_half(Act in, GemmType type);
   [[nodiscard]] static AttentionHeads heads_of(const backend::AttentionShape& shape, const KvLayer& layer) noexcept;
@@ -191,6 +215,7 @@ class CudaBackend final : public backend::Backend {
   Status plan_of_rows(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowsNow now,
                       PlannedAttention& at);
   [[nodiscard]] bool wants_gemm() const noexcept { return numerics_ != Numerics::invariant; }
+  [[nodiscard]] static PrepareStateArgs vectors_of(const backend::Recurrence& how) noexcept;
   Status warm_up_gemm();
   void give_up_gemm(std::string why) noexcept;
 
@@ -209,12 +234,13 @@ class CudaBackend final : public backend::Backend {
   std::unique_ptr<Staging> staging_;
   // Each matrix has an allocation of its own, because the handle that add_matrix() returns is its address, which must not change. The
   // list is a vector, which takes no memory while it is empty. So a backend that only plans (one before open()) is made without failing.
-  std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
+  std::vector<std::unique_ptr<DeviceWeight>> matrices_;
   std::vector<MatrixShape> shapes_;  // shapes of the matrices
   std::vector<std::unique_ptr<DeviceVector>> vectors_;
 
   DeviceBuffer workspace_;
   Activation acts_[backend::kActs];
+  ExpertFeeds expert_feeds_;
   std::byte* half_rows_ = nullptr;     // [rows][inputs]: the activation half_act_, converted to 16 bits (half_type_)
   float* half_scales_ = nullptr;       // [rows]
   std::byte* half_weights_ = nullptr;  // half_weight_bytes_ of memory: weights of some outputs, unpacked to f16
@@ -244,11 +270,12 @@ class CudaBackend final : public backend::Backend {
   std::vector<std::uint32_t> embedding_places_;  // [rows]: index in embeddings_, or kNoRow
   std::uint32_t n_embeddings_ = 0;
   std::vector<std::uint32_t> planned_sequences_;  // memory for plan_of_rows()
-  std::vector<std::uint64_t> planned_positions_;
+  std::vector<std::uint64_t> planned_positions_, planned_ends_;
   std::vector<KvSet> kv_sets_;
   std::size_t n_kv_sets_ = 0;
   std::vector<PlannedAttention> attentions_;
   std::size_t n_attentions_ = 0;
+  RecurrentLayers recurrent_;
   std::vector<RopeTurns> turns_;  // [StepTables::ropes]
   std::size_t n_rows_ = 0;
 };

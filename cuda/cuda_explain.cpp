@@ -62,6 +62,7 @@ std::vector<backend::Explanation> CudaBackend::explain() const {
   for (const Operation of : {Operation::embed, Operation::add_positions}) add(of, "unpack_rows");
   for (const Operation of : {Operation::norm, Operation::rope, Operation::activation, Operation::residual})
     add(of, "f32");
+  add(Operation::routing, "route_experts, a warp a row");
   add(Operation::sampling, "sample_tokens, without a sort");
   return lines;
 }

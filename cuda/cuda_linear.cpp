@@ -3,6 +3,7 @@
 
 #include "core/guard.hpp"
 #include "cuda/cuda_backend.hpp"
+#include "cuda/kernels/elementwise.hpp"
 #include "cuda/kernels/products/gemm_rows.hpp"
 #include "cuda/kernels/products/unpack.hpp"
 #include "cuda/linear_plan.hpp"
@@ -12,14 +13,36 @@ namespace tessera::cuda {
 Status CudaBackend::linear(const Matrix& weight, Act in, Act out) { return linear_bias(weight, nullptr, in, out); }
 
 Status CudaBackend::linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) {
+  const DeviceWeight& of = weight_of(weight);
   Activation& to = written(out);
-  to.columns = matrix_of(weight).outputs;
-  return product(matrix_of(weight), bias, in, {.data = to.data});
+  to.columns = of.outputs;
+  if (of.factors == nullptr) return product(of, bias, in, {.data = to.data});
+  TESSERA_TRY_STATUS(product(of, nullptr, in, {.data = to.data}));
+  TESSERA_TRY_STATUS(scale_product(of, to));
+  return bias != nullptr ? add_bias(*bias, out) : Status();
 }
 
 Status CudaBackend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) {
+  if (weight_of(weight).factors != nullptr) return Backend::linear_residual(weight, bias, in, scratch, x);
   return product(matrix_of(weight), bias, in,
                  {.data = written(x).data, .store = LinearStore::add, .scratch = written(scratch).data});
+}
+
+// out *= the weight's factor.
+Status CudaBackend::scale_product(const DeviceWeight& weight, const Activation& out) {
+  const Device::Scope scope(*device_);
+  return launch(kernels_.multiply_by, row_grid(), kRowThreads, 0,
+                AddArgs{.y = weight.factors, .x = out.data, .columns = static_cast<std::uint32_t>(out.columns), .y_stride = 0});
+}
+
+Status CudaBackend::head_linear(const Matrix& weight, Act in, Act out) {
+  const DeviceWeight& of = weight_of(weight);
+  Activation& to = written(out);
+  to.columns = of.outputs;
+  if (n_rows_ == 0) return {};
+  const Device::Scope scope(*device_);
+  return multiply_heads(*device_, kernels_, {.weight = of, .x = act(in).data, .x_stride = of.inputs, .out = to.data},
+                        static_cast<std::uint32_t>(n_rows_));
 }
 
 Status CudaBackend::product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out) {

@@ -32,7 +32,7 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) noexcept {
 // Returns how many rows of a matrix are read and packed at a time.
 std::uint64_t chunk_rows(const backend::MatrixShape& shape) noexcept {
   const std::uint64_t fit = std::max<std::uint64_t>(kChunkBytes / std::max<std::uint64_t>(file_row_bytes(shape), 1), 1);
-  return std::min(fit, std::max<std::uint64_t>(shape.outputs, 1));
+  return std::min(fit, std::max<std::uint64_t>(shape.rows(), 1));
 }
 
 }  // namespace
@@ -119,10 +119,35 @@ Status CudaBackend::warm_up_gemm() {
 bool CudaBackend::holds_kv(DType type) const noexcept {
   return std::find(kKvTypes.begin(), kKvTypes.end(), type) != kKvTypes.end();
 }
+bool CudaBackend::computes(backend::Capability capability) const noexcept {
+  using enum backend::Capability;
+  switch (capability) {
+    case softcap:
+    case temperature:
+    case experts:
+    case value_norm:
+    case shared_keys:
+    case per_layer_inputs:
+    case weight_scales:
+    case score_softcap:
+    case sinks:
+    case global_tokens:
+    case both_sides:
+    case segments:
+    case latent:
+    case recurrence:
+      return true;
+    case votes:
+    case branches:
+    case low_rank:
+      return false;
+  }
+  return false;
+}
 bool CudaBackend::holds(DType type) const noexcept { return cuda::on_device(formats::packed_form_of(type)); }
 
 std::uint64_t CudaBackend::matrix_bytes(const MatrixShape& shape) const noexcept {
-  return packed_bytes(formats::packed_form_of(shape.dtype), shape.outputs, shape.inputs);
+  return packed_bytes(formats::packed_form_of(shape.dtype), shape.rows(), shape.inputs);
 }
 
 std::uint64_t CudaBackend::vector_bytes(std::uint64_t n) const noexcept { return aligned(n * sizeof(float)); }
@@ -161,7 +186,7 @@ Result<CUdeviceptr> CudaBackend::take_weights(std::uint64_t bytes) noexcept {
 
 Result<const backend::Matrix*> CudaBackend::add_matrix(const MatrixShape& shape, const backend::RowReader& read) {
   const PackedForm form = formats::packed_form_of(shape.dtype);
-  if (!cuda::on_device(form) || !fits_device_matrix(shape.outputs, shape.inputs) || shape.outputs > kMostOutputs) {
+  if (!cuda::on_device(form) || !fits_device_matrix(shape.rows(), shape.inputs) || shape.outputs > kMostOutputs) {
     return detail::make_error(ErrorCode::unsupported, "the cuda backend cannot hold a {} matrix of {} x {}",
                               to_string(shape.dtype), shape.outputs, shape.inputs);
   }
@@ -169,10 +194,10 @@ Result<const backend::Matrix*> CudaBackend::add_matrix(const MatrixShape& shape,
   const Device::Scope scope(*device_);
   TESSERA_TRY_STATUS(scope.status());
   const DeviceMatrix matrix =
-      device_matrix(form, shape.outputs, shape.inputs, reinterpret_cast<const std::byte*>(address));
+      device_matrix(form, shape.rows(), shape.inputs, reinterpret_cast<const std::byte*>(address));
   const std::uint64_t step = chunk_rows(shape), row_bytes = file_row_bytes(shape);
-  for (std::uint64_t first = 0; first < shape.outputs; first += step) {
-    const std::uint64_t count = std::min(step, shape.outputs - first);
+  for (std::uint64_t first = 0; first < shape.rows(); first += step) {
+    const std::uint64_t count = std::min(step, shape.rows() - first);
     const std::span<std::byte> rows = staging_->rows.bytes().first(count * row_bytes);
     TESSERA_TRY_STATUS(read(first, count, rows));
     const std::size_t i = staging_->next;
@@ -188,7 +213,17 @@ Result<const backend::Matrix*> CudaBackend::add_matrix(const MatrixShape& shape,
         device_->check(device_->api().cuEventRecord(staging_->copied[i], device_->stream()), "copy weights"));
   }
   shapes_.push_back(shape);
-  return reinterpret_cast<const Matrix*>(matrices_.emplace_back(std::make_unique<DeviceMatrix>(matrix)).get());
+  auto weight = std::make_unique<DeviceWeight>(DeviceWeight{matrix, static_cast<std::uint32_t>(shape.count)});
+  return reinterpret_cast<const Matrix*>(matrices_.emplace_back(std::move(weight)).get());
+}
+
+Status CudaBackend::scale_products(const Matrix& weight, std::span<const float> factors) {
+  if (matrices_.empty() || &weight_of(weight) != matrices_.back().get() || factors.size() != weight_of(weight).count) {
+    return detail::make_error(ErrorCode::internal, "{} factors for other matrices than those that were added last", factors.size());
+  }
+  TESSERA_TRY(const Vector* const kept, add_vector(factors));
+  matrices_.back()->factors = vector_of(*kept).data;
+  return {};
 }
 
 Result<const backend::Vector*> CudaBackend::add_vector(std::span<const float> values) {
@@ -221,6 +256,7 @@ std::uint64_t CudaBackend::lay_out(const backend::WorkspaceShape& shape, std::by
   const std::uint64_t heads = shape.columns[static_cast<std::size_t>(Act::attn)];
   partial_floats_ = std::min(kMostPartials, heads * sizeof(float) * 4096) / sizeof(float);
   partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
+  expert_feeds_.lay_out(shape, take);
   if (wants_gemm()) {
     half_rows_ = take(shape.rows * half_stride(widest) * 2);
     half_scales_ = reinterpret_cast<float*>(take(shape.rows * sizeof(float)));
@@ -241,7 +277,7 @@ std::uint64_t CudaBackend::workspace_bytes(const backend::WorkspaceShape& shape)
 
 // Returns the bytes of a step's tables: lists of rows, rotations, page addresses, tiles, draws.
 std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noexcept {
-  return aligned(kTableBytes + shape.rows * (128 + shape.rope_dims * sizeof(float)));
+  return aligned(kTableBytes + shape.rows * (192 + shape.rope_dims * sizeof(float)));
 }
 
 std::uint64_t CudaBackend::host_workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
@@ -252,7 +288,7 @@ Status CudaBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   if (head_class(shape.max_key_dim, shape.max_value_dim) == 0) {
     return detail::make_error(ErrorCode::unsupported,
                               "heads of {} and {} values: the cuda backend's attention has at most {}",
-                              shape.max_key_dim, shape.max_value_dim, *std::rbegin(kHeadClasses));
+                              shape.max_key_dim, shape.max_value_dim, kMostValues);
   }
   const std::uint64_t bytes = lay_out(shape, nullptr);
   TESSERA_TRY(workspace_, DeviceBuffer::allocate(device_, bytes, "the workspace"));

@@ -16,7 +16,10 @@ inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
 inline constexpr std::array<DType, 5> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
 inline constexpr std::array<std::string_view, 5> kKvNames = {"f32", "f16", "bf16", "int8", "fp8"};
+// Returns whether the KV type can hold keys whose last numbers are the values: those without a scale.
+[[nodiscard]] constexpr bool holds_latents(DType type) noexcept { return type == DType::f32 || type == DType::f16 || type == DType::bf16; }
 inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // for each linear_few kernel: the rows that it multiplies at once
+inline constexpr std::array<std::uint32_t, 2> kSlotRows = {1, 4};        // the same for each linear_slots kernel
 
 // Returns the index of a KV type in kKvTypes.
 [[nodiscard]] constexpr std::size_t kv_index(DType type) noexcept {
@@ -38,10 +41,10 @@ inline constexpr std::array<ActivationRow, kActivationKinds> kActivationRows = {
     {ActivationKind::silu, Computed::by_kernels, "silu"},
     {ActivationKind::gelu_tanh, Computed::by_kernels, "gelu_tanh"},
     {ActivationKind::gelu_erf, Computed::by_kernels, "gelu_erf"},
-    {ActivationKind::clamped_swiglu, Computed::refused},
-    {ActivationKind::sigmoid, Computed::refused},
-    {ActivationKind::squared_relu, Computed::refused},
-    {ActivationKind::tanh, Computed::refused},
+    {ActivationKind::clamped_swiglu, Computed::by_kernels, "clamped_swiglu"},
+    {ActivationKind::sigmoid, Computed::by_kernels, "sigmoid"},
+    {ActivationKind::squared_relu, Computed::by_kernels, "squared_relu"},
+    {ActivationKind::tanh, Computed::by_kernels, "tanh"},
 }};
 static_assert([] {
   for (std::size_t i = 0; i < kActivationRows.size(); ++i) {
@@ -57,9 +60,11 @@ struct KernelTable {
     std::array<Kernel, kFewRows.size()> few;
     Kernel unpack_rows;
     Kernel unpack_half;  // quantised forms only
+    std::array<Kernel, kSlotRows.size()> slots;
   };
   struct Kv {
     Kernel append, rope_append, move;
+    Kernel latent_append;  // types that hold latents only
     Kernel attend[std::size(kHeadClasses)][std::size(kQueryClasses)];
   };
 
@@ -69,6 +74,9 @@ struct KernelTable {
   Kernel rms_norm, layer_norm, head_norm, rope, add_rows, scale_rows, gather_rows, compact_rows;
   Kernel rows_to_half, rows_to_bf16, finish_rows;
   Kernel sample_tokens;
+  Kernel softcap_rows, scale_by_position, weigh_rows, multiply_rows, multiply_by, take_columns;
+  Kernel convolve_rows, prepare_delta, prepare_scan, delta_rule, scan_rows;
+  Kernel route_experts, deal_experts, sum_experts;
   std::array<Kernel, kActivationKinds> activate, activate_gated;  // index: ActivationKind; refused kinds have none
 
   static Result<KernelTable> load(const Device& device);

@@ -46,6 +46,8 @@ TESSERA_DEVICE T shuffle_up(T value, int distance) {  // lanes below `distance` 
 }
 TESSERA_DEVICE unsigned ballot(bool condition) { return __ballot_sync(kAllLanes, condition); }
 
+TESSERA_DEVICE unsigned ones_in(unsigned bits) { return static_cast<unsigned>(__popc(bits)); }
+
 TESSERA_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 
 // Converts IEEE binary16 to f32, exactly.

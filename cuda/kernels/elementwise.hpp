@@ -12,7 +12,8 @@ inline constexpr std::uint32_t kNoRow =
     0xffffffffu;  // an index with this value: the kernel does not write the row of `out`
 
 // out = norm(in) * weight (+ bias); `out` may be `in`. Order of sums: each thread adds up every 256th element, ascending, by fused steps;
-// then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending.
+// then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending. rms_norm can norm equal groups of columns, each alone:
+// `columns` are then those of a group, grid.y is the number of groups, and `weight` has a number for each column of the row.
 struct NormArgs {
   const float* in;
   const float* weight;  // [columns]
@@ -22,7 +23,7 @@ struct NormArgs {
   float eps;
 };
 
-// x += y. `y_stride`: floats from row to row of y; 0 for a bias, which is the same for all rows.
+// add_rows: x += y; multiply_rows: x *= y; multiply_by: x *= the number *y. `y_stride`: floats from row to row of y; 0 for a bias, which is the same for all rows.
 struct AddArgs {
   const float* y;
   float* x;
@@ -37,7 +38,41 @@ struct ScaleArgs {
   float factor;
 };
 
-// out = act(in); for gated activations out = act(in) * out.
+// x = cap * tanh(x / cap).
+struct SoftcapArgs {
+  float* x;
+  std::uint32_t columns;
+  float cap;
+};
+
+// x *= 1 + rate * ln(1 + floor(position / length)), each row by its position.
+struct PositionScaleArgs {
+  float* x;
+  const std::uint64_t* positions;  // [rows]
+  std::uint64_t length;
+  double rate;
+  std::uint32_t columns;
+  std::uint32_t padding;
+};
+
+// x *= sigmoid(gate), with one gate for each row.
+struct WeighArgs {
+  const float* gates;  // [rows][gate_stride], of which the first column is used
+  float* x;
+  std::uint32_t columns;
+  std::uint32_t gate_stride;
+};
+
+// out = columns [first, first + columns) of in.
+struct TakeColumnsArgs {
+  const float* in;  // [rows][in_stride]
+  float* out;       // [rows][columns]
+  std::uint32_t columns;
+  std::uint32_t first, in_stride;
+  std::uint32_t padding;
+};
+
+// out = act(in); for gated activations out = act(in) * out, where clamped_swiglu also changes `out` (ActivationKind).
 struct ActivateArgs {
   const float* in;
   float* out;

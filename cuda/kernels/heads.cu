@@ -79,6 +79,36 @@ TESSERA_DEVICE void rope_append(const RopeAppendArgs& args) {
   }
 }
 
+template <class Codec>
+TESSERA_DEVICE void latent_append(const LatentAppendArgs& args) {
+  const HeadTask task = head_task(args.heads + 1);
+  if (task.row >= args.rows) return;
+  if (task.head < args.heads) {
+    float* turned = head_of(args.turned_q, task, args.heads, args.turned);
+    const float* latent = head_of(args.latent_q, task, args.heads, args.latent);
+    float* to = head_of(args.q, task, args.heads, args.turned + args.latent);
+    turn(args.turns, task.row, turned);
+    sync_warp();
+    for (std::uint32_t d = lane_id(); d < args.turned; d += kWarp) to[d] = turned[d];
+    for (std::uint32_t d = lane_id(); d < args.latent; d += kWarp) to[args.turned + d] = latent[d];
+    return;
+  }
+  float* turned = args.turned_k + std::size_t{task.row} * args.turned;
+  float* latent = args.latents + std::size_t{task.row} * args.latent;
+  if (args.is_ready == 0) {
+    turn(args.turns, task.row, turned);
+    warp_head_norm(args.norm, args.eps, args.latent, latent);
+    sync_warp();
+  }
+  const std::uint32_t sequence = args.tables.row_sequence[task.row];
+  if (sequence == kNoSequence) return;  // true for all lanes of the warp, which have one row
+  const KvToken<Codec, kv::KeyOrValue::key> token(args.tables.pages + args.tables.first_page[sequence], args.layer, 0,
+                                                  args.tables.row_position[task.row]);
+  for (std::uint32_t d = lane_id(); d < args.turned; d += kWarp) token.store(d, Codec::encode(turned[d], 1.0f));
+  for (std::uint32_t d = lane_id(); d < args.latent; d += kWarp) token.store(args.turned + d, Codec::encode(latent[d], 1.0f));
+  if (lane_id() == 0) token.store_pad();
+}
+
 }  // namespace
 
 TESSERA_KERNEL(head_norm, kHeadThreads, HeadNormArgs) {
@@ -104,5 +134,9 @@ TESSERA_KERNEL(rope_append_f16, kHeadThreads, RopeAppendArgs) { rope_append<kv::
 TESSERA_KERNEL(rope_append_bf16, kHeadThreads, RopeAppendArgs) { rope_append<kv::BF16>(args); }
 TESSERA_KERNEL(rope_append_int8, kHeadThreads, RopeAppendArgs) { rope_append<kv::Int8>(args); }
 TESSERA_KERNEL(rope_append_fp8, kHeadThreads, RopeAppendArgs) { rope_append<kv::Fp8>(args); }
+
+TESSERA_KERNEL(latent_append_f32, kHeadThreads, LatentAppendArgs) { latent_append<kv::F32>(args); }
+TESSERA_KERNEL(latent_append_f16, kHeadThreads, LatentAppendArgs) { latent_append<kv::F16>(args); }
+TESSERA_KERNEL(latent_append_bf16, kHeadThreads, LatentAppendArgs) { latent_append<kv::BF16>(args); }
 
 }  // namespace tessera::cuda

@@ -62,4 +62,22 @@ struct RopeAppendArgs {
   std::uint32_t rows, heads;
 };
 
+// latent_append_<codec>, for codecs without a scale: backend::Backend::latent_append(). One warp for each of the rows * (heads + 1) heads: the
+// queries, and the row's key. (With is_ready `heads` is 0.)
+struct LatentAppendArgs {
+  KvLayer layer;
+  KvTables tables;
+  float* turned_q;        // [rows, heads, turned]
+  const float* latent_q;  // [rows, heads, latent]
+  float* turned_k;        // [rows, turned]
+  float* latents;         // [rows, latent]
+  float* q;               // [rows, heads, turned + latent]
+  const float* norm;      // [latent]
+  RopeTurns turns;        // no pairs: no rope
+  float eps;
+  std::uint32_t rows, heads;
+  std::uint32_t turned, latent;
+  std::uint32_t is_ready;  // not 0: keys and queries are computed already; only appends the rows of another KV layout
+};
+
 }  // namespace tessera::cuda

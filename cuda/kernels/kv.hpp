@@ -18,13 +18,14 @@ struct KvLayer {
   std::uint32_t page_tokens;         // 16, 32 or 64
   std::uint32_t kv_heads, key_dim, value_dim;
   DType dtype;
+  std::uint32_t values_in_keys = 0;  // not 0: values are the last numbers of their keys, and v_offset leads to the first of these
 };
 
 [[nodiscard]] inline KvLayer kv_layer(const KvLayout& layout, std::size_t layer) noexcept {
   const KvLayerLayout& at = layout.layer(layer);
   return {.k_offset = at.k_offset, .v_offset = at.v_offset, .k_stride = at.k_stride, .v_stride = at.v_stride,
           .page_tokens = layout.page_tokens, .kv_heads = at.shape.kv_heads, .key_dim = at.shape.key_dim,
-          .value_dim = at.shape.value_dim, .dtype = at.dtype};
+          .value_dim = at.shape.value_dim, .dtype = at.dtype, .values_in_keys = at.shape.values == kv::Values::in_keys ? 1u : 0u};
 }
 
 // Marks a row that a kernel must leave out, because its sequence has another KV layout.
@@ -36,6 +37,7 @@ struct KvTables {
   const std::uint32_t* first_page;    // [sequences]: index of the sequence's first page in `pages`; the same in every group of layers
   const std::uint32_t* row_sequence;  // [rows]; kNoSequence: left out
   const std::uint64_t* row_position;  // [rows]
+  const std::uint64_t* row_end = nullptr;  // [rows]: end of the row's text (backend::RowTable::end); read only if rows see keys ahead
 };
 
 // Returns position / page_tokens, without a division.

@@ -30,6 +30,10 @@ struct alignas(4 * Codec::pair * sizeof(typename Codec::Element)) PairQuad {
     else if constexpr (std::is_same_v<Codec, kv::Fp8>) return half_to_float(e4m3_as_f16(element)) * scale;
     else return Codec::decode(element, scale);
   }
+  TESSERA_DEVICE void put_element(unsigned i, unsigned j, Element element) {
+    const unsigned bit = (i * Codec::pair + j) * kBits;
+    words[bit / 32] |= static_cast<std::uint32_t>(std::bit_cast<Bits>(element)) << bit % 32;
+  }
   TESSERA_DEVICE void put(unsigned i, Pair pair) {
     const unsigned bit = i * 8 * sizeof(Pair);
     words[bit / 32] |= static_cast<std::uint32_t>(pair) << bit % 32;
@@ -138,7 +142,8 @@ class KeyChunk {
 template <class Codec, unsigned kClass>
 class ValueChunk {
   static constexpr unsigned kPair = Codec::pair;
-  static constexpr unsigned kRows = kAttentionThreads / (kClass / 4);  // pairs of tokens that the block loads at a time
+  static constexpr unsigned kValues = value_class(kClass);
+  static constexpr unsigned kRows = kAttentionThreads / (kValues / 4);  // pairs of tokens that the block loads at a time
   static constexpr unsigned kQuads = chunk_keys(kClass) / kPair / kRows;
 
  public:
@@ -152,6 +157,10 @@ class ValueChunk {
       quads_[i] = {};
       if (block == 0) continue;
       const std::uint32_t slot = values.slot(token(i));
+      if (layer.values_in_keys != 0) {
+        load_from_keys(layer, block, slot, quads_[i]);
+        continue;
+      }
       const auto* element = at_address<const typename Codec::Element>(block) +
                             kv_element<Codec, kv::KeyOrValue::value>(layer, slot, dimension());
       if (dim % 4 == 0) {
@@ -168,7 +177,7 @@ class ValueChunk {
       }
     }
   }
-  // Decodes the values into out [chunk][kClass]. Dimensions from value_dim on may have any value.
+  // Decodes the values into out [chunk][kValues]. Dimensions from value_dim on may have any value.
   TESSERA_DEVICE void store(std::uint32_t value_dim, float* out) const {
     if (dimension() >= value_dim) return;
 #pragma unroll
@@ -180,15 +189,29 @@ class ValueChunk {
         for (unsigned d = 0; d < 4; ++d) {
           values.at[d] = quads_[i].decode(d, j, Codec::has_scale ? scales_[i].at[j] : 1.0f);
         }
-        *reinterpret_cast<Floats<4>*>(out + (token(i) + j) * kClass + dimension()) = values;
+        *reinterpret_cast<Floats<4>*>(out + (token(i) + j) * kValues + dimension()) = values;
       }
     }
   }
 
  private:
-  [[nodiscard]] TESSERA_DEVICE static unsigned dimension() { return threadIdx.x % (kClass / 4) * 4; }
+  // Loads four dimensions of a pair of tokens, element by element, from values that lie in keys: a pair in memory has two dimensions of one
+  // token. Only codecs without a scale have such values.
+  TESSERA_DEVICE static void load_from_keys(const KvLayer& layer, std::uint64_t block, std::uint32_t slot, PairQuad<Codec>& quad) {
+    const auto* elements = at_address<const typename Codec::Element>(block);
+#pragma unroll
+    for (unsigned d = 0; d < 4; ++d) {
+      if (dimension() + d >= layer.value_dim) continue;
+#pragma unroll
+      for (unsigned t = 0; t < kPair; ++t) {
+        quad.put_element(d, t, elements[kv_element<Codec, kv::KeyOrValue::key>(layer, slot + t, dimension() + d)]);
+      }
+    }
+  }
+
+  [[nodiscard]] TESSERA_DEVICE static unsigned dimension() { return threadIdx.x % (kValues / 4) * 4; }
   [[nodiscard]] TESSERA_DEVICE static unsigned token(unsigned i) {
-    return (threadIdx.x / (kClass / 4) + i * kRows) * kPair;
+    return (threadIdx.x / (kValues / 4) + i * kRows) * kPair;
   }
 
   PairQuad<Codec> quads_[kQuads];

@@ -68,7 +68,7 @@ template <class Codec>
 TESSERA_DEVICE void move_tokens(const MoveTokensArgs& args) {
   const KvLayer layer = args.layers[blockIdx.z];
   const RopeTurns turns = args.turns[blockIdx.z];
-  if (blockIdx.x >= layer.kv_heads) return;
+  if (blockIdx.x >= layer.kv_heads || (blockIdx.y != 0 && layer.values_in_keys != 0)) return;
   if (blockIdx.y != 0) move_bits<Codec, kv::KeyOrValue::value>(args, layer);
   else if (turns.pairs == 0) move_bits<Codec, kv::KeyOrValue::key>(args, layer);
   else turn_keys<Codec>(args, layer, turns);

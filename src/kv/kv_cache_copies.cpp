@@ -1,10 +1,11 @@
 // KvCache: fork(), clone() and conversions to another KV type or page size.
 #include <array>
-#include <cstring>
+#include <vector>
 
 #include <tessera/extend/kv/layer_on_host.hpp>
 
 #include "core/empty.hpp"
+#include "kv/kept_states.hpp"
 #include "kv/kv_cache_state.hpp"
 
 namespace tessera {
@@ -68,12 +69,10 @@ Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
 }
 
 Status copy_states(const KvCache& from, const KvCache& to, std::size_t layer) {
-  if (!from.memory().addressable() || !to.memory().addressable()) {
-    return make_error(ErrorCode::unsupported, "states of recurrent layers are converted in the host's memory alone");
-  }
+  std::vector<std::byte> state(from.layout().layer(layer).shape.state_bytes);
   for (const std::uint64_t tokens : to.states()) {
-    std::memcpy(to.view().kept_state(layer, tokens), from.view().kept_state(layer, tokens),
-                from.layout().layer(layer).shape.state_bytes);
+    TESSERA_TRY_STATUS(detail::read_state(from, layer, tokens, state));
+    TESSERA_TRY_STATUS(detail::write_state(to, layer, tokens, state));
   }
   return {};
 }

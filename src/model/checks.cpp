@@ -71,6 +71,10 @@ Status check_capabilities(const ModelSpec& spec, const backend::Backend& b) {
     if (b.computes(need.capability) || !need.is_in(spec)) continue;
     return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute {}", spec.architecture, b.name(), need.words);
   }
+  // A drafter reads the hidden states that heads keep in the KV pages, where the processor cannot address a device's memory.
+  if (b.on_device() && heads_read_all_rows(spec)) {
+    return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute MTP heads", spec.architecture, b.name());
+  }
   if (spec.n_scores != 0) TESSERA_TRY_STATUS(check_activation(spec, spec.head_activation, b));
   for (const LayerSpec& layer : spec.layers) {
     if (layer.ffn != Ffn::none) TESSERA_TRY_STATUS(check_activation(spec, layer.activation, b));

@@ -27,6 +27,10 @@ namespace {
 struct Shape {
   std::uint32_t key_dim, value_dim, kv_heads, group, page_tokens;
   std::uint64_t window;
+  std::uint32_t globals = 0, ahead = 0;
+  float softcap = 0.0f;
+  bool has_sinks = false;
+  kv::Values values = kv::Values::beside_keys;
 };
 
 struct Row {
@@ -37,7 +41,8 @@ struct Row {
 class Rig {
  public:
   Rig(DType type, const Shape& shape, const std::vector<std::uint64_t>& lengths)
-      : shape_(shape), kv_(layout_of(type, shape), lengths) {
+      : shape_(shape), lengths_(lengths), sinks_(random_floats(std::size_t{shape.kv_heads} * shape.group, 77, 2.0f)),
+        kv_(layout_of(type, shape), lengths) {
     for (std::uint32_t sequence = 0; sequence < lengths.size(); ++sequence) {
       for (std::uint64_t p = 0; p < lengths[sequence]; ++p) write(sequence, p);
     }
@@ -48,6 +53,7 @@ class Rig {
     for (std::uint32_t head = 0; head < shape_.kv_heads; ++head) {
       const auto seed = static_cast<std::uint32_t>((sequence * 100003 + position) * 17 + head);
       kv::encode(kv_.view(sequence), {1, kv::KeyOrValue::key, head}, position, random_floats(shape_.key_dim, seed).data());
+      if (shape_.values == kv::Values::in_keys) continue;
       kv::encode(kv_.view(sequence), {1, kv::KeyOrValue::value, head}, position,
                  random_floats(shape_.value_dim, ~seed).data());
     }
@@ -82,13 +88,20 @@ class Rig {
   [[nodiscard]] std::vector<float> attend(const std::vector<Row>& rows, const std::vector<float>& q, const AttentionLimits& limits) const {
     std::vector<std::uint32_t> sequences;
     std::vector<std::uint64_t> positions;
-    for (const Row& row : rows) sequences.push_back(row.sequence), positions.push_back(row.position);
+    std::vector<std::uint64_t> ends;
+    for (const Row& row : rows) {
+      sequences.push_back(row.sequence);
+      positions.push_back(row.position);
+      ends.push_back(lengths_[row.sequence]);
+    }
     AttentionPlan plan;
-    const AttentionHeads heads_of_layer{shape_.kv_heads, shape_.group, shape_.value_dim, shape_.window};
-    plan_attention({sequences, positions}, heads_of_layer, limits, plan);
+    const AttentionHeads heads_of_layer{shape_.kv_heads, shape_.group, shape_.value_dim, shape_.window, shape_.globals, shape_.ahead};
+    plan_attention({sequences, positions, ends}, heads_of_layer, limits, plan);
 
     const KvLayer layer = kv_layer(kv_.layout(), 1);
-    const KvTables tables = kv_.tables(sequences, positions);
+    KvTables tables = kv_.tables(sequences, positions);
+    tables.row_end = ends.data();
+    const float* sinks = shape_.has_sinks ? sinks_.data() : nullptr;
     const std::uint32_t head_size = head_class(shape_.key_dim, shape_.value_dim);
     std::vector<float> out(rows.size() * out_columns(), std::numeric_limits<float>::quiet_NaN());
     for (const AttentionLaunch& launch : plan.launches) {
@@ -96,7 +109,7 @@ class Rig {
       std::vector<float> partials(launch.partial_floats, std::numeric_limits<float>::quiet_NaN());
       const auto tiles = static_cast<unsigned>(launch.tiles.size());
       const AttentionArgs args{layer, tables, launch.tiles.data(), q.data(), out.data(), partials.data(),
-                               shape_.window, shape_.group, scale()};
+                               shape_.window, shape_.group, scale(), sinks, shape_.softcap, shape_.globals, shape_.ahead};
       const std::string kernel = std::string("attention_").append(kernel_suffix(layer.dtype)).append("_d")
           .append(std::to_string(head_size)).append("_q").append(std::to_string(launch.query_class));
       emulator::launch(kernel.c_str(), {tiles, shape_.kv_heads, launch.splits}, kAttentionThreads,
@@ -104,7 +117,7 @@ class Rig {
       if (launch.splits == 1) continue;
       const AttentionMergeArgs merge{tables, launch.tiles.data(), out.data(), partials.data(),
                                      shape_.window, shape_.group, shape_.kv_heads, shape_.value_dim,
-                                     kv::rotates(layer.dtype, kv::KeyOrValue::value) ? 1u : 0u};
+                                     kv::rotates(layer.dtype, kv::KeyOrValue::value) ? 1u : 0u, sinks, shape_.ahead};
       emulator::launch("attention_merge", {tiles, shape_.kv_heads, launch.query_class}, kAttentionThreads, 0, merge);
     }
     return out;
@@ -113,25 +126,37 @@ class Rig {
   // One row of it in double precision.
   [[nodiscard]] std::vector<double> expected(const Row& row) const {
     const auto q = queries(row);
-    const std::uint64_t end = row.position + 1;
-    const std::uint64_t begin = shape_.window != 0 && end > shape_.window ? end - shape_.window : 0;
+    const std::uint64_t own = row.position + 1;
+    const std::uint64_t begin = shape_.window != 0 && own > shape_.window ? own - shape_.window : 0;
+    const std::uint64_t end = shape_.ahead == 0 ? own : std::min(own + shape_.ahead, lengths_[row.sequence]);
+    std::vector<std::uint64_t> seen;
+    for (std::uint64_t p = 0; p < end; ++p) {
+      if (p < shape_.globals || p >= begin) seen.push_back(p);
+    }
     std::vector<double> out;
     for (std::size_t head = 0; head < heads(); ++head) {
       const std::size_t kv_head = head / shape_.group;
       std::vector<double> scores;
       std::vector<float> key(shape_.key_dim), value(shape_.value_dim);
-      for (std::uint64_t p = begin; p <= row.position; ++p) {
+      for (const std::uint64_t p : seen) {
         kv::decode(kv_.view(row.sequence), {1, kv::KeyOrValue::key, kv_head}, p, key.data());
         double score = 0;
         for (std::size_t d = 0; d < key.size(); ++d) score += double{q[head * key.size() + d]} * key[d];
-        scores.push_back(score * scale());
+        score *= scale();
+        scores.push_back(shape_.softcap != 0.0f ? shape_.softcap * std::tanh(score / shape_.softcap) : score);
       }
-      const double maximum = *std::max_element(scores.begin(), scores.end());
+      double maximum = *std::max_element(scores.begin(), scores.end());
+      if (shape_.has_sinks) maximum = std::max<double>(maximum, sinks_[head]);
       std::vector<double> sum(shape_.value_dim);
-      double weights = 0;
-      for (std::uint64_t p = begin; p <= row.position; ++p) {
-        kv::decode(kv_.view(row.sequence), {1, kv::KeyOrValue::value, kv_head}, p, value.data());
-        const double weight = std::exp(scores[p - begin] - maximum);
+      double weights = shape_.has_sinks ? std::exp(sinks_[head] - maximum) : 0.0;
+      for (std::size_t i = 0; i < seen.size(); ++i) {
+        if (shape_.values == kv::Values::in_keys) {
+          kv::decode(kv_.view(row.sequence), {1, kv::KeyOrValue::key, kv_head}, seen[i], key.data());
+          std::copy(key.end() - static_cast<std::ptrdiff_t>(value.size()), key.end(), value.begin());
+        } else {
+          kv::decode(kv_.view(row.sequence), {1, kv::KeyOrValue::value, kv_head}, seen[i], value.data());
+        }
+        const double weight = std::exp(scores[i] - maximum);
         weights += weight;
         for (std::size_t d = 0; d < value.size(); ++d) sum[d] += weight * value[d];
       }
@@ -142,7 +167,7 @@ class Rig {
 
  private:
   static KvLayout layout_of(DType type, const Shape& shape) {
-    const KvLayerShape shapes[] = {{1, 8, 24}, {shape.kv_heads, shape.key_dim, shape.value_dim}};
+    const KvLayerShape shapes[] = {{1, 8, 24}, {shape.kv_heads, shape.key_dim, shape.value_dim, 0, shape.values}};
     auto layout = make_kv_layout(shapes, type, shape.page_tokens);
     REQUIRE(layout);
     return *layout;
@@ -150,6 +175,8 @@ class Rig {
   [[nodiscard]] std::size_t heads() const { return std::size_t{shape_.kv_heads} * shape_.group; }
 
   Shape shape_;
+  std::vector<std::uint64_t> lengths_;
+  std::vector<float> sinks_;  // [heads]
   PagedKv kv_;
 };
 
@@ -221,6 +248,38 @@ TEST_CASE("attention is close to a softmax in double precision: dims, groups, pa
       rows.push_back({1, 16});
       CAPTURE(kernel_suffix(type), shape.key_dim, shape.value_dim, shape.group);
       check_close(rig, rows, rig.attend(rows, kUnsplit));
+    }
+  }
+}
+
+TEST_CASE("capped scores, sinks, global tokens, keys ahead, and values that lie in keys") {
+  const Shape shapes[] = {
+      {.key_dim = 32, .value_dim = 24, .kv_heads = 2, .group = 3, .page_tokens = 16, .window = 0, .softcap = 1.5f},
+      {.key_dim = 32, .value_dim = 24, .kv_heads = 2, .group = 3, .page_tokens = 16, .window = 0, .has_sinks = true},
+      {.key_dim = 32, .value_dim = 24, .kv_heads = 2, .group = 3, .page_tokens = 32, .window = 20, .globals = 70, .has_sinks = true},
+      {.key_dim = 32, .value_dim = 24, .kv_heads = 1, .group = 5, .page_tokens = 64, .window = 33, .globals = 5},
+      {.key_dim = 32, .value_dim = 24, .kv_heads = 1, .group = 2, .page_tokens = 16, .window = 20, .ahead = 10},
+      {.key_dim = 32, .value_dim = 24, .kv_heads = 2, .group = 1, .page_tokens = 16, .window = 0, .ahead = ~0u, .softcap = 5.0f},
+      {.key_dim = 40, .value_dim = 32, .kv_heads = 1, .group = 6, .page_tokens = 16, .window = 0, .values = kv::Values::in_keys},
+      {.key_dim = 576, .value_dim = 512, .kv_heads = 1, .group = 4, .page_tokens = 32, .window = 0, .values = kv::Values::in_keys},
+  };
+  for (const DType type : kDeviceKvTypes) {
+    for (const Shape& shape : shapes) {
+      const bool in_keys = shape.values == kv::Values::in_keys;
+      if (in_keys && (type == DType::int8 || type == DType::fp8)) continue;
+      const std::uint64_t length = shape.key_dim > 128 ? 70 : 640;
+      const Rig rig(type, shape, {length});
+      std::vector<Row> rows;
+      for (const std::uint64_t p : {0, 5, 19, 20, 21, 63, 64, 69, 90, 300, 511, 512, 600, 639}) {
+        if (p < length) rows.push_back({0, p});
+      }
+      CAPTURE(kernel_suffix(type), shape.key_dim, shape.window, shape.globals, shape.ahead, shape.softcap, shape.has_sinks);
+      const auto whole = rig.attend(rows, kUnsplit);
+      check_close(rig, rows, whole);
+      CHECK(same_bits(rig.attend(rows, in_splits(2)), whole));
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        CHECK(same_bits(rig.attend({rows[i]}, in_splits(3)), row_of(whole, i, rig.out_columns())));
+      }
     }
   }
 }
@@ -307,7 +366,9 @@ TEST_CASE("attention's shared memory") {
   CHECK(head_class(65, 1) == 128);
   CHECK(head_class(64, 129) == 256);
   CHECK(head_class(512, 512) == 512);
-  CHECK(head_class(513, 1) == 0);
+  CHECK(head_class(576, 512) == 576);
+  CHECK(head_class(577, 1) == 0);
+  CHECK(head_class(576, 513) == 0);
 }
 
 }  // namespace test_attention_kernels

@@ -14,6 +14,8 @@
 //             visible key, ascending
 //   segment   kSegmentKeys keys, beginning at a multiple of this number: m, l and o start afresh
 //   total     segments merged left to right (Merge), from l = o = 0; out = o * (1 / l)
+// With a softcap each score s becomes softcap * tanh(s / softcap). Global keys in front of a window are segments of their own, before those
+// of the window. A sink joins the total at the end: m = max(m, sink), o = o * exp(old m - m), l = l * exp(old m - m) + exp(sink - m).
 // If keys and values are stored rotated (kv/rotation.hpp), the query is rotated first, the stored elements are used as they are, and `out`
 // is rotated back. Chunks and segments without a visible key are left out. Keys that a query does not see, pages that were freed, and slots
 // that were never written do not enter the result, whatever bytes they have.
@@ -29,13 +31,19 @@ namespace tessera::cuda {
 
 inline constexpr std::uint32_t kAttentionThreads = 128;
 inline constexpr std::uint32_t kSegmentKeys = 512;
-inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512};  // a kernel for each: the most elements of a key or a value
+// Head classes: a kernel for each. The most elements of a key; values have as many, but at most kMostValues. The last class is for latent
+// attention (values in keys) alone, and so only for codecs without a scale.
+inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512, 576};
+inline constexpr std::uint32_t kMostValues = 512;
+[[nodiscard]] constexpr std::uint32_t value_class(std::uint32_t head_class) noexcept {
+  return head_class < kMostValues ? head_class : kMostValues;
+}
 inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};          // a kernel for each: the most queries of a tile
 
 // Returns the smallest class (of kHeadClasses) that is not below either dimension; 0 if there is none.
 [[nodiscard]] constexpr std::uint32_t head_class(std::uint32_t key_dim, std::uint32_t value_dim) noexcept {
   for (const std::uint32_t size : kHeadClasses) {
-    if (key_dim <= size && value_dim <= size) return size;
+    if (key_dim <= size && value_dim <= value_class(size)) return size;
   }
   return 0;
 }
@@ -54,7 +62,7 @@ struct AttentionTile {
   std::uint32_t queries;
   std::uint32_t splits;    // parts into which the keys are split; at most the tile's segments
   std::uint32_t partials;  // index of the tile's first segment in AttentionArgs::partials; used only if splits > 1
-  std::uint32_t padding;
+  std::uint32_t globals;   // number of first keys that some query sees in addition to [begin, end); such tiles are not split
 };
 
 // Arguments of one launch, which computes all tiles of one query class. Grid: (tiles, kv_heads, the largest AttentionTile::splits);
@@ -69,6 +77,11 @@ struct AttentionArgs {
   std::uint64_t window;  // 0: none
   std::uint32_t group;   // query heads for each KV head
   float scale;
+  const float* sinks = nullptr;  // [kv_heads, group]; nullptr: none
+  float softcap = 0.0f;          // 0: none
+  std::uint32_t globals = 0;     // backend::AttentionShape
+  std::uint32_t ahead = 0;
+  std::uint32_t padding = 0;
 };
 
 // Arguments of attention_merge, which merges the partial results of split tiles and writes `out`. Grid: (tiles, kv_heads, query class);
@@ -81,15 +94,25 @@ struct AttentionMergeArgs {
   std::uint64_t window;
   std::uint32_t group, kv_heads, value_dim;
   std::uint32_t rotates;  // not 0: values are stored rotated (kv/rotation.hpp)
+  const float* sinks = nullptr;
+  std::uint32_t ahead = 0;
+  std::uint32_t padding = 0;
 };
 
 struct KeyRange {
   std::uint64_t begin, end;
 };
 
-// Returns the positions of the keys that a row at `position` sees. A window of 0: no window.
-[[nodiscard]] constexpr KeyRange visible_keys(std::uint64_t position, std::uint64_t window) noexcept {
-  return {window != 0 && position >= window ? position - window + 1 : 0, position + 1};
+// Returns the positions of the keys that a row at `position` sees, without global keys. A window of 0: no window. `ahead`: how many later keys
+// the row sees, up to `text_end`.
+[[nodiscard]] constexpr KeyRange visible_keys(std::uint64_t position, std::uint64_t window, std::uint32_t ahead = 0,
+                                              std::uint64_t text_end = 0) noexcept {
+  const std::uint64_t own = position + 1, end = ahead == 0 ? own : own + ahead < text_end ? own + ahead : text_end;
+  return {window != 0 && position >= window ? position - window + 1 : 0, end};
+}
+// Returns the row's global keys in front of those keys: the first `globals` ones that the window does not reach.
+[[nodiscard]] constexpr KeyRange global_keys(const KeyRange& visible, std::uint32_t globals) noexcept {
+  return {0, visible.begin < globals ? visible.begin : globals};
 }
 
 // A range of segments: [first, last). segments_of() returns the segments that contain keys of [begin, end).
@@ -144,11 +167,19 @@ struct Merge {
   return merge;
 }
 
+// Merges a sink into the total, and returns the factor of o.
+[[nodiscard]] constexpr float join_sink(SoftmaxState& total, float sink) noexcept {
+  const float m = sink > total.m ? sink : total.m;
+  const float keep = math::inlined::exp(total.m - m);
+  total = {m, total.l * keep + math::inlined::exp(sink - m)};
+  return keep;
+}
+
 // The layout of a thread block's dynamic shared memory: offsets and strides in floats. Rows are padded, so that threads that read different
 // rows of queries or weights use different banks.
 struct AttentionShared {
   std::uint32_t query_stride, weight_stride;
-  std::uint32_t keys;     // the chunk's keys [key_dim][chunk]; after they are used, its values [chunk][head class] in the same memory
+  std::uint32_t keys;     // the chunk's keys [key_dim][chunk]; after they are used, its values [chunk][value class] in the same memory
   std::uint32_t queries;  // [queries][query_stride]
   std::uint32_t weights;  // [queries][weight_stride]: scores, which p replaces
   std::uint32_t corr, keep, take, sum;  // [queries]: corr of the chunk; for the last merged segment keep, take and the total's l
@@ -172,7 +203,7 @@ struct AttentionShared {
   s.floats = s.seen + query_class;
   return s;
 }
-// Returns the bytes of a thread block's dynamic shared memory: at most 48 KB if head_class <= 128, at most 68 KB if it is 512.
+// Returns the bytes of a thread block's dynamic shared memory: at most 48 KB if head_class <= 128, at most 76 KB otherwise.
 [[nodiscard]] constexpr std::uint32_t attention_shared_bytes(std::uint32_t head_class,
                                                              std::uint32_t query_class) noexcept {
   return attention_shared(head_class, query_class).floats * static_cast<std::uint32_t>(sizeof(float));

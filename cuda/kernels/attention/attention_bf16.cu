@@ -3,5 +3,6 @@
 namespace tessera::cuda {
 
 TESSERA_ATTENTION_KERNELS(bf16, kv::BF16)
+TESSERA_LATENT_ATTENTION(bf16, kv::BF16)
 
 }  // namespace tessera::cuda

@@ -6,14 +6,14 @@ namespace tessera::cuda {
 
 // Merges segments in the same way as the kernel of a tile that is not split, so the bits are the same.
 TESSERA_KERNEL(attention_merge, kAttentionThreads, AttentionMergeArgs) {
-  constexpr unsigned kDims = kHeadClasses[std::size(kHeadClasses) - 1] / kAttentionThreads;  // dimensions of a thread
+  constexpr unsigned kDims = kMostValues / kAttentionThreads;  // dimensions of a thread
   const AttentionTile tile = args.tiles[blockIdx.x];
   const std::uint32_t kv_head = blockIdx.y;
   const std::uint32_t query = blockIdx.z;
   if (tile.splits == 1 || query >= tile.queries) return;
   const std::uint64_t row = tile.row + (tile.head + query) / args.group;
   const std::uint32_t head = (tile.head + query) % args.group;
-  const KeyRange visible = visible_keys(args.tables.row_position[row], args.window);
+  const KeyRange visible = visible_keys(args.tables.row_position[row], args.window, args.ahead, args.ahead != 0 ? args.tables.row_end[row] : 0);
   const SegmentRange segments = segments_of(visible.begin, visible.end);
 
   SoftmaxState total;
@@ -27,6 +27,11 @@ TESSERA_KERNEL(attention_merge, kAttentionThreads, AttentionMergeArgs) {
       const unsigned d = threadIdx.x + i * kAttentionThreads;
       if (d < args.value_dim) sums[i] = merge(sums[i], partial[d]);
     }
+  }
+  if (args.sinks != nullptr) {
+    const float keep = join_sink(total, args.sinks[kv_head * args.group + head]);
+#pragma unroll
+    for (unsigned i = 0; i < kDims; ++i) sums[i] = sums[i] * keep;
   }
   const float share = 1.0f / total.l;
   float* out = args.out + ((row * args.kv_heads + kv_head) * args.group + head) * args.value_dim;

@@ -26,8 +26,9 @@ struct AttentionShape {
   static constexpr unsigned kLaneKeys = kKeys / kLanes;
 
   // Sizes for the weighted sum: a thread computes kOutDims dimensions of kOutQueries queries.
-  static constexpr unsigned kOutDims = kClass == 512 ? 4 : 2;
-  static constexpr unsigned kOutColumns = kClass / kOutDims;
+  static constexpr unsigned kValues = value_class(kClass);
+  static constexpr unsigned kOutDims = kValues == 512 ? 4 : 2;
+  static constexpr unsigned kOutColumns = kValues / kOutDims;
   static constexpr unsigned kOutQueries = kQueries * kOutColumns / kAttentionThreads;
   static constexpr unsigned kOutKeys = kOutQueries > 8 ? 2 : 4;  // keys at a time; registers are scarce
 };
@@ -47,10 +48,24 @@ class AttentionBlock {
     const SegmentRange segments = split_segments(tile_, blockIdx.z);
     const std::uint64_t begin = max_of(tile_.begin, segments.first * kSegmentKeys);
     const std::uint64_t end = min_of(tile_.end, segments.last * kSegmentKeys);
+    load_queries();
+    if (tile_.globals != 0) {
+      const KeyRange own = visible_;
+      visible_ = global_keys(own, args_.globals);
+      attend(0, tile_.globals);
+      visible_ = own;
+    }
+    attend(begin, end);
+    if (tile_.splits != 1) return;
+    if (args_.sinks != nullptr) join_sinks();
+    write_out();
+  }
+
+ private:
+  // Adds keys [begin, end) to the queries that see them.
+  TESSERA_DEVICE void attend(std::uint64_t begin, std::uint64_t end) {
     const std::uint32_t sequence = args_.tables.row_sequence[tile_.row];
     const KvStream stream{args_.layer, args_.tables.pages + args_.tables.first_page[sequence], blockIdx.y, begin, end};
-    load_queries();
-
     KeyChunk<Codec, kClass> keys;
     ValueChunk<Codec, kClass> values;
     std::uint64_t chunk = begin / kKeys * kKeys;
@@ -71,10 +86,8 @@ class AttentionBlock {
       add_values(chunk, end);
       if (last) finish_segment(chunk / kSegmentKeys);
     }
-    if (tile_.splits == 1) write_out();
   }
 
- private:
   [[nodiscard]] TESSERA_DEVICE static std::uint64_t min_of(std::uint64_t a, std::uint64_t b) { return a < b ? a : b; }
   [[nodiscard]] TESSERA_DEVICE static std::uint64_t max_of(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
   [[nodiscard]] TESSERA_DEVICE std::uint32_t* flags(std::uint32_t at) const {
@@ -107,8 +120,9 @@ class AttentionBlock {
     }
     const unsigned query = threadIdx.x / Shape::kLanes;
     if (query < tile_.queries) {
-      const std::uint64_t position = args_.tables.row_position[tile_.row + (tile_.head + query) / args_.group];
-      visible_ = visible_keys(position, args_.window);
+      const std::uint32_t row = tile_.row + (tile_.head + query) / args_.group;
+      const std::uint64_t text_end = args_.ahead != 0 ? args_.tables.row_end[row] : 0;
+      visible_ = visible_keys(args_.tables.row_position[row], args_.window, args_.ahead, text_end);
     }
   }
 
@@ -173,7 +187,7 @@ class AttentionBlock {
 #pragma unroll
     for (unsigned i = 0; i < Shape::kLaneKeys; ++i) {
       const unsigned key = lane + i * Shape::kLanes;
-      p[i] = weights[key];
+      p[i] = args_.softcap == 0.0f ? weights[key] : args_.softcap * math::inlined::tanh(weights[key] / args_.softcap);
       if (key >= from && key < to && p[i] > maximum) maximum = p[i];
     }
 #pragma unroll
@@ -257,7 +271,7 @@ class AttentionBlock {
       }
 #pragma unroll
       for (unsigned j = 0; j < Shape::kOutKeys; ++j) {
-        const auto v = *reinterpret_cast<const Floats<Shape::kOutDims>*>(values + (key + j) * kClass);
+        const auto v = *reinterpret_cast<const Floats<Shape::kOutDims>*>(values + (key + j) * Shape::kValues);
 #pragma unroll
         for (unsigned i = 0; i < Shape::kOutQueries; ++i) {
           if (!sees(i, key + j)) continue;
@@ -294,6 +308,16 @@ class AttentionBlock {
     }
   }
 
+  TESSERA_DEVICE void join_sinks() {
+    const unsigned query = threadIdx.x / Shape::kLanes;
+    sync_block();  // waits until all threads have read `keep` of the last segment
+    if (query < tile_.queries && threadIdx.x % Shape::kLanes == 0) {
+      shared_[kShared.keep + query] = join_sink(total_, args_.sinks[blockIdx.y * args_.group + (tile_.head + query) % args_.group]);
+      shared_[kShared.sum + query] = total_.l;
+    }
+    sync_block();
+  }
+
   TESSERA_DEVICE void write_out() const {
     const std::uint32_t dim = args_.layer.value_dim;
     float* to = args_.out + head_of(out_query()) * dim + out_dim();
@@ -305,7 +329,9 @@ class AttentionBlock {
         const float share = 1.0f / shared_[kShared.sum + query];
 #pragma unroll
         for (unsigned d = 0; d < Shape::kOutDims; ++d) {
-          if (out_dim() + d < dim) to[d] = total_o_[i][d] * share;
+          if (out_dim() + d >= dim) continue;
+          const float sum = args_.sinks != nullptr ? total_o_[i][d] * shared_[kShared.keep + query] : total_o_[i][d];
+          to[d] = sum * share;
         }
       }
       to += dim;
@@ -342,6 +368,7 @@ class AttentionBlock {
   TESSERA_ATTENTION_KERNEL(name, Codec, head_class, 4)   \
   TESSERA_ATTENTION_KERNEL(name, Codec, head_class, 8)   \
   TESSERA_ATTENTION_KERNEL(name, Codec, head_class, 16)
+#define TESSERA_LATENT_ATTENTION(name, Codec) TESSERA_ATTENTION_CLASS(name, Codec, 576)
 #define TESSERA_ATTENTION_KERNELS(name, Codec) \
   TESSERA_ATTENTION_CLASS(name, Codec, 64)     \
   TESSERA_ATTENTION_CLASS(name, Codec, 128)    \

@@ -103,20 +103,23 @@ TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
   }
 }
 
-template <PackedForm form, unsigned n_rows>
-TESSERA_DEVICE void linear_few(const LinearArgs& args) {
+// Multiplies the rows of a tile by kLinearOutputs outputs a warp. Tile says which rows and outputs those are (RowTile, for example):
+//   count                    rows of the tile, at most n_rows
+//   row(r)                   address of row r
+//   outputs                  outputs of the matrix
+//   first_output             index in `weight` of the matrix's output 0
+//   put(r, output, sum)      stores a result
+template <PackedForm form, unsigned n_rows, class Tile>
+TESSERA_DEVICE void multiply_tile(const DeviceMatrix& weight, const Tile& tile, bool aligned) {
   using Shape = FewShape<form, n_rows>;
   constexpr unsigned kUnit = form_parts(form).unit;
   constexpr unsigned kStepValues = kUnit * kWarp * Shape::at_once;
   static_assert(Shape::chunk % kStepValues == 0);
   TESSERA_SHARED Floats4 x[n_rows][Shape::staged];
 
-  const DeviceMatrix& weight = args.weight;
   const std::uint32_t units = weight.units();
   const std::uint32_t steps = (units + kWarp * Shape::at_once - 1) / (kWarp * Shape::at_once);
-  const std::uint32_t first_row = blockIdx.x * n_rows;
   const std::uint32_t first_output = (blockIdx.y * (blockDim.x / kWarp) + warp_id()) * kLinearOutputs;
-  const bool aligned = args.x_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(args.x) % 16 == 0;
 
   // Loads the weights of a step. Beyond the end of the matrix, loads its last unit again; the product is not used.
   UnitBits next[Shape::at_once][kLinearOutputs];
@@ -127,7 +130,7 @@ TESSERA_DEVICE void linear_few(const LinearArgs& args) {
 #pragma unroll
       for (unsigned o = 0; o < kLinearOutputs; ++o) {
         const std::uint32_t output = first_output + o;
-        next[u][o] = load_unit<form>(weight, output < weight.outputs ? output : weight.outputs - 1,
+        next[u][o] = load_unit<form>(weight, tile.first_output + (output < tile.outputs ? output : tile.outputs - 1),
                                      unit < units ? unit : units - 1);
       }
     }
@@ -138,8 +141,8 @@ TESSERA_DEVICE void linear_few(const LinearArgs& args) {
     const std::uint32_t left = units * kUnit - from;
     const std::uint32_t fours = (left < Shape::chunk ? left : Shape::chunk) / 4;
     for (unsigned r = 0; r < n_rows; ++r) {
-      const float* row = args.x + std::size_t{first_row + r} * args.x_stride;
-      const std::uint32_t n = first_row + r < args.n_rows ? weight.inputs : 0;
+      const float* row = tile.row(r);
+      const std::uint32_t n = r < tile.count ? weight.inputs : 0;
       for (std::uint32_t four = threadIdx.x; four < fours; four += blockDim.x) {
         x[r][staged_four(four)] = load_four(row, from + 4 * four, n, aligned);
       }
@@ -173,11 +176,34 @@ TESSERA_DEVICE void linear_few(const LinearArgs& args) {
   const float sum = sum_items<n_rows * kLinearOutputs>(acc);
   constexpr unsigned kLanesPerItem = kWarp / (n_rows * kLinearOutputs);
   const unsigned item = lane_id() / kLanesPerItem;
-  const std::uint32_t row = first_row + item / kLinearOutputs, output = first_output + item % kLinearOutputs;
-  if (lane_id() % kLanesPerItem != 0 || row >= args.n_rows || output >= weight.outputs) return;
-  const float value = args.bias != nullptr ? sum + args.bias[output] : sum;
-  float* const out = args.out + std::size_t{row} * args.out_stride + output;
-  *out = args.store == LinearStore::add ? *out + value : value;
+  const std::uint32_t row = item / kLinearOutputs, output = first_output + item % kLinearOutputs;
+  if (lane_id() % kLanesPerItem != 0 || row >= tile.count || output >= tile.outputs) return;
+  tile.put(row, output, sum);
+}
+
+// Rows [first, first + count) of a step, and one matrix.
+struct RowTile {
+  const LinearArgs& args;
+  std::uint32_t first, count, outputs;
+  static constexpr std::uint32_t first_output = 0;
+
+  TESSERA_DEVICE RowTile(const LinearArgs& of, std::uint32_t n_rows)
+      : args(of), first(blockIdx.x * n_rows), count(of.n_rows - first < n_rows ? of.n_rows - first : n_rows), outputs(of.weight.outputs) {}
+  [[nodiscard]] TESSERA_DEVICE const float* row(std::uint32_t r) const { return args.x + std::size_t{first + r} * args.x_stride; }
+  TESSERA_DEVICE void put(std::uint32_t r, std::uint32_t output, float sum) const {
+    const float value = args.bias != nullptr ? sum + args.bias[output] : sum;
+    float* const out = args.out + std::size_t{first + r} * args.out_stride + output;
+    *out = args.store == LinearStore::add ? *out + value : value;
+  }
+};
+
+[[nodiscard]] TESSERA_DEVICE bool are_aligned(const float* x, std::uint32_t stride) {
+  return stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
+}
+
+template <PackedForm form, unsigned n_rows>
+TESSERA_DEVICE void linear_few(const LinearArgs& args) {
+  multiply_tile<form, n_rows>(args.weight, RowTile(args, n_rows), are_aligned(args.x, args.x_stride));
 }
 
 }  // namespace tessera::cuda

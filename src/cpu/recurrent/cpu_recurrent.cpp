@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "backend/recurrent_state.hpp"
-#include "core/math.hpp"
 #include "core/math_inline.hpp"
+#include "core/math_wide.hpp"
 #include "cpu/cpu_backend.hpp"
 
 namespace tessera::cpu {
@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t kConvolvedColumns = 256;  // columns of a task
 constexpr float kLengthEps = 1e-6f;             // added to the sum of squares of q and of k
-
-// Returns ln(1 + e^x), computed in double and rounded once.
-float softplus(float x) noexcept {
-  const double wide = x;
-  return static_cast<float>(std::max(wide, 0.0) + math::log(1.0 + math::exp(-std::fabs(wide))));
-}
 
 }  // namespace
 
@@ -129,7 +123,7 @@ Status CpuBackend::delta_rule(const backend::Recurrence& how, Act qkv, Act steps
     }
     for (std::size_t head = 0; head < how.heads; ++head) {
       float &decay = decays.data[row * decays.columns + head], &rate = rates.data[row * rates.columns + head];
-      decay = math::inlined::exp(how.rate->data[head] * softplus(decay + how.step_bias->data[head]));
+      decay = math::inlined::exp(how.rate->data[head] * math::wide::softplus(decay + how.step_bias->data[head]));
       rate = 1.0f / (1.0f + math::inlined::exp(-rate));
     }
   });
@@ -149,7 +143,7 @@ Status CpuBackend::scan(const backend::Recurrence& how, Act xbc, Act steps, Act 
   for_each_row(64 * how.heads, [&](std::size_t row, std::byte*) {
     for (std::size_t head = 0; head < how.heads; ++head) {
       float& rate = rates.data[row * rates.columns + head];
-      rate = softplus(rate + how.step_bias->data[head]);
+      rate = math::wide::softplus(rate + how.step_bias->data[head]);
       kept.data[row * kept.columns + head] = math::inlined::exp(how.rate->data[head] * rate);
     }
   });

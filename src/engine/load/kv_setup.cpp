@@ -266,10 +266,6 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
   TESSERA_TRY(KvLayout layout, own_kv_layout(engine, resolved));
   TESSERA_TRY_STATUS(check_kv_types(*engine.backend, layout));
   const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
-  if (layout.has_state() && of_backend != nullptr && !of_backend->addressable()) {
-    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose states are kept in the host's memory alone; use the cpu backend",
-                      engine.model.spec.architecture);
-  }
   KvCacheOptions options{.capacity = context, .checkpoints = resolved.checkpoints, .passed = passed_pages(resolved, stream, layout)};
   if (resolved.kind == KvKind::contiguous) {
     options.memory_owner = of_backend;

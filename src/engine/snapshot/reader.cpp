@@ -15,6 +15,7 @@
 #include "engine/states.hpp"
 #include "files/source_name.hpp"
 #include "kv/codecs.hpp"
+#include "kv/kept_states.hpp"
 #include "model/draft_heads.hpp"
 
 namespace tessera {
@@ -376,7 +377,7 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
   if (const std::uint64_t bytes = kv.layout().layer(layer).shape.state_bytes; bytes != 0) {
     for (std::uint64_t at = 0; at < bytes && kv.length() > 0;) {
       TESSERA_TRY(const auto piece, in.records(1, bytes - at));
-      std::ranges::copy(piece, kv.view().kept_state(layer, kv.length()) + at);
+      TESSERA_TRY_STATUS(detail::write_state(kv, layer, kv.length(), piece, at));
       at += piece.size();
     }
     return in.close();

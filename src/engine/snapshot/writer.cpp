@@ -11,6 +11,7 @@
 #include "engine/states.hpp"
 #include "files/replacement_file.hpp"
 #include "kv/codecs.hpp"
+#include "kv/kept_states.hpp"
 #include "model/draft_heads.hpp"
 
 namespace tessera {
@@ -228,7 +229,9 @@ Status put_votes(Writer& out, const detail::Votes& votes) {
 Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host) {
   if (const std::uint64_t bytes = kv.layout().layer(layer).shape.state_bytes; bytes != 0) {
     if (kv.length() == 0) return {};
-    return out.put({kv.view().kept_state(layer, kv.length()), bytes});
+    TESSERA_TRY(Buffer state, Buffer::allocate(host, bytes, "a recurrent layer's state"));
+    TESSERA_TRY_STATUS(detail::read_state(kv, layer, kv.length(), state.bytes().first(bytes)));
+    return out.put(state.bytes().first(bytes));
   }
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, first, kv.length(), host));

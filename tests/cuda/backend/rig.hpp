@@ -18,19 +18,6 @@ inline constexpr std::size_t kSlower = 8;
 inline constexpr std::size_t kSlower = 1;
 #endif
 
-// Golden models with parts that the backend does not compute.
-inline std::vector<std::string> refused_models() {
-  return {"mistral3", "mixtral", "qwen3moe", "qwen2moe", "granitemoe", "gemma2", "gpt-oss", "glm4moe", "minimax-m2",
-          "qwen35", "qwen35moe", "qwen3next", "lfm2", "lfm2moe", "granitehybrid", "granitehybrid-moe",
-          "nemotron_h", "nemotron_h_moe", "nemotron_h_moe-narrow", "deepseek-v2-lite", "deepseek-v2", "deepseek-v3", "glm4moe-lite", "mistral4", "mistral4-magnitude",
-          "gemma4-e", "gemma4-v-is-k", "gemma4-moe",
-          "arcee", "nemotron", "olmoe", "dots1", "exaone-moe", "ernie4_5-moe", "hunyuan-moe", "granitemoeshared"};
-}
-inline bool is_refused(const std::string& name) {
-  const auto refused = refused_models();
-  return std::find(refused.begin(), refused.end(), name) != refused.end();
-}
-
 inline bool on_real_device() {
   const char* where = std::getenv("TESSERA_TEST_CUDA");
   return where != nullptr && std::string_view(where) == "device";

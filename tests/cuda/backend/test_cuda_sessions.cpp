@@ -239,6 +239,40 @@ TEST_CASE("saved and restored: on CUDA the same bits, on the other backend what 
   CHECK(load_golden("llama-gqa", on_cuda()).restore(saved(session)).error().code() == ErrorCode::invalid_argument);
 }
 
+TEST_CASE("states of recurrent layers: chunks, forks, copies, checkpoints, saved and restored", "[cuda][sessions]") {
+  for (const char* name : {"qwen3next", "granitehybrid", "lfm2"}) {
+    DYNAMIC_SECTION(name) {
+      const Engine engine = invariant(name);
+      const auto tokens = make_tokens(5, 60, engine.spec().vocab_size);
+      const auto all = std::span<const Token>(tokens);
+      const KvOptions kv{.dtype = DType::f32, .page_tokens = 16, .prefix = PrefixReuse::off};
+      Session session = given(engine, all.first(40), kv);
+      Session one_by_one = must(engine.session({.kv = kv}));
+      for (const Token token : all.first(40)) must(one_by_one.append({&token, 1}));
+      CHECK(same_bits(one_by_one.logits(), session.logits()));
+      CHECK(checksums(one_by_one) == checksums(session));
+
+      Session fork = must(session.fork()), clone = must(session.clone());
+      Session contiguous = must(session.convert({.kind = KvKind::contiguous, .page_tokens = 64}));
+      const Snapshot before(session);
+      for (Session* copy : {&fork, &clone, &contiguous}) must(copy->append(all.subspan(40, 12)));
+      CHECK(Snapshot(session) == before);
+      must(session.append(all.subspan(40, 12)));
+      for (Session* copy : {&fork, &clone, &contiguous}) CHECK(same_bits(copy->logits(), session.logits()));
+      CHECK(must(session.verify()).verdict == Verdict::same);
+
+      Session restored = must(engine.restore(saved(session)));
+      must(restored.append(all.subspan(52, 8)));
+      must(session.append(all.subspan(52, 8)));
+      CHECK(same_bits(restored.logits(), session.logits()));
+      const Engine cpu = load_golden(name, on_reference());
+      Session on_cpu = must(cpu.session({.kv = {.dtype = DType::f32}}));
+      must(on_cpu.append(all.first(60)));
+      CHECK(relative_difference(session.logits(), on_cpu.logits()) <= tolerance_of_kv(DType::f32));
+    }
+  }
+}
+
 TEST_CASE("tokens drawn on the device are those of a sampler over the logits", "[cuda][sessions]") {
   const Engine engine = invariant("llama-gqa");
   const auto tokens = make_tokens(9, 12, engine.spec().vocab_size);

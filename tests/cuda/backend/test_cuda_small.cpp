@@ -32,7 +32,6 @@ std::vector<float> prefill_and_step(const Engine& engine, const KvOptions& kv, s
 
 TEST_CASE("small: every architecture, a prompt and a step", "[cuda][small]") {
   for (const std::string& name : representative_models()) {
-    if (is_refused(name)) continue;
     DYNAMIC_SECTION(name) {
       const auto tokens = read_tokens(golden_dir() / (name + ".tokens.txt"));
       const auto some = std::span(tokens).first(std::min<std::size_t>(tokens.size(), kManyRows + 1));

@@ -79,6 +79,8 @@ inline unsigned ballot(bool condition) {
   return bits;
 }
 
+inline unsigned ones_in(unsigned bits) { return static_cast<unsigned>(__builtin_popcount(bits)); }
+
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 inline float half_to_float(std::uint16_t half) { return f16_to_f32(half); }

@@ -1,0 +1,39 @@
+// Copies the states of recurrent layers between a cache's memory, which may be a device's, and the host's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <tessera/kv/kv_cache.hpp>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+// Reads bytes [at, at + out.size()) of the layer's state behind the first `tokens` tokens, which must be one of KvCache::states(). Errors:
+// device_error.
+inline Status read_state(const KvCache& cache, std::size_t layer, std::uint64_t tokens, std::span<std::byte> out, std::uint64_t at = 0) noexcept {
+  const std::byte* from = cache.view().kept_state(layer, tokens) + at;
+  if (cache.memory().addressable()) {
+    std::memcpy(out.data(), from, out.size());
+    return {};
+  }
+  const Transfer part{.to = out.data(), .from = from, .bytes = out.size()};
+  return cache.memory().read({&part, 1}) ? Status() : device_error("reading a recurrent layer's state");
+}
+
+// Writes bytes [at, at + bytes.size()) of this state.
+inline Status write_state(const KvCache& cache, std::size_t layer, std::uint64_t tokens, std::span<const std::byte> bytes,
+                          std::uint64_t at = 0) noexcept {
+  std::byte* to = cache.view().kept_state(layer, tokens) + at;
+  if (cache.memory().addressable()) {
+    std::memcpy(to, bytes.data(), bytes.size());
+    return {};
+  }
+  const Transfer part{.to = to, .from = bytes.data(), .bytes = bytes.size()};
+  return cache.memory().write({&part, 1}) ? Status() : device_error("writing a recurrent layer's state");
+}
+
+}  // namespace tessera::detail
