@@ -10,7 +10,7 @@
 #include "cuda/kernels/recurrent.hpp"
 #include "paged_kv.hpp"
 
-namespace test_recurrent_kernels {
+namespace test_cuda_recurrent_kernels {
 
 using namespace tessera;        // NOLINT: a test
 using namespace tessera::cuda;  // NOLINT
@@ -173,4 +173,4 @@ TEST_CASE("decays, steps and the lengths of q and k before a recurrence") {
   }
 }
 
-}  // namespace test_recurrent_kernels
+}  // namespace test_cuda_recurrent_kernels
