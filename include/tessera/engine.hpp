@@ -90,14 +90,15 @@ struct EngineOptions {
   // Divides the model among so many ranks. Each rank is a thread with a part of the weights and an equal share of `threads` (at least one
   // thread). Results are the same bits for every number of ranks. It pays on machines with several memories (NUMA nodes): docs/howto/ranks.md.
   // Errors: unsupported, the model has fewer columns than ranks, or draft heads; an executor, an input observer or another backend than the
-  // CPU's is asked for too. With several ranks, token budgets that choose by votes and adapters are unsupported, but `merge` works.
+  // CPU's is asked for too.
   std::uint32_t ranks = 1;
   RankSplit rank_split = RankSplit::heads;               // how the model is divided, among threads or processes
   // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or others:
   // they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads. All must
   // load the same model; what differs is an error. If a rank fails or does not answer, the call returns device_error, nothing of the step is
   // kept, and so does every later call: load the engine again when the ranks are back. Errors beside those of `ranks`: io or not_found, nobody listens
-  // there. Sessions cannot be saved, restored, suspended, cloned, converted or verified, because their keys and values are not all here.
+  // there. Sessions cannot be saved, restored, suspended, cloned, converted or verified, because their keys and values are not all here;
+  // adapters and token budgets that choose by votes are unsupported.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // the ranks' RankOptions::secret
   std::uint32_t rank_timeout_ms = 30'000;                // a rank that is silent for so long in a step has failed

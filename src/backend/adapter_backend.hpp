@@ -22,6 +22,10 @@ class AdapterWeights {
     std::vector<Entry>& to = change->shape().is_table ? tables_ : products_;
     to.insert(std::ranges::upper_bound(to, &weight, {}, &Entry::weight), Entry{&weight, std::move(change)});
   }
+  // Adds the same adapter's changes for the weights of the next rank of this process. May throw bad_alloc.
+  AdapterWeights& add_rank() { return ranks_.emplace_back(); }
+  // Returns the changes for a rank. Precondition: it is 0, or was added.
+  [[nodiscard]] const AdapterWeights& of_rank(std::uint32_t rank) const noexcept { return rank == 0 ? *this : ranks_[rank - 1]; }
   // Return the change; nullptr if the adapter makes none.
   [[nodiscard]] const LowRank* of_product(const Matrix& weight) const noexcept { return find(products_, weight); }
   [[nodiscard]] const LowRank* of_table(const Matrix& weight) const noexcept { return find(tables_, weight); }
@@ -37,6 +41,7 @@ class AdapterWeights {
   }
 
   std::vector<Entry> products_, tables_;  // sorted by weight
+  std::vector<AdapterWeights> ranks_;     // of the ranks 1, 2, ...
 };
 
 class AdapterBackend final : public JoiningBackend {

@@ -61,6 +61,10 @@ Result<HostRows> Backend::host_rows(Act, std::size_t) {
   return detail::make_error(ErrorCode::unsupported, "backend {} cannot be divided among ranks", name());
 }
 
+Status Backend::set_tokens(std::span<const Token>) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} cannot be divided among ranks", name());
+}
+
 Status Backend::share(std::uint32_t, Act) { return {}; }
 
 Status Backend::softcap(float, Act) {

@@ -134,7 +134,7 @@ struct Experts {
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
   ExpertProducts* behind = nullptr;  // changes each product; nullptr: nothing does
-  ExpertExchange* exchange = nullptr;  // set if this rank has only some outputs of the matrices; then `behind` is nullptr
+  ExpertExchange* exchange = nullptr;  // set if this rank has only some outputs of the matrices; `behind` gets those alone
 };
 
 // The rows of an activation, in memory that the processor can address.
@@ -367,6 +367,8 @@ class Backend {
   // written x. The caller moves the values to their new places. HostRows::columns is the number before; `columns` 0: it stays.
   // Error: unsupported, the activations are not in the host's memory.
   virtual Result<HostRows> host_rows(Act x, std::size_t columns);
+  // Replaces the tokens of the step's rows, for operations that look up tables. Called before keep_rows(). Default: an error, as host_rows().
+  virtual Status set_tokens(std::span<const Token> tokens);
   // Gives every rank the rows of x that rank `from` has. Default: nothing, there is one rank.
   virtual Status share(std::uint32_t from, Act x);
   // x += y.

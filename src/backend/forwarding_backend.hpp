@@ -97,6 +97,7 @@ class ForwardingBackend : public Backend {
   Status linear(const Matrix& weight, Act in, Act out) override { return inner_->linear(weight, in, out); }
   Status add_bias(const Vector& bias, Act x) override { return inner_->add_bias(bias, x); }
   Result<HostRows> host_rows(Act x, std::size_t columns) override { return inner_->host_rows(x, columns); }
+  Status set_tokens(std::span<const Token> tokens) override { return inner_->set_tokens(tokens); }
   Status share(std::uint32_t from, Act x) override { return inner_->share(from, x); }
   Status add(Act y, Act x) override { return inner_->add(y, x); }
   Status rope(std::uint32_t table, std::uint32_t n, Act x) override { return inner_->rope(table, n, x); }

@@ -160,6 +160,11 @@ Result<backend::HostRows> CpuBackend::host_rows(Act x, std::size_t columns) {
   return rows;
 }
 
+Status CpuBackend::set_tokens(std::span<const Token> tokens) {
+  for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].token = tokens[i];
+  return {};
+}
+
 Status CpuBackend::scale(float factor, Act x) {
   Activation& at = written(x);
   for_each_row(at.columns, [&](std::size_t row, std::byte*) {

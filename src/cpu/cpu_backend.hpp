@@ -74,6 +74,7 @@ class CpuBackend final : public backend::Backend {
   Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override;
   Status multiply(Act y, Act x) override;
   Result<backend::HostRows> host_rows(Act x, std::size_t columns) override;
+  Status set_tokens(std::span<const Token> tokens) override;
   Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;

@@ -53,6 +53,12 @@ struct Engine::State {
   std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
   std::filesystem::path path;      // of the model; empty if it was loaded from a source
   detail::AdapterPlaces places;
+  // Places and backends of the other ranks of this process, whose objects `steps` owns.
+  struct RankPlaces {
+    detail::AdapterPlaces places;
+    backend::Backend* backend = nullptr;
+  };
+  std::vector<RankPlaces> rank_places;
   mutable detail::LoadedAdapters adapters;
   mutable detail::FairQueue queue;  // calls wait here until they may use the backend
   mutable detail::Recycled<detail::RunLists> run_lists;

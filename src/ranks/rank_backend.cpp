@@ -31,35 +31,43 @@ std::uint64_t RankBackend::workspace_bytes(const backend::WorkspaceShape& shape)
 Status RankBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   TESSERA_TRY_STATUS(inner().reserve_workspace(shape));
   staging_.resize(staging_floats(shape));
-  rows_.reserve(shape.rows);
+  whole_tokens_.reserve(shape.rows);
+  own_tokens_.reserve(shape.rows);
   owners_.reserve(shape.rows);
   parts_.resize(ranks_.ranks());
   return {};
 }
 
 Status RankBackend::begin(const backend::StepTables& tables) {
-  if (tokens_.empty()) return inner().begin(tables);
-  rows_.assign(tables.rows.begin(), tables.rows.end());
+  rows_ = tables.rows;
+  whole_tokens_.clear();
+  own_tokens_.clear();
   owners_.clear();
-  const std::uint64_t first = tokens_.first(ranks_.rank());
-  for (backend::RowTable& row : rows_) {
+  for (const backend::RowTable& row : rows_) {
+    if (tokens_.empty()) break;
     const std::uint32_t owner = tokens_.rank_of(static_cast<std::uint64_t>(row.token));
+    whole_tokens_.push_back(row.token);
+    own_tokens_.push_back(owner == ranks_.rank() ? row.token - static_cast<Token>(tokens_.first(owner)) : 0);
     owners_.push_back(owner);
-    row.token = owner == ranks_.rank() ? static_cast<Token>(static_cast<std::uint64_t>(row.token) - first) : 0;
   }
-  backend::StepTables own_tables = tables;
-  own_tables.rows = rows_;
-  return inner().begin(own_tables);
+  return inner().begin(tables);
+}
+
+template <class LookUp>
+Status RankBackend::look_up(const Matrix& table, Act x, bool keep_embeddings, LookUp look_up) {
+  if (find(table) == nullptr) return look_up();
+  TESSERA_TRY_STATUS(inner().set_tokens(own_tokens_));
+  TESSERA_TRY_STATUS(look_up());
+  TESSERA_TRY_STATUS(inner().set_tokens(whole_tokens_));
+  return take_rows(x, keep_embeddings);
 }
 
 Status RankBackend::embed(const Matrix& table, float scale, Act x) {
-  TESSERA_TRY_STATUS(inner().embed(table, scale, x));
-  return find(table) != nullptr ? take_rows(x, true) : Status();
+  return look_up(table, x, true, [&] { return inner().embed(table, scale, x); });
 }
 
 Status RankBackend::gather(const Matrix& table, float scale, Act out) {
-  TESSERA_TRY_STATUS(inner().gather(table, scale, out));
-  return find(table) != nullptr ? take_rows(out, false) : Status();
+  return look_up(table, out, false, [&] { return inner().gather(table, scale, out); });
 }
 
 // A portion is laid out in staging_ as the ranks' rows, one rank after another.

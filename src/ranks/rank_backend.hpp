@@ -21,8 +21,11 @@ struct DividedMatrix {
 
 class RankBackend final : public backend::ForwardingBackend {
  public:
-  RankBackend(std::unique_ptr<backend::Backend> inner, Communicator& ranks) noexcept
-      : ForwardingBackend(std::move(inner)), ranks_(ranks) {}
+  // Where the ranks are: adapters are loaded by the engine for all ranks of its process.
+  enum class Ranks : std::uint8_t { in_this_process, elsewhere };
+
+  RankBackend(std::unique_ptr<backend::Backend> inner, Communicator& ranks, Ranks where) noexcept
+      : ForwardingBackend(std::move(inner)), ranks_(ranks), where_(where) {}
 
   // Called after loading, for each divided matrix whose outputs are gathered.
   void divide(const Matrix& weight, DividedMatrix how) { divided_.emplace(&weight, std::move(how)); }
@@ -32,9 +35,9 @@ class RankBackend final : public backend::ForwardingBackend {
   [[nodiscard]] std::string_view name() const noexcept override { return own().name(); }
   [[nodiscard]] bool invariant() const noexcept override { return own().invariant(); }
   [[nodiscard]] bool activates(ActivationKind kind) const noexcept override { return own().activates(kind); }
-  // Votes are sums over heads, which ranks do not add up; adapters change products that are divided.
   [[nodiscard]] bool computes(backend::Capability capability) const noexcept override {
-    return capability != backend::Capability::votes && capability != backend::Capability::low_rank && own().computes(capability);
+    const bool is_of_one_process = capability == backend::Capability::votes || capability == backend::Capability::low_rank;
+    return own().computes(capability) && (where_ == Ranks::in_this_process || !is_of_one_process);
   }
   [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& shape) const noexcept override;
   Status reserve_workspace(const backend::WorkspaceShape& shape) override;
@@ -66,14 +69,19 @@ class RankBackend final : public backend::ForwardingBackend {
   // Makes the rows of an activation whole, of which each rank has the columns of `columns`.
   Status make_whole(Act x, const Division& columns);
   Status make_whole(float* rows, std::size_t n, const Division& columns);
+  // Has the inner backend look up the rank's own tokens in `table`, by look_up().
+  template <class LookUp>
+  Status look_up(const Matrix& table, Act x, bool keep_embeddings, LookUp look_up);
   // Replaces the rows of tokens that other ranks have by those ranks' rows. Rows with embeddings of their own are the same at every rank;
   // `keep_embeddings` says whether x has those.
   Status take_rows(Act x, bool keep_embeddings);
 
   Communicator& ranks_;
+  Ranks where_;
   std::unordered_map<const Matrix*, DividedMatrix> divided_;
   Division tokens_;                      // empty: no table is divided
-  std::vector<backend::RowTable> rows_;  // of the step, with tokens as the inner backend's tables number them
+  std::span<const backend::RowTable> rows_;  // of the step
+  std::vector<Token> whole_tokens_, own_tokens_;  // [rows]: the rows' tokens; the same as the numbers of rows of this rank's tables
   std::vector<std::uint32_t> owners_;    // [rows]: the rank that has the row's token
   std::vector<float> staging_;           // rows on their way
   std::vector<std::span<std::byte>> parts_;

@@ -11,16 +11,24 @@
 
 namespace tessera::detail {
 
-namespace {
+void VoteSink::begin(const StepDescription& step) {
+  step_ = &step;
+  sums_.assign(step.pages.sequences.size(), {});
+  for (const DescribedRow& row : step.rows) {
+    if (row.votes && row.position + 1 > sums_[row.sequence].size()) sums_[row.sequence].resize(row.position + 1);
+  }
+}
 
-// Takes no outputs: rank 0 hands them out.
-class NoSink final : public OutputSink {
- public:
-  std::span<float> destination(std::size_t) override { return {}; }
-  void done(std::size_t) override {}
-};
-
-}  // namespace
+void VoteSink::add_to(OutputSink& sink) const {
+  std::vector<bool> added(sums_.size());
+  for (std::size_t row = 0; row < step_->rows.size(); ++row) {
+    const std::uint32_t sequence = step_->rows[row].sequence;
+    if (!step_->rows[row].votes || added[sequence]) continue;
+    added[sequence] = true;
+    const std::span<std::uint64_t> to = sink.votes(row);
+    for (std::size_t i = 0; i < sums_[sequence].size(); ++i) to[i] += sums_[sequence][i];
+  }
+}
 
 // The thread of a rank.
 class RankGroup::Worker {
@@ -82,6 +90,8 @@ Result<std::unique_ptr<RankGroup>> RankGroup::start(std::shared_ptr<const ModelD
   std::unique_ptr<RankGroup> group(new RankGroup);
   group->ranks_ = std::move(ranks);
   group->parts_ = std::move(parts);
+  group->adapters_.resize(group->parts_.size());
+  group->sinks_.resize(group->parts_.size());
   for (std::uint32_t rank = 0; rank < group->parts_.size(); ++rank) {
     RankPart& part = *group->parts_[rank];
     group->pages_.push_back(std::make_unique<RankPages>(pools, division, rank));
@@ -96,22 +106,20 @@ Result<std::unique_ptr<RankGroup>> RankGroup::start(std::shared_ptr<const ModelD
 RankGroup::~RankGroup() = default;
 
 template <class Work>
-Status RankGroup::on_all(OutputSink* sink, const Work& work) noexcept {
+Status RankGroup::on_all(const Work& work) noexcept {
   struct Call {
     RankGroup& group;
     const Work& work;
-    OutputSink* sink;
     std::atomic<bool> failed = false;
     Status error = {};  // of the first rank that failed: the others fail because it has stopped the step
 
     void run(std::uint32_t rank) noexcept {
-      NoSink none;
-      Status status = work(*group.executors_[rank], rank == 0 && sink != nullptr ? *sink : none, rank);
+      Status status = work(*group.executors_[rank], rank);
       if (status || failed.exchange(true)) return;
       error = std::move(status);
       group.ranks_->of(rank).stop();
     }
-  } call{*this, work, sink};
+  } call{*this, work};
   for (const auto& worker : workers_) {
     worker->begin([](void* context, std::uint32_t rank) { static_cast<Call*>(context)->run(rank); }, &call);
   }
@@ -123,9 +131,19 @@ Status RankGroup::on_all(OutputSink* sink, const Work& work) noexcept {
 }
 
 Status RankGroup::execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept {
-  return on_all(&sink, [&](BackendExecutor& executor, OutputSink& to, std::uint32_t rank) {
-    return executor.execute(step, inputs, to, rank == 0 ? stop : std::stop_token());
-  });
+  return guard([&]() -> Status {
+    for (std::uint32_t rank = 1; rank < parts_.size(); ++rank) {
+      sinks_[rank].begin(step);
+      adapters_[rank].clear();
+      for (const backend::AdapterWeights* adapter : inputs.adapters) adapters_[rank].push_back(&adapter->of_rank(rank));
+    }
+    TESSERA_TRY_STATUS(on_all([&](BackendExecutor& executor, std::uint32_t rank) {
+      return rank == 0 ? executor.execute(step, inputs, sink, stop)
+                       : executor.execute(step, {.embeddings = inputs.embeddings, .adapters = adapters_[rank]}, sinks_[rank], {});
+    }));
+    for (std::uint32_t rank = 1; rank < parts_.size(); ++rank) sinks_[rank].add_to(sink);
+    return {};
+  }, ErrorCode::callback_failed);
 }
 
 Status RankGroup::guess(const StepDescription&, std::span<float>, std::span<float>, const std::stop_token&) noexcept {
@@ -138,7 +156,7 @@ Status RankGroup::reserve(const StepPages& pages) noexcept {
 }
 
 Status RankGroup::move(const MoveDescription& move) noexcept {
-  return on_all(nullptr, [&](BackendExecutor& executor, OutputSink&, std::uint32_t) { return executor.move(move); });
+  return on_all([&](BackendExecutor& executor, std::uint32_t) { return executor.move(move); });
 }
 
 }  // namespace tessera::detail

@@ -26,6 +26,22 @@ struct RankPart {
   Model model;
 };
 
+// The sink of a rank other than 0: takes no outputs, because rank 0 hands them out, and keeps the votes of the rank's heads.
+class VoteSink final : public OutputSink {
+ public:
+  // Begins a step, which must live until add_to(). May throw bad_alloc.
+  void begin(const StepDescription& step);
+  std::span<float> destination(std::size_t) override { return {}; }
+  void done(std::size_t) override {}
+  std::span<std::uint64_t> votes(std::size_t row) override { return sums_[step_->rows[row].sequence]; }
+  // Adds the votes to rank 0's. They are integers, so the order does not matter.
+  void add_to(OutputSink& sink) const;
+
+ private:
+  const StepDescription* step_ = nullptr;
+  std::vector<std::vector<std::uint64_t>> sums_;  // [sequence]
+};
+
 // Executes each step on all ranks.
 class RankGroup final : public StepExecutor {
  public:
@@ -43,15 +59,16 @@ class RankGroup final : public StepExecutor {
   class Worker;
 
   RankGroup() = default;
-  // Calls work(executor, sink) on every rank's thread, with a sink that takes nothing at ranks other than 0. Returns the error of the rank
-  // that has failed.
+  // Calls work(executor, rank) on every rank's thread. Returns the error of the rank that has failed.
   template <class Work>
-  Status on_all(OutputSink* sink, const Work& work) noexcept;
+  Status on_all(const Work& work) noexcept;
 
   std::unique_ptr<ThreadRanks> ranks_;
   std::vector<std::unique_ptr<RankPart>> parts_;
   std::vector<std::unique_ptr<RankPages>> pages_;
   std::vector<std::unique_ptr<BackendExecutor>> executors_;
+  std::vector<std::vector<const backend::AdapterWeights*>> adapters_;  // [rank]: the weights of the step's adapters
+  std::vector<VoteSink> sinks_;                   // [rank]; that of rank 0 is not used
   std::vector<std::unique_ptr<Worker>> workers_;  // of ranks 1 and up
 };
 

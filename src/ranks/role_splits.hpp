@@ -186,4 +186,10 @@ static_assert(all_roles_are_split(), "every role has one row, in the order of th
 
 [[nodiscard]] constexpr Split split_of(Role role) noexcept { return kRoleSplits[static_cast<std::size_t>(role)].split; }
 
+// Returns whether a divided product of this role is whole at every rank as soon as it is computed. (Experts' products are gathered later.)
+[[nodiscard]] constexpr bool is_gathered_behind(Role role) noexcept {
+  const Split split = split_of(role);
+  return split == Split::by_token || split == Split::by_output || split == Split::of_heads || split == Split::of_columns;
+}
+
 }  // namespace tessera::detail

@@ -141,4 +141,23 @@ TEST_CASE("a scheduler's requests on several ranks get one rank's tokens") {
   CHECK(run(3) == expected);
 }
 
+TEST_CASE("token budgets that choose by votes choose the same tokens on several ranks") {
+  for (const std::string& name : {std::string("llama-gqa"), std::string("qwen3")}) {
+    const auto tokens = golden_tokens(name);
+    const Engine one = load_golden(name);
+    const Engine many = must(Engine::load(golden_dir() / (name + ".gguf"), divided(2)));
+    for (const TokenChoice choice : {TokenChoice::h2o, TokenChoice::snapkv}) {
+      const KvOptions kv{.page_tokens = 16, .prefix = PrefixReuse::off, .budget = {.tokens = 24, .choice = choice, .sinks = 2}};
+      Session a = must(one.session({.kv = kv})), b = must(many.session({.kv = kv}));
+      for (std::size_t i = 0; i + 4 <= tokens.size(); i += 4) {
+        INFO(name << ", token " << i);
+        const auto chunk = std::span(tokens).subspan(i, 4);
+        CHECK(same_bits(must(a.append(chunk, {.logits = LogitsOf::all})).values, must(b.append(chunk, {.logits = LogitsOf::all})).values));
+      }
+      CHECK(checksums(a) == checksums(b));
+      CHECK(a.edited());
+    }
+  }
+}
+
 }  // namespace test_rank_sessions

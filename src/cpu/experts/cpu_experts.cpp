@@ -155,7 +155,7 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
     TESSERA_TRY_STATUS(of.exchange->gather_activated(s.up, s.n_slots));
     const std::size_t whole = of.down->shape.inputs;
     prepare_slots(*of.down, s.n_slots, [&](std::size_t slot, float* to) { std::copy_n(s.up + slot * whole, whole, to); });
-    multiply_slots({{of.down, of.down_bias, s.gate}}, Biases::added);
+    multiply({{of.down, of.down_bias, s.gate}}, [&](std::size_t slot) { return std::span<const float>(s.up + slot * whole, whole); });
     TESSERA_TRY_STATUS(of.exchange->gather_results(s.gate, s.n_slots));
     add_up_slots(of.exchange->result_columns(), n_used, out);
     return {};

@@ -8,6 +8,7 @@
 #include "core/float16.hpp"
 #include "formats/formats.hpp"
 #include "model/load/weight_rows.hpp"
+#include "ranks/role_splits.hpp"
 
 namespace tessera::detail {
 
@@ -29,8 +30,15 @@ bool has_place(const Binding& binding, const ModelSpec& spec) {
   }
 }
 
-// Returns the row of the tensor that is row `i` of the weight's matrices, counted over all of them.
-std::uint64_t tensor_row(const Binding& binding, std::uint64_t i) noexcept {
+// Returns the row of the whole weight that is row `i` of the part that this rank has, counted over all matrices.
+std::uint64_t whole_row(const Binding& binding, std::uint64_t i) noexcept {
+  if (binding.own.whole == 0) return i;
+  return i / binding.shape.outputs * binding.own.whole + binding.own.first + i % binding.shape.outputs;
+}
+
+// Returns the row of the tensor that is row `i` of this rank's part of the weight's matrices, counted over all of them.
+std::uint64_t tensor_row(const Binding& binding, std::uint64_t of_part) noexcept {
+  const std::uint64_t i = whole_row(binding, of_part);
   if (binding.stretch_rows == 0) return binding.first_row + i;
   return binding.first_row + i / binding.stretch_rows * binding.stretch_stride + i % binding.stretch_rows;
 }
@@ -77,7 +85,7 @@ Result<std::vector<backend::LowRankValues::Length>> lengths_of(const AdapterTens
   std::vector<float> base(shape.inputs);
   std::vector<double> change(shape.inputs);
   for (std::uint64_t i = 0; i < lengths.size(); ++i) {
-    TESSERA_TRY_STATUS(read_rows(source, tensor, binding, i, row));
+    TESSERA_TRY_STATUS(read_rows(source, tensor, binding, whole_row(binding, i), row));
     formats::visit(tensor.dtype, [&]<class F>(std::type_identity<F>) {
       for (std::size_t block = 0; block < base.size() / F::block_values; ++block) {
         F::decode(row.data() + block * F::block_bytes, base.data() + block * F::block_values);
@@ -109,6 +117,14 @@ AdapterPlaces::AdapterPlaces(const Model& model, const ModelSource& source, std:
   for (const Binding& binding : bindings) {
     if (has_place(binding, model.spec)) placed.push_back(&binding);
   }
+  // An adapter changes whole products, which are gathered before; other products it changes in part.
+  const auto as_changed = [](const Binding& binding) {
+    Binding changed = binding;
+    if (!is_gathered_behind(binding.role)) return changed;
+    changed.shape = binding.whole_shape();
+    changed.own = {.here = binding.own.here};
+    return changed;
+  };
   const auto name = [&](const Binding* binding) { return source.tensors()[binding->tensor].name; };
   std::ranges::stable_sort(placed, {}, name);
   for (const Binding* binding : placed) {
@@ -118,7 +134,7 @@ AdapterPlaces::AdapterPlaces(const Model& model, const ModelSource& source, std:
       first_.push_back(weights_.size());
     }
     const bool once = row_of(binding->role).owner == Owner::model;
-    weights_.push_back({.binding = *binding, .matrix = (once ? model.weights : model.layer_weights[binding->layer]).matrix(binding->role)});
+    weights_.push_back({.binding = as_changed(*binding), .matrix = (once ? model.weights : model.layer_weights[binding->layer]).matrix(binding->role)});
   }
   first_.push_back(weights_.size());
 }

@@ -95,16 +95,20 @@ Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, 
 // Returns the bytes of the adapter's changes, and of the intermediate results that a step keeps for them.
 std::uint64_t memory_of(const detail::AdapterFile& file, const Engine::State& engine) {
   std::uint64_t bytes = 0, most = 0;  // most: numbers A x of a row and a product
-  for (const detail::AdapterTensor& tensor : file.tensors) {
-    for (const detail::AdapterPlaces::Weight& weight : engine.places.weights_of(tensor.tensor)) {
-      const Role role = weight.binding.role;
-      const bool is_of_heads = role == Role::latent_k_b || role == Role::latent_v_b;  // each head has its own A x
-      bytes += detail::change_bytes(tensor, weight, *engine.backend);
-      most = std::max<std::uint64_t>(most, tensor.rank * (is_of_heads ? weight.binding.shape.count : 1));
+  const auto count = [&](const detail::AdapterPlaces& places, const backend::Backend& backend) {
+    for (const detail::AdapterTensor& tensor : file.tensors) {
+      for (const detail::AdapterPlaces::Weight& weight : places.weights_of(tensor.tensor)) {
+        const Role role = weight.binding.role;
+        const bool is_of_heads = role == Role::latent_k_b || role == Role::latent_v_b;  // each head has its own A x
+        if (weight.binding.own.here) bytes += detail::change_bytes(tensor, weight, backend);
+        most = std::max<std::uint64_t>(most, tensor.rank * (is_of_heads ? weight.binding.shape.count : 1));
+      }
     }
-  }
+  };
+  count(engine.places, *engine.backend);
+  for (const auto& rank : engine.rank_places) count(rank.places, *rank.backend);
   constexpr std::uint64_t kProducts = 3;  // products of one input that are computed together: queries, keys and values
-  return bytes + kProducts * engine.options.step_rows * most * sizeof(float);
+  return bytes + engine.options.ranks * kProducts * engine.options.step_rows * most * sizeof(float);
 }
 
 // Returns the largest number among those of the layers.
@@ -112,6 +116,20 @@ std::uint64_t most_of_layers(const ModelSpec& spec, std::uint32_t LayerSpec::* n
   std::uint64_t most = 0;
   for (const LayerSpec& layer : spec.layers) most = std::max<std::uint64_t>(most, layer.*number);
   return most;
+}
+
+// Makes an adapter's changes for the weights that one rank has.
+Status add_changes(const detail::AdapterFile& file, const detail::AdapterPlaces& places, const backend::Backend& backend, const ModelSource* base,
+                   const std::stop_token& stop, backend::AdapterWeights& to) {
+  for (const detail::AdapterTensor& tensor : file.tensors) {
+    if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped while the adapter was loaded");
+    for (const detail::AdapterPlaces::Weight& weight : places.weights_of(tensor.tensor)) {
+      if (!weight.binding.own.here) continue;
+      TESSERA_TRY(auto change, detail::make_change(tensor, places.tensors()[tensor.tensor], weight, backend, base));
+      to.add(*weight.matrix, std::move(change));
+    }
+  }
+  return {};
 }
 
 Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine, const std::filesystem::path& path, const AdapterOptions& options) {
@@ -147,14 +165,12 @@ Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine,
   state->invocation = file.invocation;
   state->content = file.content;
   for (const detail::AdapterTensor& tensor : file.tensors) {
-    if (options.stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped while the adapter was loaded");
     state->rank = std::max(state->rank, tensor.rank);
-    const auto weights = engine->places.weights_of(tensor.tensor);
-    for (const detail::AdapterPlaces::Weight& weight : weights) {
-      TESSERA_TRY(auto change, detail::make_change(tensor, engine->places.tensors()[tensor.tensor], weight, *engine->backend, base.get()));
-      state->weights.add(*weight.matrix, std::move(change));
-      ++state->matrices;
-    }
+    state->matrices += engine->places.weights_of(tensor.tensor).size();
+  }
+  TESSERA_TRY_STATUS(add_changes(file, engine->places, *engine->backend, base.get(), options.stop, state->weights));
+  for (const auto& rank : engine->rank_places) {
+    TESSERA_TRY_STATUS(add_changes(file, rank.places, *rank.backend, base.get(), options.stop, state->weights.add_rank()));
   }
   engine->adapters.add(state);
   return Adapter(std::shared_ptr<const Adapter::State>(std::move(state)));

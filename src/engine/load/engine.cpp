@@ -167,6 +167,11 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   } else if (blueprint.division != nullptr) {
     TESSERA_TRY_STATUS(detail::load_parts(source, blueprint, options, machine.parts));
     state->model = detail::whole_model(machine.parts.front()->model, state->model.spec);
+    for (std::uint32_t rank = 0; rank < machine.parts.size(); ++rank) {
+      detail::AdapterPlaces places(machine.parts[rank]->model, source, blueprint.division->bindings_of(rank, blueprint.bindings));
+      if (rank == 0) state->places = std::move(places);
+      else state->rank_places.push_back({std::move(places), machine.parts[rank]->backend});
+    }
   } else {
     TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
     TESSERA_TRY_STATUS(

@@ -25,14 +25,14 @@ class PlannedExecutor final : public Executor {
 template <class Make>
 Status add_ranks(Machine& machine, std::uint32_t n, Make make) {
   machine.ranks = std::make_unique<ThreadRanks>(n);
-  auto first = std::make_unique<RankBackend>(std::move(machine.backend), machine.ranks->of(0));
+  auto first = std::make_unique<RankBackend>(std::move(machine.backend), machine.ranks->of(0), RankBackend::Ranks::in_this_process);
   machine.parts.push_back(std::make_unique<RankPart>());
   machine.parts.back()->backend = first.get();
   machine.backend = std::move(first);
   for (std::uint32_t rank = 1; rank < n; ++rank) {
     auto part = std::make_unique<RankPart>();
     TESSERA_TRY(std::unique_ptr<backend::Backend> backend, make(*part));
-    part->owned = std::make_unique<RankBackend>(std::move(backend), machine.ranks->of(rank));
+    part->owned = std::make_unique<RankBackend>(std::move(backend), machine.ranks->of(rank), RankBackend::Ranks::in_this_process);
     part->backend = part->owned.get();
     machine.parts.push_back(std::move(part));
   }
@@ -65,7 +65,7 @@ Result<Machine> make_backend(const EngineOptions& options, Communicator* others)
       return own;
     }));
   }
-  if (others != nullptr) machine.backend = std::make_unique<RankBackend>(std::move(machine.backend), *others);
+  if (others != nullptr) machine.backend = std::make_unique<RankBackend>(std::move(machine.backend), *others, RankBackend::Ranks::elsewhere);
   return machine;
 }
 
