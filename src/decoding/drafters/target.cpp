@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 #include "core/error.hpp"
@@ -55,7 +56,8 @@ class TargetDrafter : public Drafter {
       TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
       auto draft = drafts.draw(logits_, history_);
       // A head that can guess only some of the tokens may have none that the request's grammar allows.
-      if (!draft && draft.error().code() == ErrorCode::numeric) break;
+      const auto is_nan = [](float logit) { return std::isnan(logit); };
+      if (!draft && draft.error().code() == ErrorCode::numeric && std::ranges::none_of(logits_, is_nan)) break;
       if (!draft) return std::move(draft).error();
       history_.push_back(*draft);
       drafted = take(*draft);
