@@ -1,4 +1,9 @@
 // Drafts of heads from files of their own (Medusa, EAGLE): contract 8, and drafts that end where the heads' guesses end.
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <unistd.h>
+
 #include "decoding/speculation_rig.hpp"
 #include "engine/head_models.hpp"
 #include "engine/made_adapter.hpp"
@@ -179,6 +184,45 @@ TEST_CASE("a head that can guess no token that the request allows drafts nothing
   CHECK(spec.told == plain.told);
   CHECK(spec.figures.drafted == 0);
   CHECK(*spec.session == *plain.session);
+}
+
+TEST_CASE("heads whose weights are broken draft nothing, say so, and change no token", "[speculation][heads]") {
+  for (const std::size_t i : {0u, 1u, 2u}) {
+    const HeadCase& heads = head_cases()[i];
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("tessera-broken-heads-" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder);
+    std::filesystem::copy(heads.file(), folder, std::filesystem::copy_options::recursive);
+    const auto file = folder / (heads.is_medusa() ? "medusa_lm_head.safetensors" : "model.safetensors");
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    std::uint64_t header = 0;
+    stream.read(reinterpret_cast<char*>(&header), sizeof header);
+    std::string text(header, ' ');
+    stream.read(text.data(), static_cast<std::streamsize>(header));
+    const std::size_t entry = text.find(heads.is_medusa() ? "\"0.1.weight\"" : "\"fc.weight\"");
+    const std::size_t begin = std::stoul(text.substr(text.find('[', text.find("data_offsets", entry)) + 1));
+    stream.seekp(static_cast<std::streamoff>(sizeof header + header + begin));
+    const std::vector<float> broken(36, std::numeric_limits<float>::quiet_NaN());
+    stream.write(reinterpret_cast<const char*>(broken.data()), static_cast<std::streamsize>(broken.size() * sizeof(float)));
+    stream.close();
+    const Engine engine = must(Engine::load(golden_dir() / "llama-gqa.gguf", {.draft_heads = folder, .threads = 2}));
+    std::filesystem::remove_all(folder);
+    const auto prompt = make_tokens(3, 9, engine.spec().vocab_size);
+    const RequestKind kind = request_kinds()[1];
+    const Outcome plain = generated(engine, kind, prompt, {});
+    const SpeculateOptions speculate{.drafter = must(head_drafter()), .max_drafts = 4, .length = DraftLength::longest};
+    INFO(heads.name());
+    Session session = must(engine.session());
+    must(session.append(prompt));
+    Sampler sampler = kind.sampler(engine);
+    GenerateOptions how = kind.options;
+    how.speculate = speculate;
+    Generation generation = session.generate(sampler, how);
+    Told told;
+    for (const auto& piece : generation) told.add(must(Result<Piece>(piece)));
+    CHECK(told == plain.told);
+    REQUIRE(!generation.drafting());
+    CHECK(generation.drafting().error().code() == ErrorCode::numeric);
+  }
 }
 
 TEST_CASE("drafts of heads end where the context and the room end", "[speculation][heads]") {

@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "decoding/drafters/head_tree.hpp"
+#include "decoding/drafters/level_tree.hpp"
 
 namespace test_head_tree {
 
@@ -59,6 +60,25 @@ TEST_CASE("a tree of heads has no more chains than it may, and none of impossibl
   impossible.add(3, shares({0.0, 0.0, 0.0, 1.0}));
   impossible.add_other_leaves();
   CHECK(text(std::span(out).first(impossible.size())) == "3-");
+}
+
+TEST_CASE("a tree of heads that read no drafts has a level's tokens behind each draft of the level before", "[speculation][heads]") {
+  std::vector<TreeDraft> out(6);
+  const auto grown = [&](std::size_t chains) {
+    detail::LevelTree tree(out, chains);
+    tree.add_level(0, shares({0.6, 0.3, 0.06, 0.04}));
+    tree.add_level(2, shares({0.05, 0.2, 0.7, 0.05}));
+    return text(std::span(out).first(tree.grow()));
+  };
+  // The chances are 0.6, 0.42, 0.3, 0.21, 0.12 and 0.06.
+  CHECK(grown(4) == "0- 2@0 1- 2@2 1@0 1@2");
+  CHECK(grown(2) == "0- 2@0 1- 2@2");
+  CHECK(grown(1) == "0- 2@0");
+  detail::LevelTree drawn(out, 3);
+  drawn.add_level(3, shares({0.5, 0.3, 0.2, 0.0}));  // another token than the likeliest was drawn
+  CHECK(text(std::span(out).first(drawn.grow())) == "3- 0- 1-");
+  detail::LevelTree nothing(out, 3);
+  CHECK(nothing.grow() == 0);
 }
 
 }  // namespace test_head_tree

@@ -75,6 +75,9 @@ class StrictBackend final : public ForwardingBackend {
     return run("latent_append", {turned_q, latent_q, turned_k, latent}, {turned_q, turned_k, latent, q}, {},
                [&] { return inner().latent_append(shape, turned_q, latent_q, turned_k, latent, q); });
   }
+  Status shift_rows(std::uint32_t layer, Act x) override {
+    return run("shift_rows", {x}, {x}, {}, [&] { return inner().shift_rows(layer, x); });
+  }
   Status convolve(const backend::Convolution& how, Act x) override {
     return run("convolve", {x}, {x}, {}, [&] { return inner().convolve(how, x); });
   }

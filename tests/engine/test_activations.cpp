@@ -1,6 +1,9 @@
 // What an operation of a backend reads, writes and uses up is what its signature says: the forward pass relies on no more.
 #include <set>
 
+#include <tessera/decoding/drafters.hpp>
+
+#include "engine/head_models.hpp"
 #include "engine/strict_backend.hpp"
 #include "engine/wrapped_backend.hpp"
 
@@ -32,6 +35,29 @@ TEST_CASE("the forward pass reads no activation without a value, and operations 
       }
       CHECK(complaints == std::set<std::string>());
     }
+  }
+}
+
+TEST_CASE("draft heads read no activation without a value", "[activations][heads]") {
+  for (const HeadCase& heads : head_cases()) {
+    std::set<std::string> complaints;
+    const Engine plain = load_heads(heads), watched = load_heads(heads);
+    wrap_backend<StrictBackend>(watched, complaints);
+    const auto guesses = [&](const Engine& engine) {
+      Session session = must(engine.session());
+      Sampler sampler = sampling::chain().temperature(0.8f).seed(3).build();
+      must(session.append(std::vector<Token>{1, 2, 3, 4, 5, 6, 7}));
+      Generation generation = session.generate(sampler, {.max_tokens = 20, .end_of_generation = EndOfGeneration::ignore,
+                                                         .speculate = {.drafter = must(head_drafter()), .length = DraftLength::longest, .branches = 3}});
+      std::vector<Token> tokens;
+      for (const auto& piece : generation) tokens.push_back(must(Result<Piece>(piece)).token);
+      must(generation.drafting());
+      CHECK(generation.figures().drafted > 0);
+      return tokens;
+    };
+    INFO(heads.name());
+    CHECK(guesses(watched) == guesses(plain));
+    CHECK(complaints == std::set<std::string>());
   }
 }
 

@@ -256,6 +256,36 @@ TEST_CASE("an engine's identity has its draft heads", "[heads]") {
   }
 }
 
+TEST_CASE("configurations of an EAGLE head in other words mean the same", "[heads]") {
+  const HeadCase heads = head_cases()[2];
+  const std::filesystem::path folder = scratch("words");
+  const auto guess_of = [&](const std::filesystem::path& path) {
+    Session session = must(must(Engine::load(golden_dir() / "llama-gqa.gguf", {.draft_heads = path, .threads = 2})).session());
+    must(session.append(make_tokens(1, 20, 100)));
+    must(session.add_pending(5));
+    return guesses_or_full(session, std::vector<Token>{7, 3}).value();
+  };
+  const auto with = [&](const std::string& config) {
+    copy_folder(heads.file(), folder);
+    std::ofstream(folder / "config.json", std::ios::binary) << config;
+    return guess_of(folder);
+  };
+  const std::string layer = R"("hidden_act": "silu", "hidden_size": 36, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 28,
+    "num_hidden_layers": 1, "rms_norm_eps": 0.01, "max_position_embeddings": 64, "vocab_size": 104, "head_dim": 10)";
+  const std::string features = R"("eagle_aux_hidden_state_layer_ids": [0, 1, 2])";
+  const auto expected = guess_of(heads.file());
+  // As vLLM's speculators write it; and a rope as transformers 5 writes it, whose scaling changes nothing.
+  CHECK(same_bits(with("{\"transformer_layer_config\": {\"rope_theta\": 700.0, " + layer + "}, \"norm_before_residual\": false, " + features + "}"), expected));
+  const auto scaled = [&](const char* factor) {
+    return with("{" + layer + ", " + features + R"(, "rope_parameters": {"rope_type": "llama3", "rope_theta": 700.0, "factor": )" + factor +
+                R"(, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}})");
+  };
+  CHECK(same_bits(scaled("1.0"), expected));
+  CHECK(!same_bits(scaled("8.0"), expected));
+  CHECK(!same_bits(with("{" + layer + ", \"rope_theta\": 700.0, \"norm_before_residual\": true, " + features + "}"), expected));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("heads of another model, or of no kind that is known, are refused by name", "[heads]") {
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   const auto& cases = head_cases();

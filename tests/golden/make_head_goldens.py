@@ -123,12 +123,26 @@ def states_of(model, tokens):
     return inputs, normed
 
 
-def write(out, kind, file, config, tensors, guesses):
+def check(guess, w):
+    """Every tensor of the heads matters: without it, the guesses change by more than four tolerances. Returns the smallest change."""
+    whole, weakest = guess(w), float("inf")
+    for name, tensor in w.items():
+        other = guess(w | {name: torch.ones_like(tensor) if "norm" in name else torch.zeros_like(tensor)})
+        both = torch.isfinite(whole) & torch.isfinite(other)
+        change = (whole - other)[both].abs().max().item()
+        assert change > 4e-4, (name, change)
+        weakest = min(weakest, change)
+    return weakest
+
+
+def write(out, kind, file, config, tensors, guess, w):
+    """`tensors` are those of the file, `w` those that guess() reads."""
+    guesses = guess(w)
     (out / kind).mkdir(parents=True, exist_ok=True)
     (out / kind / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, out / kind / file, metadata={"format": "pt"})
     (out / f"{kind}.f32").write_bytes(guesses.numpy().astype("<f4").tobytes())
-    print(f"{out.name}/{kind}: std {guesses[torch.isfinite(guesses)].std():.2f}", flush=True)
+    print(f"{out.name}/{kind}: std {guesses[torch.isfinite(guesses)].std():.2f} weakest {check(guess, w):.1e}", flush=True)
 
 
 def medusa(out, config, normed, seed, heads, blocks, prefix, biased):
@@ -140,15 +154,19 @@ def medusa(out, config, normed, seed, heads, blocks, prefix, biased):
             if biased:
                 random.vector(f"{prefix}{head}.{block}.linear.bias", d, False)
         random.matrix(f"{prefix}{head}.{blocks}.weight", vocab, d)
-    w, guesses = random.tensors, []
-    for head in range(heads):
-        x = normed[:-1]
-        for block in range(blocks):
-            x = x + silu(linear(x, w[f"{prefix}{head}.{block}.linear.weight"], w.get(f"{prefix}{head}.{block}.linear.bias")))
-        guesses.append(linear(x, w[f"{prefix}{head}.{blocks}.weight"]))
+
+    def guess(w):
+        guesses = []
+        for head in range(heads):
+            x = normed[:-1]
+            for block in range(blocks):
+                x = x + silu(linear(x, w[f"{prefix}{head}.{block}.linear.weight"], w.get(f"{prefix}{head}.{block}.linear.bias")))
+            guesses.append(linear(x, w[f"{prefix}{head}.{blocks}.weight"]))
+        return torch.stack(guesses, 1)
+
     write(out, "medusa", "medusa_lm_head.safetensors",
           {"medusa_num_heads": heads, "medusa_num_layers": blocks, "base_model_name_or_path": out.name, "transformers_version": "4.34.1"},
-          w, torch.stack(guesses, 1))
+          random.tensors, guess, random.tensors)
 
 
 def head_config(config, **more):
@@ -167,15 +185,18 @@ def eagle(out, model, config, tokens, normed, seed, biased):
         for name, size in (("q", 4), ("k", 2), ("v", 2)):
             random.vector(f"layers.0.self_attn.{name}_proj.bias", size * own.get("head_dim", d // 4), False)
     layer(random, "layers.0.", own, d)
-    w, embed, output = random.tensors, model.model.embed_tokens.weight.detach(), model.lm_head.weight.detach()
+    embed, output = model.model.embed_tokens.weight.detach(), model.lm_head.weight.detach()
 
-    def step(ids, hidden):
-        x = linear(torch.cat([embed[ids], hidden], -1), w["fc.weight"], w.get("fc.bias"))
-        x = feed(w, "layers.0.", own, x + attend(w, "layers.0.", own, x))
-        return linear(x, output), x
+    def guess(w):
+        def step(ids, hidden):
+            x = linear(torch.cat([embed[ids], hidden], -1), w["fc.weight"], w.get("fc.bias"))
+            x = feed(w, "layers.0.", own, x + attend(w, "layers.0.", own, x))
+            return linear(x, output), x
 
-    guesses = chain(tokens, normed[:-1], step)
-    write(out, "eagle", "model.safetensors", own, w | ({"embed_tokens.weight": embed} if not biased else {}), guesses)
+        return chain(tokens, normed[:-1], step)
+
+    copies = {} if biased else {"embed_tokens.weight": embed}  # as many files have them
+    write(out, "eagle", "model.safetensors", own, random.tensors | copies, guess, random.tensors)
 
 
 def eagle3(out, model, config, tokens, inputs, seed, features, normed_residual, own_tables, gguf_too):
@@ -193,21 +214,23 @@ def eagle3(out, model, config, tokens, inputs, seed, features, normed_residual, 
     kept = torch.from_numpy(np.sort(random.rng.permutation(vocab)[:own["draft_vocab_size"]]))
     random.matrix("lm_head.weight", len(kept), d)
     w = random.tensors
-    embed = w.get("embed_tokens.weight", model.model.embed_tokens.weight.detach())
 
-    def step(ids, hidden):
-        e, h = rms(embed[ids], w[f"{at}input_layernorm.weight"], own["rms_norm_eps"]), rms(hidden, w[f"{at}hidden_norm.weight"], own["rms_norm_eps"])
-        x = (h if normed_residual else hidden) + attend(w, at, own, torch.cat([e, h], -1))
-        x = feed(w, at, own, x)
-        logits = torch.full((len(ids), vocab), float("-inf"))
-        logits[:, kept] = linear(rms(x, w["norm.weight"], own["rms_norm_eps"]), w["lm_head.weight"])
-        return logits, x
+    def guess(w):
+        embed = w.get("embed_tokens.weight", model.model.embed_tokens.weight.detach())
 
-    fused = linear(torch.cat([inputs[i][:-1] for i in features], -1), w["fc.weight"])
-    guesses = chain(tokens, fused, step)
+        def step(ids, hidden):
+            e, h = rms(embed[ids], w[f"{at}input_layernorm.weight"], own["rms_norm_eps"]), rms(hidden, w[f"{at}hidden_norm.weight"], own["rms_norm_eps"])
+            x = (h if normed_residual else hidden) + attend(w, at, own, torch.cat([e, h], -1))
+            x = feed(w, at, own, x)
+            logits = torch.full((len(ids), vocab), float("-inf"))
+            logits[:, kept] = linear(rms(x, w["norm.weight"], own["rms_norm_eps"]), w["lm_head.weight"])
+            return logits, x
+
+        return chain(tokens, linear(torch.cat([inputs[i][:-1] for i in features], -1), w["fc.weight"]), step)
+
     t2d = torch.zeros(vocab, dtype=torch.bool)
     t2d[kept] = True
-    write(out, "eagle3", "model.safetensors", own, w | {"d2t": kept - torch.arange(len(kept)), "t2d": t2d}, guesses)
+    write(out, "eagle3", "model.safetensors", own, w | {"d2t": kept - torch.arange(len(kept)), "t2d": t2d}, guess, w)
     if gguf_too:
         write_gguf(out / "eagle3.gguf", own, w, kept, features, normed_residual)
 

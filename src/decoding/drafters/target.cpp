@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 #include "core/error.hpp"
 #include "core/seconds.hpp"
 #include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/head_tree.hpp"
+#include "decoding/drafters/level_tree.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
 
 namespace tessera {
@@ -24,6 +26,14 @@ class TargetDrafter : public Drafter {
   }
 
   Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) final {
+    if (most_guesses(context) != kAnyNumber) {  // heads that make a fixed number of guesses read no drafts
+      detail::LevelTree tree(out, context.branches);
+      const auto guessed = guess_each(context, out.size(), [&](Token draft) {
+        tree.add_level(draft, logits_);
+        return tree.levels();
+      });
+      return guessed ? Result<std::size_t>(tree.grow()) : guessed;
+    }
     detail::HeadTree tree(out, context.branches);
     TESSERA_TRY(const std::size_t guessed, guess_each(context, out.size(), [&](Token draft) {
                   tree.add(draft, logits_);
@@ -36,6 +46,9 @@ class TargetDrafter : public Drafter {
   }
 
   [[nodiscard]] double cost(std::size_t n) const noexcept final { return static_cast<double>(n) * seconds_; }
+
+ protected:
+  static constexpr std::size_t kAnyNumber = ~std::size_t{0};
 
  private:
   // Guesses and draws drafts one after another, and gives each to `take`, which returns how many drafts there are then. Ends when there are
@@ -55,7 +68,8 @@ class TargetDrafter : public Drafter {
       TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
       auto draft = drafts.draw(logits_, history_);
       // A head that can guess only some of the tokens may have none that the request's grammar allows.
-      if (!draft && draft.error().code() == ErrorCode::numeric) break;
+      const auto is_nan = [](float logit) { return std::isnan(logit); };
+      if (!draft && draft.error().code() == ErrorCode::numeric && std::ranges::none_of(logits_, is_nan)) break;
       if (!draft) return std::move(draft).error();
       history_.push_back(*draft);
       drafted = take(*draft);
@@ -66,7 +80,7 @@ class TargetDrafter : public Drafter {
   }
 
   // Returns how many guesses can follow each other.
-  [[nodiscard]] virtual std::size_t most_guesses(const DraftContext&) const noexcept { return ~std::size_t{0}; }
+  [[nodiscard]] virtual std::size_t most_guesses(const DraftContext&) const noexcept { return kAnyNumber; }
   // Begins a series of up to `most` guesses. Returns nullopt if no guesses can be made now.
   virtual Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) = 0;
 
@@ -106,7 +120,7 @@ class HeadDrafter final : public TargetDrafter {
 
   [[nodiscard]] std::size_t most_guesses(const DraftContext& context) const noexcept override {
     const std::uint32_t most = context.target.engine().spec().draft_heads.most_guesses;
-    return most == 0 ? ~std::size_t{0} : most;
+    return most == 0 ? kAnyNumber : most;
   }
 
   std::vector<float> hidden_;

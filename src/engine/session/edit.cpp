@@ -145,7 +145,8 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
     return make_error(ErrorCode::unsupported, "{} has learned positions: {}", spec.architecture, so);
   }
   if (const DraftHeads* heads = draft_heads_of(spec)) {
-    return make_error(ErrorCode::unsupported, "the engine has {}s, whose state knows all tokens: {}", heads->name, so);
+    return make_error(ErrorCode::unsupported, "the engine has {}s, whose {}: {}", heads->name,
+                      heads->kept == HiddenKept::as_state ? "state knows all tokens" : "hidden states do not move with tokens", so);
   }
   if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
     return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: {}", spec.architecture, so);
