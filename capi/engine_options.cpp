@@ -102,6 +102,12 @@ auto named(const Value& value, Parsed (*parse)(std::string_view), std::string_vi
   return *found;
 }
 
+constexpr Key<MergedAdapter> kMergeKeys[] = {
+    {"path", "text", "a GGUF file, or a folder of PEFT",
+     [](MergedAdapter& to, const Value& v) { to.path = std::u8string(v.string().begin(), v.string().end()); }},
+    {"scale", "number", "strength of the adapter; default 1", [](MergedAdapter& to, const Value& v) { to.scale = v.real(); }},
+};
+
 constexpr Key<EngineOptions> kEngineKeys[] = {
     {"context", "integer", "tokens of a session at most; default 0: the model's own",
      [](EngineOptions& to, const Value& v) { to.context = v.integer<std::uint32_t>(); }},
@@ -119,6 +125,14 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      "bytes that all adapters together may take, which the plan's peak includes; default 0: the rest of "
      "`memory_budget`, or no limit",
      [](EngineOptions& to, const Value& v) { to.adapter_budget = v.integer<std::uint64_t>(); }},
+    {"merge", "list", "adapters that become part of the weights: paths, or objects with `path` and `scale` (default 1)",
+     [](EngineOptions& to, const Value& v) {
+       for (const Value& each : v.elements()) {
+         MergedAdapter& one = to.merge.emplace_back();
+         if (each.json().string() != nullptr) kMergeKeys[0].read(one, each);
+         else read_keys<MergedAdapter>(each, kMergeKeys, one);
+       }
+     }},
     {"kv_file", "text", "path of a new file for pages that are not in memory; default none",
      [](EngineOptions& to, const Value& v) { to.kv_file = std::u8string(v.string().begin(), v.string().end()); }},
     {"kv_file_bytes", "integer", "size of that file; needed with `kv_file`",

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "adapter_option.hpp"
 #include "command_line.hpp"
 #include "duration.hpp"
 #include "failure.hpp"
@@ -70,6 +71,12 @@ void add_model_options(CLI::App& app, Options& o) {
       ->type_name("TIME");
   add_seconds(app, "--load-time", o.load_time, "The longest time that a request waits until its model is\nloaded (else 503). The loading goes on. Default: 300");
   add_texts("--lora", o.adapters, "An adapter (LoRA) of the first model, or of MODEL: a GGUF file\nor a folder of PEFT. Requests use it by NAME in place of the\nmodel's name, or by the field \"lora\". Given again: a further one")->type_name("[MODEL/]NAME=FILE");
+  const auto read_merges = [&o](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) o.engine.merge.push_back(tessera::tool::parse_adapter(text));
+  };
+  app.add_option_function<std::vector<std::string>>("--merge", read_merges, "An adapter (LoRA) that becomes part of the model's weights: a\nGGUF file or a folder of PEFT. Given again: a further one. Only\nfor a server with one model")
+      ->type_name("FILE[:SCALE]")
+      ->allow_extra_args(false);
   add_bytes(app, "--lora-memory", o.engine.adapter_budget, "Memory of a model's adapters together; the least used ones\nare dropped, and loaded again when a request names them.\nDefault: no limit");
   app.add_flag_function("--lora-updates", [&o](std::int64_t) { o.changes_adapters = true; },
                         "Requests may load and unload adapters, from any file that\nthis program can read: /v1/load_lora_adapter");
@@ -200,6 +207,7 @@ void check_together(Options& o) {
   const bool has_several = o.names.models.size() > 1 || o.names.folder;
   if (has_several && !o.engine.draft_heads.empty()) throw UsageError("--draft-heads is for a server with one model: leave it out, since heads are trained for one model");
   if (has_several && o.chat_template) throw UsageError("--template is for a server with one model: leave it out, since each model has a template of its own");
+  if (has_several && !o.engine.merge.empty()) throw UsageError("--merge is for a server with one model: merge the adapter by tessera-convert, and name the file that it writes");
   if (has_several && !o.engine.kv_file.empty()) throw UsageError("--kv-file is for a server with one model: leave it out, or start a server for each model");
   if (o.names.models.empty() && !o.names.folder && (!o.names.pins.empty() || o.keep_alive)) {
     throw UsageError(fmt::format("{} is for models that are loaded and unloaded, which the model in this program is not: name models with -m or --models", o.names.pins.empty() ? "--keep-alive" : "--pin"));

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ROOT
@@ -134,6 +135,21 @@ def test_a_budget_holds_all_adapters(model: Path, adapter: tessera.Adapter) -> N
     engine.adapter(FILE)
     with pytest.raises(tessera.OverBudget, match="budget"):
         tessera.Engine(model, threads=1, adapter_budget=1000).adapter(FILE)
+
+
+def test_adapters_become_part_of_the_weights(model: Path, alone: str, tmp_path: Path) -> None:
+    def told(**options: Any) -> str:
+        session = tessera.Engine(model, threads=1, **options).session()
+        session.append(PROMPT)
+        return session.generate(max_tokens=20).read()
+
+    assert told(merge=[(FILE, 0.0)]) == alone
+    assert told(merge=[FILE]) == told(merge=[(str(FILE), 1.0)]) != told(merge=[(FILE, -3.0)])
+    with pytest.raises(tessera.NotFound, match="nothing.gguf"):
+        tessera.Engine(model, merge=[tmp_path / "nothing.gguf"])
+    for wrong in (FILE, "x", [(FILE,)], [(FILE, "x")], [None]):
+        with pytest.raises(TypeError):
+            tessera.Engine(model, merge=wrong)  # type: ignore[arg-type]
 
 
 def test_wrong_uses(engine: tessera.Engine, model: Path, adapter: tessera.Adapter, tmp_path: Path) -> None:

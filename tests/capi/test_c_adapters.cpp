@@ -243,6 +243,27 @@ TEST_CASE("a conversation changes its adapters and reads its messages again") {
   CHECK(texts[0] == texts[2]);
 }
 
+TEST_CASE("adapters are merged into the weights when an engine is loaded") {
+  const auto quoted = [](const std::filesystem::path& path) { return Json(path.string()).dump(); };
+  const std::string one = "{\"merge\": [" + quoted(rig().first) + ", {\"path\": " + quoted(rig().second) + ", \"scale\": -0.5}]}";
+  const CEngine merged = c_engine(rig().path, one.c_str());
+  const CSession session = c_session(merged);
+  append(session, rig().tokens);
+  const Engine expected = must(Engine::load(rig().path, {.merge = {{.path = rig().first}, {.path = rig().second, .scale = -0.5f}}, .threads = 2}));
+  Session twin = must(expected.session());
+  const Logits logits = must(twin.append(rig().tokens));
+  CHECK(logits_of(session) == std::vector<float>(logits.values.begin(), logits.values.end()));
+  CHECK(logits_of(session) != logits_with({}));
+  for (const char* wrong : {R"({"merge": "x"})", R"({"merge": [3]})", R"({"merge": [{"scale": 1}, {"file": "x"}]})", R"({"merge": [{"path": "x", "scale": "y"}]})"}) {
+    INFO(wrong);
+    const auto options = options_of<tessera_engine_options>(wrong);
+    const std::string path = rig().path.string();
+    tessera_engine* engine = nullptr;
+    CHECK_THAT(failure(TESSERA_INVALID_ARGUMENT, [&](auto error) { return tessera_engine_load(path.data(), path.size(), &options, &engine, error); }),
+               ContainsSubstring("merge"));
+  }
+}
+
 TEST_CASE("an adapter that is missing, damaged or another model's, and a scale that is no number, are errors") {
   const auto load = [](const std::string& path, std::int32_t code, const char* json = "{}") {
     const CEngine engine = c_engine(rig().path, json);

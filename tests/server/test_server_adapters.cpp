@@ -57,6 +57,18 @@ std::string told(const RunningServer& server, const std::string& model, const st
 
 }  // namespace
 
+TEST_CASE("an adapter can be part of the weights of a server's model", "[server]") {
+  if (lacks_server()) return;
+  const std::string adapter = TESSERA_SOURCE_DIR "/models/tessera-stories-pirate.gguf";
+  const RunningServer merged({"--no-log", "-m", "story=" + kStories, "--merge", adapter}), half({"--no-log", "-m", "story=" + kStories, "--merge", adapter + ":0.5"}),
+      none({"--no-log", "-m", "story=" + kStories, "--merge", adapter + ":0"}), plain({"--no-log", "-m", "story=" + kStories});
+  CHECK(told(none, "story") == told(plain, "story"));
+  CHECK(told(merged, "story") != told(plain, "story"));
+  CHECK(told(half, "story") != told(plain, "story"));
+  const int several = std::system((kServer + " --port 0 -m a=" + kStories + " -m b=" + kStories + " --merge " + adapter + " > /dev/null 2>&1 < /dev/null").c_str());
+  CHECK(WEXITSTATUS(several) == 2);
+}
+
 TEST_CASE("a request's adapters are those of its name and of its field lora", "[server]") {
   if (lacks_server()) return;
   const Files files(2);
