@@ -23,6 +23,7 @@
 #include "cuda/kernels/products/linear_few.hpp"
 #include "cuda/kernels/sampling.hpp"
 #include "cuda/kernels/products/unpack.hpp"
+#include "cuda/low_rank.hpp"
 #include "cuda/packed_layout.hpp"
 #include "cuda/recurrent.hpp"
 #include "cuda/step_arena.hpp"
@@ -108,6 +109,11 @@ class CudaBackend final : public backend::Backend {
   Status convolve(const backend::Convolution& how, Act x) override;
   Status delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) override;
   Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override;
+  [[nodiscard]] std::uint64_t low_rank_bytes(const backend::LowRankShape& shape) const noexcept override;
+  Result<std::shared_ptr<const backend::LowRank>> hold_low_rank(const backend::LowRankShape& shape,
+                                                                const backend::LowRankValues& values) const override;
+  Status add_low_rank(std::span<const backend::LowRankTerm> terms, Act in) override;
+  Status add_low_rank_of_tokens(std::span<const backend::LowRankTerm> terms, float factor) override;
   Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override;
   Status multiply(Act y, Act x) override;
   [[nodiscard]] bool samples() const noexcept override { return true; }
@@ -276,6 +282,7 @@ class CudaBackend final : public backend::Backend {
   std::vector<PlannedAttention> attentions_;
   std::size_t n_attentions_ = 0;
   RecurrentLayers recurrent_;
+  LowRankChanges low_rank_;
   std::vector<RopeTurns> turns_;  // [StepTables::ropes]
   std::size_t n_rows_ = 0;
 };

@@ -96,7 +96,7 @@ Status CudaBackend::warm_up_gemm() {
   Status status;
   for (const GemmType type : {GemmType::f32, GemmType::f16, GemmType::bf16}) {
     const bool used = std::any_of(shapes_.begin(), shapes_.end(), [&](const MatrixShape& shape) {
-      return gemm_type(formats::packed_form_of(shape.dtype)) == type;
+      return gemm_type(device_form_of(shape.dtype)) == type;
     });
     if (!used || !status) continue;
     status = gemm_->run({.type = type,
@@ -136,18 +136,18 @@ bool CudaBackend::computes(backend::Capability capability) const noexcept {
     case segments:
     case latent:
     case recurrence:
+    case low_rank:
       return true;
     case votes:
     case branches:
-    case low_rank:
       return false;
   }
   return false;
 }
-bool CudaBackend::holds(DType type) const noexcept { return cuda::on_device(formats::packed_form_of(type)); }
+bool CudaBackend::holds(DType type) const noexcept { return device_form_of(type) != DeviceForm::count; }
 
 std::uint64_t CudaBackend::matrix_bytes(const MatrixShape& shape) const noexcept {
-  return packed_bytes(formats::packed_form_of(shape.dtype), shape.rows(), shape.inputs);
+  return packed_bytes(device_form_of(shape.dtype), shape.rows(), shape.inputs);
 }
 
 std::uint64_t CudaBackend::vector_bytes(std::uint64_t n) const noexcept { return aligned(n * sizeof(float)); }
@@ -157,7 +157,7 @@ std::uint64_t CudaBackend::staging_bytes(const MatrixShape& shape) const noexcep
   // One buffer of rows and two buffers of packed weights are used for all matrices, so each must fit the largest matrix. Three times the
   // larger of the two sizes is enough.
   return 3 * std::max(aligned(rows * file_row_bytes(shape)),
-                      aligned(cuda::staging_bytes(formats::packed_form_of(shape.dtype), shape.inputs, rows)));
+                      aligned(cuda::staging_bytes(device_form_of(shape.dtype), shape.inputs, rows)));
 }
 
 Status CudaBackend::reserve_weights(std::uint64_t bytes, std::uint64_t staging) {
@@ -185,8 +185,8 @@ Result<CUdeviceptr> CudaBackend::take_weights(std::uint64_t bytes) noexcept {
 }
 
 Result<const backend::Matrix*> CudaBackend::add_matrix(const MatrixShape& shape, const backend::RowReader& read) {
-  const PackedForm form = formats::packed_form_of(shape.dtype);
-  if (!cuda::on_device(form) || !fits_device_matrix(shape.rows(), shape.inputs) || shape.outputs > kMostOutputs) {
+  const DeviceForm form = device_form_of(shape.dtype);
+  if (form == DeviceForm::count || !fits_device_matrix(shape.rows(), shape.inputs) || shape.outputs > kMostOutputs) {
     return detail::make_error(ErrorCode::unsupported, "the cuda backend cannot hold a {} matrix of {} x {}",
                               to_string(shape.dtype), shape.outputs, shape.inputs);
   }
