@@ -119,31 +119,6 @@ Status CudaBackend::warm_up_gemm() {
 bool CudaBackend::holds_kv(DType type) const noexcept {
   return std::find(kKvTypes.begin(), kKvTypes.end(), type) != kKvTypes.end();
 }
-bool CudaBackend::computes(backend::Capability capability) const noexcept {
-  using enum backend::Capability;
-  switch (capability) {
-    case softcap:
-    case temperature:
-    case experts:
-    case value_norm:
-    case shared_keys:
-    case per_layer_inputs:
-    case weight_scales:
-    case score_softcap:
-    case sinks:
-    case global_tokens:
-    case both_sides:
-    case segments:
-    case latent:
-    case recurrence:
-    case low_rank:
-      return true;
-    case votes:
-    case branches:
-      return false;
-  }
-  return false;
-}
 bool CudaBackend::holds(DType type) const noexcept { return device_form_of(type) != DeviceForm::count; }
 
 std::uint64_t CudaBackend::matrix_bytes(const MatrixShape& shape) const noexcept {
@@ -257,6 +232,7 @@ std::uint64_t CudaBackend::lay_out(const backend::WorkspaceShape& shape, std::by
   partial_floats_ = std::min(kMostPartials, heads * sizeof(float) * 4096) / sizeof(float);
   partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
   expert_feeds_.lay_out(shape, take);
+  votes_.lay_out(shape, take);
   if (wants_gemm()) {
     half_rows_ = take(shape.rows * half_stride(widest) * 2);
     half_scales_ = reinterpret_cast<float*>(take(shape.rows * sizeof(float)));
@@ -281,7 +257,7 @@ std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noe
 }
 
 std::uint64_t CudaBackend::host_workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
-  return table_bytes(shape) + DeviceMemory::kHostBytes;
+  return table_bytes(shape) + DeviceMemory::kHostBytes + VoteCounter::host_bytes(shape);
 }
 
 Status CudaBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
@@ -294,6 +270,7 @@ Status CudaBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   TESSERA_TRY(workspace_, DeviceBuffer::allocate(device_, bytes, "the workspace"));
   (void)lay_out(shape, workspace_.data());
   max_rows_ = shape.rows;
+  TESSERA_TRY_STATUS(votes_.reserve_host());
   TESSERA_TRY_STATUS(arena_.init(device_, table_bytes(shape)));
   if (gemm_ == nullptr) return {};
   const Device::Scope scope(*device_);

@@ -31,6 +31,7 @@ Status load_kv(const Device& device, std::size_t index, KernelTable::Kv& kv) {
   if (holds_latents(kKvTypes[index])) {
     TESSERA_TRY(kv.latent_append, device.kernel(fmt::format("latent_append_{}", name)));
   }
+  TESSERA_TRY(kv.count_votes, device.kernel(fmt::format("count_votes_{}", name)));
   TESSERA_TRY(kv.move, device.kernel(fmt::format("move_tokens_{}", name)));
   for (std::size_t head = 0; head < std::size(kHeadClasses); ++head) {
     if (kHeadClasses[head] > kMostValues && !holds_latents(kKvTypes[index])) continue;

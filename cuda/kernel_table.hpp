@@ -64,6 +64,7 @@ struct KernelTable {
   };
   struct Kv {
     Kernel append, rope_append, move;
+    Kernel count_votes;
     Kernel latent_append;  // types that hold latents only
     Kernel attend[std::size(kHeadClasses)][std::size(kQueryClasses)];
   };
