@@ -60,8 +60,22 @@ Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
                                            .k = act(k).data,
                                            .v = act(v).data,
                                            .rows = static_cast<std::uint32_t>(n_rows_)}));
+    TESSERA_TRY_STATUS(append_copies(set, layer, k, v));
   }
   return {};
+}
+
+// Writes the keys and values of rows with branches to the branches' pages too.
+Status CudaBackend::append_copies(const KvSet& set, std::uint32_t layer, Act k, Act v) {
+  if (set.copies.count == 0) return {};
+  const KvLayer at = kv_layer(*set.layout, layer);
+  return launch(kernels_.kv[kv_index(at.dtype)].append, {.x = head_blocks(std::uint64_t{set.copies.count} * 2 * at.kv_heads)}, kHeadThreads, 0,
+                AppendKvArgs{.layer = at,
+                             .tables = tables_of_copies(set, layer),
+                             .k = act(k).data,
+                             .v = act(v).data,
+                             .rows = set.copies.count,
+                             .source_rows = set.copies.rows});
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
@@ -72,19 +86,20 @@ Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, A
   const Device::Scope scope(*device_);
   const KvSet& set = kv_sets_[0];
   const KvLayer at = kv_layer(*set.layout, shape.layer);
-  return launch(kernels_.kv[kv_index(at.dtype)].rope_append,
-                {.x = head_blocks(n_rows_ * (shape.n_heads + 2 * at.kv_heads))}, kHeadThreads, 0,
-                RopeAppendArgs{.layer = at,
-                               .tables = tables_of(set, shape.layer),
-                               .q = written(q).data,
-                               .k = written(k).data,
-                               .v = act(v).data,
-                               .q_norm = shape.q_norm != nullptr ? vector_of(*shape.q_norm).data : nullptr,
-                               .k_norm = shape.k_norm != nullptr ? vector_of(*shape.k_norm).data : nullptr,
-                               .turns = shape.rope != kNoRope ? turns_[shape.rope] : RopeTurns{},
-                               .eps = shape.eps,
-                               .rows = static_cast<std::uint32_t>(n_rows_),
-                               .heads = shape.n_heads});
+  TESSERA_TRY_STATUS(launch(kernels_.kv[kv_index(at.dtype)].rope_append,
+                            {.x = head_blocks(n_rows_ * (shape.n_heads + 2 * at.kv_heads))}, kHeadThreads, 0,
+                            RopeAppendArgs{.layer = at,
+                                           .tables = tables_of(set, shape.layer),
+                                           .q = written(q).data,
+                                           .k = written(k).data,
+                                           .v = act(v).data,
+                                           .q_norm = shape.q_norm != nullptr ? vector_of(*shape.q_norm).data : nullptr,
+                                           .k_norm = shape.k_norm != nullptr ? vector_of(*shape.k_norm).data : nullptr,
+                                           .turns = shape.rope != kNoRope ? turns_[shape.rope] : RopeTurns{},
+                                           .eps = shape.eps,
+                                           .rows = static_cast<std::uint32_t>(n_rows_),
+                                           .heads = shape.n_heads}));
+  return append_copies(set, shape.layer, k, v);
 }
 
 Status CudaBackend::latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) {
@@ -95,22 +110,31 @@ Status CudaBackend::latent_append(const backend::LatentShape& shape, Act turned_
   for (std::size_t i = 0; i < n_kv_sets_; ++i) {
     const KvLayer at = kv_layer(*kv_sets_[i].layout, shape.layer);
     const std::uint32_t heads = i == 0 ? shape.n_heads : 0;
-    TESSERA_TRY_STATUS(launch(kernels_.kv[kv_index(at.dtype)].latent_append, {.x = head_blocks(n_rows_ * (heads + 1))}, kHeadThreads, 0,
-                              LatentAppendArgs{.layer = at,
-                                               .tables = tables_of(kv_sets_[i], shape.layer),
-                                               .turned_q = written(turned_q).data,
-                                               .latent_q = act(latent_q).data,
-                                               .turned_k = written(turned_k).data,
-                                               .latents = written(latent).data,
-                                               .q = act(q).data,
-                                               .norm = vector_of(*shape.norm).data,
-                                               .turns = shape.rope != kNoRope ? turns_[shape.rope] : RopeTurns{},
-                                               .eps = shape.eps,
-                                               .rows = static_cast<std::uint32_t>(n_rows_),
-                                               .heads = heads,
-                                               .turned = turned,
-                                               .latent = width,
-                                               .is_ready = i == 0 ? 0u : 1u}));
+    LatentAppendArgs args{.layer = at,
+                          .tables = tables_of(kv_sets_[i], shape.layer),
+                          .turned_q = written(turned_q).data,
+                          .latent_q = act(latent_q).data,
+                          .turned_k = written(turned_k).data,
+                          .latents = written(latent).data,
+                          .q = act(q).data,
+                          .norm = vector_of(*shape.norm).data,
+                          .turns = shape.rope != kNoRope ? turns_[shape.rope] : RopeTurns{},
+                          .eps = shape.eps,
+                          .rows = static_cast<std::uint32_t>(n_rows_),
+                          .heads = heads,
+                          .turned = turned,
+                          .latent = width,
+                          .is_ready = i == 0 ? 0u : 1u};
+    const Kernel kernel = kernels_.kv[kv_index(at.dtype)].latent_append;
+    TESSERA_TRY_STATUS(launch(kernel, {.x = head_blocks(n_rows_ * (heads + 1))}, kHeadThreads, 0, args));
+    const KvSet::Copies& copies = kv_sets_[i].copies;
+    if (copies.count == 0) continue;
+    args.tables = tables_of_copies(kv_sets_[i], shape.layer);
+    args.rows = copies.count;
+    args.heads = 0;
+    args.is_ready = 1;
+    args.source_rows = copies.rows;
+    TESSERA_TRY_STATUS(launch(kernel, {.x = head_blocks(copies.count)}, kHeadThreads, 0, args));
   }
   return {};
 }
@@ -193,6 +217,25 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
     if (plans == nullptr)
       return detail::make_error(ErrorCode::internal, "attention of layer {} is not among those of begin()",
                                 shape.layer);
+    if (shape.counts_votes && votes_.counts()) {
+      TESSERA_TRY_STATUS(votes_.count(*device_, kernels_.kv[kv_index(at.dtype)].count_votes,
+                                      VoteArgs{.layer = at,
+                                               .tables = tables,
+                                               .voters = nullptr,
+                                               .q = act(q).data,
+                                               .sinks = sinks,
+                                               .scores = nullptr,
+                                               .sums = nullptr,
+                                               .window = shape.window,
+                                               .globals = shape.globals,
+                                               .heads = shape.n_heads,
+                                               .group = heads.group,
+                                               .stride = 0,
+                                               .scale = shape.scale,
+                                               .softcap = shape.softcap,
+                                               .units = 0.0f,
+                                               .padding = 0}));
+    }
     const PlannedAttention::OfRows& of = plans->of[static_cast<std::size_t>(rows_planned)];
     const std::uint32_t head_class = cuda::head_class(at.key_dim, at.value_dim);
     const auto& kernels = kernels_.kv[kv_index(at.dtype)].attend[place_of(kHeadClasses, head_class)];

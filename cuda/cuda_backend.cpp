@@ -49,8 +49,10 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
   recurrent_.reset();
   for (std::size_t i = 0; i < n_kv_sets_; ++i) {
     TESSERA_TRY_STATUS(upload_pages(kv_sets_[i], tables.sequences));
+    TESSERA_TRY_STATUS(upload_copies(kv_sets_[i], tables.sequences));
     TESSERA_TRY_STATUS(recurrent_.add(arena_, *kv_sets_[i].layout, rows_, tables.sequences));
   }
+  TESSERA_TRY_STATUS(votes_.begin(*device_, arena_, tables.votes, rows_));
   TESSERA_TRY(wanted_list_, arena_.add<std::uint32_t>(tables.wanted));
   TESSERA_TRY(selected_list_, arena_.add<std::uint32_t>(tables.selected));
   TESSERA_TRY(draws_, arena_.add<backend::SampleRow>(tables.draws));
@@ -73,7 +75,9 @@ Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) 
   for (const backend::RowTable& row : rows_) {
     const KvView& kv = sequences[row.sequence];
     if (*kv.layout != *set.layout) continue;
-    page_counts_[row.sequence] = std::max(page_counts_[row.sequence], kv.page_of(row.position) + 1);
+    const auto reach = [&](std::uint32_t sequence) { page_counts_[sequence] = std::max(page_counts_[sequence], kv.page_of(row.position) + 1); };
+    reach(row.sequence);
+    for (std::uint32_t i = 0; i < row.n_also; ++i) reach(row.also + i);
   }
   TESSERA_TRY(const auto first, arena_.add<std::uint32_t>(sequences.size()));
   std::uint32_t n = 0;
@@ -93,6 +97,27 @@ Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) 
     set.tables[group].pages = pages.device;
     set.tables[group].first_page = first.device;
   }
+  return {};
+}
+
+Status CudaBackend::upload_copies(KvSet& set, std::span<const KvView> sequences) {
+  set.copies = {};
+  std::size_t n = 0;
+  for (const backend::RowTable& row : rows_) n += sequence_in(set, sequences, row.sequence) != kNoSequence ? row.n_also : 0;
+  if (n == 0) return {};
+  TESSERA_TRY(const auto rows, arena_.add<std::uint32_t>(n));
+  TESSERA_TRY(const auto copies, arena_.add<std::uint32_t>(n));
+  TESSERA_TRY(const auto positions, arena_.add<std::uint64_t>(n));
+  std::uint32_t at = 0;
+  for (std::uint32_t row = 0; row < rows_.size(); ++row) {
+    if (sequence_in(set, sequences, rows_[row].sequence) == kNoSequence) continue;
+    for (std::uint32_t i = 0; i < rows_[row].n_also; ++i, ++at) {
+      rows.host[at] = row;
+      copies.host[at] = rows_[row].also + i;
+      positions.host[at] = rows_[row].position;
+    }
+  }
+  set.copies = {.rows = rows.device, .sequences = copies.device, .positions = positions.device, .count = at};
   return {};
 }
 
@@ -163,7 +188,10 @@ void CudaBackend::use_lists(RowsNow rows) {
 Status CudaBackend::end() {
   const Device::Scope scope(*device_);
   under_way_ = false;
-  return device_->synchronize();
+  const Status fetched = votes_.fetch(*device_);
+  TESSERA_TRY_STATUS(device_->synchronize());
+  if (fetched) votes_.add();
+  return fetched;
 }
 
 Status CudaBackend::gather_rows_of(const DeviceMatrix& table, const std::uint32_t* indices, Activation& out, UnpackStore store,
@@ -266,6 +294,7 @@ Status CudaBackend::select_rows(std::size_t first, std::size_t count, Act in, Ac
 Status CudaBackend::keep_rows(std::span<const Act> acts) {
   const Device::Scope scope(*device_);
   n_rows_ = wanted_.size();
+  votes_.stop();
   use_lists(RowsNow::wanted);
   const auto compact = [&](float* data, std::size_t columns) {
     return launch(kernels_.compact_rows, {.x = static_cast<std::uint32_t>((columns + kRowThreads - 1) / kRowThreads)},

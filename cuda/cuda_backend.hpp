@@ -23,9 +23,11 @@
 #include "cuda/kernels/products/linear_few.hpp"
 #include "cuda/kernels/sampling.hpp"
 #include "cuda/kernels/products/unpack.hpp"
+#include "cuda/low_rank.hpp"
 #include "cuda/packed_layout.hpp"
 #include "cuda/recurrent.hpp"
 #include "cuda/step_arena.hpp"
+#include "cuda/votes.hpp"
 
 namespace tessera::cuda {
 
@@ -53,7 +55,6 @@ class CudaBackend final : public backend::Backend {
   [[nodiscard]] std::vector<backend::Explanation> explain() const override;
   [[nodiscard]] bool invariant() const noexcept override { return numerics_ == Numerics::invariant; }
   [[nodiscard]] bool on_device() const noexcept override { return true; }
-  [[nodiscard]] bool computes(backend::Capability capability) const noexcept override;
   [[nodiscard]] bool activates(ActivationKind kind) const noexcept override {
     return kActivationRows[static_cast<std::size_t>(kind)].computed == Computed::by_kernels;
   }
@@ -108,6 +109,11 @@ class CudaBackend final : public backend::Backend {
   Status convolve(const backend::Convolution& how, Act x) override;
   Status delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) override;
   Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override;
+  [[nodiscard]] std::uint64_t low_rank_bytes(const backend::LowRankShape& shape) const noexcept override;
+  Result<std::shared_ptr<const backend::LowRank>> hold_low_rank(const backend::LowRankShape& shape,
+                                                                const backend::LowRankValues& values) const override;
+  Status add_low_rank(std::span<const backend::LowRankTerm> terms, Act in) override;
+  Status add_low_rank_of_tokens(std::span<const backend::LowRankTerm> terms, float factor) override;
   Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override;
   Status multiply(Act y, Act x) override;
   [[nodiscard]] bool samples() const noexcept override { return true; }
@@ -127,6 +133,14 @@ class CudaBackend final : public backend::Backend {
   struct KvSet {
     const KvLayout* layout = nullptr;
     std::vector<KvTables> tables = {};  // [group of layers]
+    // Rows whose keys and values go to branches too (backend::RowTable::also): for each such copy its row, sequence and position.
+    struct Copies {
+      const std::uint32_t* rows = nullptr;
+      const std::uint32_t* sequences = nullptr;
+      const std::uint64_t* positions = nullptr;
+      std::uint32_t count = 0;
+    };
+    Copies copies = {};
   };
   // Lists on the device with one entry for each row: for all rows of the step, or only for the wanted rows.
   struct RowLists {
@@ -143,6 +157,13 @@ class CudaBackend final : public backend::Backend {
   };
   [[nodiscard]] DeviceRows rows_of(Act id) noexcept { return {act(id).data, static_cast<std::uint32_t>(act(id).columns)}; }
   [[nodiscard]] const RowLists& lists() const noexcept { return row_lists_[static_cast<std::size_t>(now_)]; }
+  // Returns the page tables of the layer's group, with the branches' copies in place of rows.
+  static KvTables tables_of_copies(const KvSet& set, std::size_t layer) noexcept {
+    KvTables tables = tables_of(set, layer);
+    tables.row_sequence = set.copies.sequences;
+    tables.row_position = set.copies.positions;
+    return tables;
+  }
   // Returns the page tables of the layer's group.
   static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
     return set.tables[set.layout->layers[layer].group];
@@ -186,6 +207,8 @@ class CudaBackend final : public backend::Backend {
   }
   Result<CUdeviceptr> take_weights(std::uint64_t bytes) noexcept;
   Status upload_pages(KvSet& set, std::span<const KvView> sequences);
+  Status upload_copies(KvSet& set, std::span<const KvView> sequences);
+  Status append_copies(const KvSet& set, std::uint32_t layer, Act k, Act v);
   template <class T, class Of>
   Result<const T*> upload_of(std::span<const std::uint32_t> rows, const Of& of_rows);
   Status upload_lists(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowLists& lists);
@@ -276,6 +299,8 @@ class CudaBackend final : public backend::Backend {
   std::vector<PlannedAttention> attentions_;
   std::size_t n_attentions_ = 0;
   RecurrentLayers recurrent_;
+  LowRankChanges low_rank_;
+  VoteCounter votes_;
   std::vector<RopeTurns> turns_;  // [StepTables::ropes]
   std::size_t n_rows_ = 0;
 };

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "cuda/cuda_backend.hpp"
-#include "formats/formats.hpp"
+#include "cuda/packing.hpp"
 
 namespace tessera::cuda {
 
@@ -35,7 +35,7 @@ std::vector<backend::Explanation> CudaBackend::explain() const {
     if (std::find(types.begin(), types.end(), shape.dtype) == types.end()) types.push_back(shape.dtype);
   }
   for (const DType type : types) {
-    const std::string form(kFormNames[static_cast<std::size_t>(formats::packed_form_of(type))]);
+    const std::string form(kFormNames[static_cast<std::size_t>(device_form_of(type))]);
     if (invariant()) {
       add(Operation::linear, fmt::format("linear_few_{}", form), type);
       continue;

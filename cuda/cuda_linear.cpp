@@ -28,6 +28,32 @@ Status CudaBackend::linear_residual(const Matrix& weight, const Vector* bias, Ac
                  {.data = written(x).data, .store = LinearStore::add, .scratch = written(scratch).data});
 }
 
+std::uint64_t CudaBackend::low_rank_bytes(const backend::LowRankShape& shape) const noexcept { return DeviceLowRank::bytes_of(shape); }
+
+Result<std::shared_ptr<const backend::LowRank>> CudaBackend::hold_low_rank(const backend::LowRankShape& shape,
+                                                                          const backend::LowRankValues& values) const {
+  TESSERA_TRY(std::shared_ptr<const backend::LowRank> made, DeviceLowRank::make(kv_memory_, shape, values));
+  return made;
+}
+
+Status CudaBackend::add_low_rank(std::span<const backend::LowRankTerm> terms, Act in) {
+  const Device::Scope scope(*device_);
+  for (const backend::LowRankTerm& term : terms) {
+    (void)written(term.out);
+    TESSERA_TRY_STATUS(low_rank_.add(device_, kernels_, arena_, term, rows_of(in), rows_of(term.out)));
+  }
+  return {};
+}
+
+Status CudaBackend::add_low_rank_of_tokens(std::span<const backend::LowRankTerm> terms, float factor) {
+  const Device::Scope scope(*device_);
+  for (const backend::LowRankTerm& term : terms) {
+    (void)written(term.out);
+    TESSERA_TRY_STATUS(low_rank_.add_of_tokens(device_, kernels_, arena_, term, factor, lists().tokens, rows_of(term.out)));
+  }
+  return {};
+}
+
 // out *= the weight's factor.
 Status CudaBackend::scale_product(const DeviceWeight& weight, const Activation& out) {
   const Device::Scope scope(*device_);

@@ -96,7 +96,7 @@ Status CudaBackend::warm_up_gemm() {
   Status status;
   for (const GemmType type : {GemmType::f32, GemmType::f16, GemmType::bf16}) {
     const bool used = std::any_of(shapes_.begin(), shapes_.end(), [&](const MatrixShape& shape) {
-      return gemm_type(formats::packed_form_of(shape.dtype)) == type;
+      return gemm_type(device_form_of(shape.dtype)) == type;
     });
     if (!used || !status) continue;
     status = gemm_->run({.type = type,
@@ -119,35 +119,10 @@ Status CudaBackend::warm_up_gemm() {
 bool CudaBackend::holds_kv(DType type) const noexcept {
   return std::find(kKvTypes.begin(), kKvTypes.end(), type) != kKvTypes.end();
 }
-bool CudaBackend::computes(backend::Capability capability) const noexcept {
-  using enum backend::Capability;
-  switch (capability) {
-    case softcap:
-    case temperature:
-    case experts:
-    case value_norm:
-    case shared_keys:
-    case per_layer_inputs:
-    case weight_scales:
-    case score_softcap:
-    case sinks:
-    case global_tokens:
-    case both_sides:
-    case segments:
-    case latent:
-    case recurrence:
-      return true;
-    case votes:
-    case branches:
-    case low_rank:
-      return false;
-  }
-  return false;
-}
-bool CudaBackend::holds(DType type) const noexcept { return cuda::on_device(formats::packed_form_of(type)); }
+bool CudaBackend::holds(DType type) const noexcept { return device_form_of(type) != DeviceForm::count; }
 
 std::uint64_t CudaBackend::matrix_bytes(const MatrixShape& shape) const noexcept {
-  return packed_bytes(formats::packed_form_of(shape.dtype), shape.rows(), shape.inputs);
+  return packed_bytes(device_form_of(shape.dtype), shape.rows(), shape.inputs);
 }
 
 std::uint64_t CudaBackend::vector_bytes(std::uint64_t n) const noexcept { return aligned(n * sizeof(float)); }
@@ -157,7 +132,7 @@ std::uint64_t CudaBackend::staging_bytes(const MatrixShape& shape) const noexcep
   // One buffer of rows and two buffers of packed weights are used for all matrices, so each must fit the largest matrix. Three times the
   // larger of the two sizes is enough.
   return 3 * std::max(aligned(rows * file_row_bytes(shape)),
-                      aligned(cuda::staging_bytes(formats::packed_form_of(shape.dtype), shape.inputs, rows)));
+                      aligned(cuda::staging_bytes(device_form_of(shape.dtype), shape.inputs, rows)));
 }
 
 Status CudaBackend::reserve_weights(std::uint64_t bytes, std::uint64_t staging) {
@@ -185,8 +160,8 @@ Result<CUdeviceptr> CudaBackend::take_weights(std::uint64_t bytes) noexcept {
 }
 
 Result<const backend::Matrix*> CudaBackend::add_matrix(const MatrixShape& shape, const backend::RowReader& read) {
-  const PackedForm form = formats::packed_form_of(shape.dtype);
-  if (!cuda::on_device(form) || !fits_device_matrix(shape.rows(), shape.inputs) || shape.outputs > kMostOutputs) {
+  const DeviceForm form = device_form_of(shape.dtype);
+  if (form == DeviceForm::count || !fits_device_matrix(shape.rows(), shape.inputs) || shape.outputs > kMostOutputs) {
     return detail::make_error(ErrorCode::unsupported, "the cuda backend cannot hold a {} matrix of {} x {}",
                               to_string(shape.dtype), shape.outputs, shape.inputs);
   }
@@ -257,6 +232,7 @@ std::uint64_t CudaBackend::lay_out(const backend::WorkspaceShape& shape, std::by
   partial_floats_ = std::min(kMostPartials, heads * sizeof(float) * 4096) / sizeof(float);
   partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
   expert_feeds_.lay_out(shape, take);
+  votes_.lay_out(shape, take);
   if (wants_gemm()) {
     half_rows_ = take(shape.rows * half_stride(widest) * 2);
     half_scales_ = reinterpret_cast<float*>(take(shape.rows * sizeof(float)));
@@ -281,7 +257,7 @@ std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noe
 }
 
 std::uint64_t CudaBackend::host_workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
-  return table_bytes(shape) + DeviceMemory::kHostBytes;
+  return table_bytes(shape) + DeviceMemory::kHostBytes + VoteCounter::host_bytes(shape);
 }
 
 Status CudaBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
@@ -294,6 +270,7 @@ Status CudaBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   TESSERA_TRY(workspace_, DeviceBuffer::allocate(device_, bytes, "the workspace"));
   (void)lay_out(shape, workspace_.data());
   max_rows_ = shape.rows;
+  TESSERA_TRY_STATUS(votes_.reserve_host());
   TESSERA_TRY_STATUS(arena_.init(device_, table_bytes(shape)));
   if (gemm_ == nullptr) return {};
   const Device::Scope scope(*device_);

@@ -10,7 +10,7 @@
 
 #include "cuda/driver/blas_api.hpp"
 #include "cuda/driver/buffers.hpp"
-#include "formats/packed_form.hpp"
+#include "cuda/packed_layout.hpp"
 
 namespace tessera::cuda {
 
@@ -19,9 +19,9 @@ inline constexpr std::uint64_t kGemmWorkspace = std::uint64_t{32} << 20;  // byt
 enum class GemmType : std::uint8_t { f32, f16, bf16 };  // the type of both inputs; sums and results are f32
 
 // Returns the type in which weights of a packed form are multiplied. Quantised weights are unpacked to f16.
-[[nodiscard]] constexpr GemmType gemm_type(formats::PackedForm form) noexcept {
-  return form == formats::PackedForm::f32    ? GemmType::f32
-         : form == formats::PackedForm::bf16 ? GemmType::bf16
+[[nodiscard]] constexpr GemmType gemm_type(DeviceForm form) noexcept {
+  return form == DeviceForm::f32    ? GemmType::f32
+         : form == DeviceForm::bf16 ? GemmType::bf16
                                              : GemmType::f16;
 }
 

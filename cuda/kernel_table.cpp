@@ -18,7 +18,7 @@ Status load_form(const Device& device, std::size_t index, KernelTable::Form& for
     TESSERA_TRY(form.slots[i], device.kernel(fmt::format("linear_slots_{}_r{}", name, kSlotRows[i])));
   }
   TESSERA_TRY(form.unpack_rows, device.kernel(fmt::format("unpack_rows_{}", name)));
-  if (is_quantised(static_cast<PackedForm>(index))) {
+  if (is_quantised(static_cast<DeviceForm>(index))) {
     TESSERA_TRY(form.unpack_half, device.kernel(fmt::format("unpack_half_{}", name)));
   }
   return {};
@@ -31,6 +31,7 @@ Status load_kv(const Device& device, std::size_t index, KernelTable::Kv& kv) {
   if (holds_latents(kKvTypes[index])) {
     TESSERA_TRY(kv.latent_append, device.kernel(fmt::format("latent_append_{}", name)));
   }
+  TESSERA_TRY(kv.count_votes, device.kernel(fmt::format("count_votes_{}", name)));
   TESSERA_TRY(kv.move, device.kernel(fmt::format("move_tokens_{}", name)));
   for (std::size_t head = 0; head < std::size(kHeadClasses); ++head) {
     if (kHeadClasses[head] > kMostValues && !holds_latents(kKvTypes[index])) continue;
@@ -68,7 +69,8 @@ Result<KernelTable> KernelTable::load(const Device& device) {
         Named{table.route_experts, "route_experts"}, Named{table.deal_experts, "deal_experts"},
         Named{table.sum_experts, "sum_experts"}, Named{table.convolve_rows, "convolve_rows"},
         Named{table.prepare_delta, "prepare_delta"}, Named{table.prepare_scan, "prepare_scan"},
-        Named{table.delta_rule, "delta_rule"}, Named{table.scan_rows, "scan_rows"}}) {
+        Named{table.low_rank_down, "low_rank_down"}, Named{table.low_rank_tokens, "low_rank_tokens"},
+        Named{table.low_rank_up, "low_rank_up"}, Named{table.delta_rule, "delta_rule"}, Named{table.scan_rows, "scan_rows"}}) {
     TESSERA_TRY(kernel, device.kernel(name));
   }
   for (std::size_t i = 0; i < kActivationRows.size(); ++i) {

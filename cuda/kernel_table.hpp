@@ -13,7 +13,7 @@ namespace tessera::cuda {
 
 inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "f32",           "f16",       "bf16",       "block32_4",  "block32_4_min", "block32_5",
-    "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
+    "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6", "open", "open_min"};
 inline constexpr std::array<DType, 5> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
 inline constexpr std::array<std::string_view, 5> kKvNames = {"f32", "f16", "bf16", "int8", "fp8"};
 // Returns whether the KV type can hold keys whose last numbers are the values: those without a scale.
@@ -64,6 +64,7 @@ struct KernelTable {
   };
   struct Kv {
     Kernel append, rope_append, move;
+    Kernel count_votes;
     Kernel latent_append;  // types that hold latents only
     Kernel attend[std::size(kHeadClasses)][std::size(kQueryClasses)];
   };
@@ -76,6 +77,7 @@ struct KernelTable {
   Kernel sample_tokens;
   Kernel softcap_rows, scale_by_position, weigh_rows, multiply_rows, multiply_by, take_columns;
   Kernel convolve_rows, prepare_delta, prepare_scan, delta_rule, scan_rows;
+  Kernel low_rank_down, low_rank_tokens, low_rank_up;
   Kernel route_experts, deal_experts, sum_experts;
   std::array<Kernel, kActivationKinds> activate, activate_gated;  // index: ActivationKind; refused kinds have none
 

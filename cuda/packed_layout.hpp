@@ -16,9 +16,11 @@
 //           block256    4 and 5 bits: the scale and the minimum of a sub-block of 32, a byte each. (The file has them
 //                       in 6 bits; to take those apart would cost every product instructions.)
 //                       6 bits: the scales of two sub-blocks of 16, a byte each, plus 128
+//           open        of 16 values the scale (f32), or with a minimum the scale and the minimum's addend
 //   supers  block256    d and dmin (f16) of 256 values; 6 bits: d alone
 //
-// A matrix takes as many bytes as in the file; Q4_K takes 2.8 % more, Q5_K 2.3 % more. Plain numbers may end within a unit; the rest of the
+// A matrix takes as many bytes as in the file; Q4_K takes 2.8 % more, Q5_K 2.3 % more. Formats whose blocks are opened take 10 bits a weight (Q2_K:
+// 12), whatever they have in the file. Plain numbers may end within a unit; the rest of the
 // unit is zeros.
 #pragma once
 
@@ -29,7 +31,20 @@
 
 namespace tessera::cuda {
 
-using formats::PackedForm;
+// The forms in which a device holds weights: those of formats::PackedForm that take blocks apart, and two for blocks that are opened when they
+// are packed. Opened blocks have an integer of 8 bits, less 128, for each weight, and f32 scales for 16 weights; with minima also these.
+enum class DeviceForm : std::uint8_t {
+  f32, f16, bf16, block32_4, block32_4_min, block32_5, block32_5_min, block32_8, block256_4, block256_5, block256_6,
+  open, open_min,
+  count
+};
+
+[[nodiscard]] constexpr DeviceForm device_form(formats::PackedForm form) noexcept {
+  if (form == formats::PackedForm::count) return DeviceForm::count;
+  if (formats::keeps_blocks(form)) return form == formats::PackedForm::kept_q2_k ? DeviceForm::open_min : DeviceForm::open;
+  return static_cast<DeviceForm>(form);
+}
+static_assert(device_form(formats::PackedForm::block256_6) == DeviceForm::block256_6, "the first forms are in the order of PackedForm");
 
 enum class Plane : std::uint8_t { quants, high, scales, supers, count };
 inline constexpr std::size_t kPlanes = static_cast<std::size_t>(Plane::count);
@@ -67,29 +82,35 @@ struct FormParts {
   return parts;
 }
 
-// The number of packed forms that a device can have: all before the forms that keep the file's blocks.
-inline constexpr std::size_t kDeviceForms = static_cast<std::size_t>(PackedForm::kept_iq4_nl);
-[[nodiscard]] constexpr bool on_device(PackedForm form) noexcept { return static_cast<std::size_t>(form) < kDeviceForms; }
+[[nodiscard]] constexpr FormParts open_parts(bool has_min) noexcept {
+  FormParts parts{.bits = 8, .offset = 128, .has_min = has_min, .block = 16, .unit = 16};
+  parts.unit_bytes[2] = has_min ? 8 : 4;
+  return parts;
+}
 
-[[nodiscard]] constexpr FormParts form_parts(PackedForm form) noexcept {
+inline constexpr std::size_t kDeviceForms = static_cast<std::size_t>(DeviceForm::count);
+
+[[nodiscard]] constexpr FormParts form_parts(DeviceForm form) noexcept {
   switch (form) {
-    case PackedForm::f32: return plain_parts(4);
-    case PackedForm::f16:
-    case PackedForm::bf16: return plain_parts(2);
-    case PackedForm::block32_4: return block32_parts(4, false);
-    case PackedForm::block32_4_min: return block32_parts(4, true);
-    case PackedForm::block32_5: return block32_parts(5, false);
-    case PackedForm::block32_5_min: return block32_parts(5, true);
-    case PackedForm::block32_8: return block32_parts(8, false);
-    case PackedForm::block256_4: return block256_parts(4);
-    case PackedForm::block256_5: return block256_parts(5);
-    case PackedForm::block256_6: return block256_parts(6);
-    default: break;  // a device has no such form
+    case DeviceForm::f32: return plain_parts(4);
+    case DeviceForm::f16:
+    case DeviceForm::bf16: return plain_parts(2);
+    case DeviceForm::block32_4: return block32_parts(4, false);
+    case DeviceForm::block32_4_min: return block32_parts(4, true);
+    case DeviceForm::block32_5: return block32_parts(5, false);
+    case DeviceForm::block32_5_min: return block32_parts(5, true);
+    case DeviceForm::block32_8: return block32_parts(8, false);
+    case DeviceForm::block256_4: return block256_parts(4);
+    case DeviceForm::block256_5: return block256_parts(5);
+    case DeviceForm::block256_6: return block256_parts(6);
+    case DeviceForm::open: return open_parts(false);
+    case DeviceForm::open_min: return open_parts(true);
+    case DeviceForm::count: break;
   }
   return {};
 }
 
-[[nodiscard]] constexpr bool is_quantised(PackedForm form) noexcept { return form_parts(form).bits != 0; }
+[[nodiscard]] constexpr bool is_quantised(DeviceForm form) noexcept { return form_parts(form).bits != 0; }
 
 // The planes of one matrix. Kernels get this struct by value; `data` is a device address.
 struct DeviceMatrix {
@@ -98,7 +119,7 @@ struct DeviceMatrix {
   std::uint32_t stride[kPlanes] = {};  // bytes from output to output
   std::uint32_t outputs = 0;
   std::uint32_t inputs = 0;
-  PackedForm form = PackedForm::count;
+  DeviceForm form = DeviceForm::count;
 
   [[nodiscard]] constexpr std::uint32_t units() const noexcept {  // units of a row
     return stride[0] / kUnitBytes;
@@ -114,7 +135,7 @@ struct DeviceMatrix {
 }
 
 // Returns the bytes of one output's row in a plane. `inputs` must be a multiple of the form's block.
-[[nodiscard]] constexpr std::uint64_t plane_stride(PackedForm form, Plane plane, std::uint64_t inputs) noexcept {
+[[nodiscard]] constexpr std::uint64_t plane_stride(DeviceForm form, Plane plane, std::uint64_t inputs) noexcept {
   const FormParts parts = form_parts(form);
   const std::uint64_t bytes = parts.unit_bytes[static_cast<std::size_t>(plane)];
   if (plane == Plane::supers) return inputs / parts.block * bytes;
@@ -127,7 +148,7 @@ struct DeviceMatrix {
   return outputs < (std::uint64_t{1} << 31) && inputs < (std::uint64_t{1} << 29);
 }
 
-[[nodiscard]] constexpr DeviceMatrix device_matrix(PackedForm form, std::uint64_t outputs, std::uint64_t inputs,
+[[nodiscard]] constexpr DeviceMatrix device_matrix(DeviceForm form, std::uint64_t outputs, std::uint64_t inputs,
                                                    const std::byte* data = nullptr) noexcept {
   DeviceMatrix matrix;
   matrix.data = data;
@@ -145,7 +166,7 @@ struct DeviceMatrix {
 }
 
 // Returns the bytes of all planes: a multiple of kPlaneAlignment, at which the matrix must start.
-[[nodiscard]] constexpr std::uint64_t packed_bytes(PackedForm form, std::uint64_t outputs,
+[[nodiscard]] constexpr std::uint64_t packed_bytes(DeviceForm form, std::uint64_t outputs,
                                                    std::uint64_t inputs) noexcept {
   std::uint64_t bytes = 0;
   for (std::size_t p = 0; p < kPlanes; ++p) {

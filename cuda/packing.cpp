@@ -52,7 +52,7 @@ void put_quants(const std::uint8_t* q, Places& to) noexcept {
   }
 }
 
-template <PackedForm form>
+template <DeviceForm form>
 void put_block(const Block32& parts, Places& to) noexcept {
   constexpr FormParts kParts = form_parts(form);
   put_quants<kParts.bits>(parts.q.data(), to);
@@ -60,7 +60,7 @@ void put_block(const Block32& parts, Places& to) noexcept {
   if constexpr (kParts.has_min) to.put(Plane::scales, parts.m);
 }
 
-template <PackedForm form>
+template <DeviceForm form>
 void put_block(const Block256& parts, Places& to) noexcept {
   constexpr FormParts kParts = form_parts(form);
   for (std::size_t k = 0; k < 256; k += 32) put_quants<kParts.bits>(parts.q.data() + k, to);
@@ -81,6 +81,30 @@ void put_block(const Block256& parts, Places& to) noexcept {
   }
 }
 
+template <std::size_t n>
+void put_integers(const std::uint8_t* q, Places& to) noexcept {
+  for (std::size_t i = 0; i < n; i += 32) {
+    if (n - i >= 32) put_quants<8>(q + i, to);
+    else for (std::size_t k = i; k < n; ++k) to.put(Plane::quants, q[k]);
+  }
+}
+
+// Writes an opened block of n values.
+template <std::size_t n, DeviceForm form>
+void put_open(const formats::OpenBlock& parts, Places& to) noexcept {
+  put_integers<n>(parts.q.data(), to);
+  for (std::size_t j = 0; j < n / 16; ++j) to.put(Plane::scales, parts.d[j]);
+}
+
+template <std::size_t n, DeviceForm form>
+void put_open(const formats::OpenSuperblock& parts, Places& to) noexcept {
+  put_integers<n>(parts.q.data(), to);
+  for (std::size_t j = 0; j < n / 16; ++j) {
+    to.put(Plane::scales, parts.d * static_cast<float>(parts.scale[j]));
+    if constexpr (form == DeviceForm::open_min) to.put(Plane::scales, -(parts.dmin * static_cast<float>(parts.min[j])));
+  }
+}
+
 }  // namespace
 
 std::array<Stretch, kPlanes> stretches(const DeviceMatrix& matrix, std::uint64_t first, std::uint64_t count) noexcept {
@@ -94,7 +118,7 @@ std::array<Stretch, kPlanes> stretches(const DeviceMatrix& matrix, std::uint64_t
   return list;
 }
 
-std::uint64_t staging_bytes(PackedForm form, std::uint64_t inputs, std::uint64_t count) noexcept {
+std::uint64_t staging_bytes(DeviceForm form, std::uint64_t inputs, std::uint64_t count) noexcept {
   std::uint64_t bytes = 0;
   for (std::size_t p = 0; p < kPlanes; ++p) {
     bytes += round_up(plane_stride(form, static_cast<Plane>(p), inputs) * count, kUnitBytes);
@@ -107,9 +131,8 @@ void pack_rows(DType type, const DeviceMatrix& matrix, const std::byte* rows, st
   const auto places = stretches(matrix, 0, count);
   formats::visit(type, [&]<class F>(std::type_identity<F>) {
     const std::size_t blocks = matrix.inputs / F::block_values, row_bytes = blocks * F::block_bytes;
-    if constexpr (!on_device(F::packed_form)) {
-      static_cast<void>(row_bytes);  // not reached: CudaBackend::holds() refuses these forms
-    } else if constexpr (!is_quantised(F::packed_form)) {
+    constexpr DeviceForm kForm = device_form(F::packed_form);
+    if constexpr (!is_quantised(kForm)) {
       for (std::uint64_t r = 0; r < count; ++r) {
         std::byte* const to = staging + r * matrix.stride[0];
         std::memcpy(to, rows + r * row_bytes, row_bytes);
@@ -119,9 +142,15 @@ void pack_rows(DType type, const DeviceMatrix& matrix, const std::byte* rows, st
       Places to;
       for (std::size_t p = 0; p < kPlanes; ++p) to.of[p] = staging + places[p].from;
       for (std::uint64_t b = 0; b < count * blocks; ++b) {  // rows of whole blocks follow each other without gaps
-        std::conditional_t<F::block_values == 32, Block32, Block256> parts;
-        F::unpack(rows + b * F::block_bytes, parts);
-        put_block<F::packed_form>(parts, to);
+        if constexpr (formats::keeps_blocks(F::packed_form)) {
+          formats::Open<F> parts;
+          F::open(rows + b * F::block_bytes, parts);
+          put_open<F::block_values, kForm>(parts, to);
+        } else {
+          std::conditional_t<F::block_values == 32, Block32, Block256> parts;
+          F::unpack(rows + b * F::block_bytes, parts);
+          put_block<kForm>(parts, to);
+        }
       }
     }
   });

@@ -9,8 +9,12 @@
 #include <tessera/core/dtype.hpp>
 
 #include "cuda/packed_layout.hpp"
+#include "formats/formats.hpp"
 
 namespace tessera::cuda {
+
+// Returns the form in which a device holds weights of `type`; DeviceForm::count if `type` is not a weight format.
+[[nodiscard]] constexpr DeviceForm device_form_of(DType type) noexcept { return device_form(formats::packed_form_of(type)); }
 
 struct Stretch {
   std::uint64_t to = 0;    // bytes from the matrix's start
@@ -24,7 +28,7 @@ struct Stretch {
                                                      std::uint64_t count) noexcept;
 
 // Returns the bytes of a staging buffer for `count` rows.
-[[nodiscard]] std::uint64_t staging_bytes(PackedForm form, std::uint64_t inputs, std::uint64_t count) noexcept;
+[[nodiscard]] std::uint64_t staging_bytes(DeviceForm form, std::uint64_t inputs, std::uint64_t count) noexcept;
 
 // Packs `count` rows in the file's format `type` into the staging buffer. Rows consist of whole blocks; the matrix has the packed form of
 // `type`.

@@ -45,11 +45,13 @@ TESSERA_DEVICE void append_kv(const AppendKvArgs& args) {
   const KvLayer& layer = args.layer;
   HeadTask task = head_task(2 * layer.kv_heads);
   if (task.row >= args.rows) return;
-  if (task.head < layer.kv_heads) {
-    append<Codec, kv::KeyOrValue::key>(layer, args.tables, task, head_of(args.k, task, layer.kv_heads, layer.key_dim));
+  const bool is_key = task.head < layer.kv_heads;
+  if (!is_key) task.head -= layer.kv_heads;
+  const HeadTask source{args.source_rows != nullptr ? args.source_rows[task.row] : task.row, task.head};
+  if (is_key) {
+    append<Codec, kv::KeyOrValue::key>(layer, args.tables, task, head_of(args.k, source, layer.kv_heads, layer.key_dim));
   } else {
-    task.head -= layer.kv_heads;
-    append_value<Codec>(layer, args.tables, task, args.v);
+    append<Codec, kv::KeyOrValue::value>(layer, args.tables, task, head_of(args.v, source, layer.kv_heads, layer.value_dim));
   }
 }
 
@@ -93,8 +95,9 @@ TESSERA_DEVICE void latent_append(const LatentAppendArgs& args) {
     for (std::uint32_t d = lane_id(); d < args.latent; d += kWarp) to[args.turned + d] = latent[d];
     return;
   }
-  float* turned = args.turned_k + std::size_t{task.row} * args.turned;
-  float* latent = args.latents + std::size_t{task.row} * args.latent;
+  const std::size_t source = args.source_rows != nullptr ? args.source_rows[task.row] : task.row;
+  float* turned = args.turned_k + source * args.turned;
+  float* latent = args.latents + source * args.latent;
   if (args.is_ready == 0) {
     turn(args.turns, task.row, turned);
     warp_head_norm(args.norm, args.eps, args.latent, latent);

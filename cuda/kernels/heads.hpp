@@ -45,6 +45,7 @@ struct AppendKvArgs {
   const float* k;  // [rows, kv_heads, key_dim]
   const float* v;  // [rows, kv_heads, value_dim]
   std::uint32_t rows;
+  const std::uint32_t* source_rows = nullptr;  // [rows]: row of k and v; nullptr: the same. For rows that are written to several sequences
 };
 
 // rope_append_<codec>: head_norm and rope of q and k, then append_kv, with the same bits as these three kernels. One warp for each of the
@@ -77,7 +78,8 @@ struct LatentAppendArgs {
   float eps;
   std::uint32_t rows, heads;
   std::uint32_t turned, latent;
-  std::uint32_t is_ready;  // not 0: keys and queries are computed already; only appends the rows of another KV layout
+  std::uint32_t is_ready;  // not 0: keys and queries are computed already; only appends keys
+  const std::uint32_t* source_rows = nullptr;  // as in AppendKvArgs; only with is_ready
 };
 
 }  // namespace tessera::cuda

@@ -11,6 +11,7 @@
 
 #include "catch.hpp"
 #include "cuda/attention_plan.hpp"
+#include "cuda/kernels/attention/votes.hpp"
 #include "paged_kv.hpp"
 
 namespace test_attention_kernels {
@@ -123,8 +124,38 @@ class Rig {
     return out;
   }
 
-  // One row of it in double precision.
-  [[nodiscard]] std::vector<double> expected(const Row& row) const {
+  // Votes of rows for keys [rows, stride], in units of a thousandth.
+  [[nodiscard]] std::vector<std::uint64_t> votes(const std::vector<Row>& rows, std::uint32_t stride) const {
+    std::vector<std::uint32_t> sequences, voters;
+    std::vector<std::uint64_t> positions;
+    std::vector<float> q;
+    for (const Row& row : rows) {
+      voters.push_back(static_cast<std::uint32_t>(voters.size()));
+      sequences.push_back(row.sequence);
+      positions.push_back(row.position);
+      const auto own = queries(row);
+      q.insert(q.end(), own.begin(), own.end());
+    }
+    const auto n_heads = static_cast<std::uint32_t>(heads());
+    std::vector<float> scores(rows.size() * n_heads * stride);
+    std::vector<std::uint64_t> sums(rows.size() * stride);
+    const KvLayer layer = kv_layer(kv_.layout(), 1);
+    emulator::launch((std::string("count_votes_") + kernel_suffix(layer.dtype)).c_str(), {static_cast<unsigned>(rows.size()), n_heads},
+                     kVoteThreads, vote_shared_bytes(layer.key_dim),
+                     VoteArgs{layer, kv_.tables(sequences, positions), voters.data(), q.data(), shape_.has_sinks ? sinks_.data() : nullptr,
+                              scores.data(), sums.data(), shape_.window, shape_.globals, n_heads, shape_.group, stride, scale(),
+                              shape_.softcap, 1000.0f, 0});
+    return sums;
+  }
+  // The same of one row in double precision.
+  [[nodiscard]] std::vector<double> expected_votes(const Row& row) const {
+    std::vector<double> votes(row.position + 1);
+    (void)expected(row, &votes);
+    return votes;
+  }
+
+  // One row of it in double precision. Adds the row's votes to `votes` [position + 1], in thousandths.
+  [[nodiscard]] std::vector<double> expected(const Row& row, std::vector<double>* votes = nullptr) const {
     const auto q = queries(row);
     const std::uint64_t own = row.position + 1;
     const std::uint64_t begin = shape_.window != 0 && own > shape_.window ? own - shape_.window : 0;
@@ -159,6 +190,9 @@ class Rig {
         const double weight = std::exp(scores[i] - maximum);
         weights += weight;
         for (std::size_t d = 0; d < value.size(); ++d) sum[d] += weight * value[d];
+      }
+      for (std::size_t i = 0; votes != nullptr && i < seen.size(); ++i) {
+        (*votes)[seen[i]] += std::pow(std::exp(scores[i] - maximum) / weights, 2.0) * 1000.0;
       }
       for (const double x : sum) out.push_back(x / weights);
     }
@@ -279,6 +313,33 @@ TEST_CASE("capped scores, sinks, global tokens, keys ahead, and values that lie 
       CHECK(same_bits(rig.attend(rows, in_splits(2)), whole));
       for (std::size_t i = 0; i < rows.size(); ++i) {
         CHECK(same_bits(rig.attend({rows[i]}, in_splits(3)), row_of(whole, i, rig.out_columns())));
+      }
+    }
+  }
+}
+
+TEST_CASE("rows vote for the keys that they see, by the squares of their weights") {
+  for (const DType type : kDeviceKvTypes) {
+    for (const Shape& shape : {Shape{.key_dim = 32, .value_dim = 24, .kv_heads = 2, .group = 3, .page_tokens = 16, .window = 0},
+                               Shape{.key_dim = 48, .value_dim = 24, .kv_heads = 1, .group = 2, .page_tokens = 16, .window = 20, .globals = 5,
+                                     .softcap = 2.0f, .has_sinks = true}}) {
+      const Rig rig(type, shape, {300, 40});
+      const std::vector<Row> rows = {{0, 0}, {0, 25}, {1, 39}, {0, 299}};
+      const std::uint32_t stride = 300;
+      const auto votes = rig.votes(rows, stride);
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        const auto expected = rig.expected_votes(rows[r]);
+        CAPTURE(kernel_suffix(type), shape.window, rows[r].position);
+        double worst = 0;
+        for (std::size_t key = 0; key < stride; ++key) {
+          const double wanted = key < expected.size() ? expected[key] : 0.0;
+          worst = std::max(worst, std::fabs(static_cast<double>(votes[r * stride + key]) - wanted));
+        }
+        CHECK(worst <= 0.51 * shape.kv_heads * shape.group);  // each head's vote is rounded
+      }
+      for (const std::uint64_t seed : {1, 7}) {
+        const InOrder order(seed);
+        CHECK(rig.votes(rows, stride) == votes);
       }
     }
   }

@@ -203,6 +203,24 @@ TEST_CASE("rows that lie at no multiple of 16 bytes") {
   }
 }
 
+TEST_CASE("weights whose blocks are opened: as the format decodes them, and in the same order") {
+  const DType type = GENERATE(from_range(opened_types().begin(), opened_types().end()));
+  CAPTURE(to_string(type));
+  for (const std::uint32_t inputs : {256u, 768u, 8448u}) {
+    const Weights w(type, 5, inputs, encoded(type, 5, inputs, inputs));
+    std::size_t wrong = 0;
+    for (std::uint32_t o = 0; o < 5; ++o) {
+      const std::vector<float> values = w.row(o);
+      for (std::uint32_t k = 0; k < inputs; ++k) {
+        const float addend = packed_scale(w.matrix, o, k).addend;
+        wrong += packed_factor(w.matrix, o, k) + addend != values[k];
+      }
+    }
+    CHECK(wrong == 0);
+    check_order(w, inputs);
+  }
+}
+
 TEST_CASE("products with a bias, and added to what is there") {
   const DType type = any_type();
   CAPTURE(to_string(type));

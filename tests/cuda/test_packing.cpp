@@ -19,7 +19,7 @@ namespace {
 
 DType any_type() { return GENERATE(from_range(device_types().begin(), device_types().end())); }
 
-std::string kernel(std::string_view what, PackedForm form) { return std::string(what).append(form_name(form)); }
+std::string kernel(std::string_view what, DeviceForm form) { return std::string(what).append(form_name(form)); }
 
 // Every row of the matrix, by unpack_rows.
 std::vector<float> unpacked(const Weights& w) {
@@ -59,7 +59,7 @@ TEST_CASE("a block in, its numbers out: Q8_0") {
 TEST_CASE("packed weights take the file's bytes and at most 3 % more") {
   for (const DType type : device_types()) {
     CAPTURE(to_string(type));
-    const PackedForm form = formats::packed_form_of(type);
+    const DeviceForm form = cuda::device_form_of(type);
     const formats::Block block = *formats::block_of(type);
     for (const auto& [outputs, inputs] : {std::pair{4096u, 4096u},
                                           {14336u, 4096u},
@@ -79,7 +79,7 @@ TEST_CASE("packed weights take the file's bytes and at most 3 % more") {
 TEST_CASE("planes are apart, and what a lane loads is at a multiple of 16") {
   for (const DType type : device_types()) {
     CAPTURE(to_string(type));
-    const PackedForm form = formats::packed_form_of(type);
+    const DeviceForm form = cuda::device_form_of(type);
     const std::uint32_t least = static_cast<std::uint32_t>(formats::block_of(type)->values);
     for (const std::uint32_t inputs : {least, 3 * least, 64 * least}) {
       for (const std::uint32_t outputs : {1u, 3u, 300u}) {
@@ -109,7 +109,7 @@ TEST_CASE("packing is a bijection: every integer and every scale of the file's b
       for (std::uint32_t b = 0; b < outputs * blocks; ++b) {
         const std::byte* const block = w.file.data() + b * F::block_bytes;
         const std::uint32_t output = b / blocks, k0 = b % blocks * least;
-        if constexpr (!on_device(F::packed_form)) {
+        if constexpr (formats::keeps_blocks(F::packed_form)) {
           wrong += 1;
         } else if constexpr (F::block_values == 1) {
           wrong += std::memcmp(w.matrix.row(Plane::quants, output) + k0 * F::block_bytes, block, F::block_bytes) != 0;
@@ -119,12 +119,12 @@ TEST_CASE("packing is a bijection: every integer and every scale of the file's b
           for (std::uint32_t k = 0; k < F::block_values; ++k)
             wrong += packed_quant(w.matrix, output, k0 + k) != parts.q[k];
           if constexpr (F::block_values == 32) {
-            const std::size_t at = k0 / 32 * (form_parts(F::packed_form).has_min ? 2 : 1);
+            const std::size_t at = k0 / 32 * (form_parts(device_form(F::packed_form)).has_min ? 2 : 1);
             wrong += plane_value<std::uint16_t>(w.matrix, Plane::scales, output, at) != parts.d;
-            if (form_parts(F::packed_form).has_min) {
+            if (form_parts(device_form(F::packed_form)).has_min) {
               wrong += plane_value<std::uint16_t>(w.matrix, Plane::scales, output, at + 1) != parts.m;
             }
-          } else if constexpr (F::packed_form == PackedForm::block256_6) {
+          } else if constexpr (device_form(F::packed_form) == DeviceForm::block256_6) {
             wrong += plane_value<std::uint16_t>(w.matrix, Plane::supers, output, k0 / 256) != parts.d;
             for (std::uint32_t j = 0; j < 16; ++j) {
               wrong +=
@@ -192,7 +192,7 @@ TEST_CASE("every integer under every scale is what the format decodes") {
         put_half(rows, at + 208, d);
       } else {
         put_half(rows, at, d);
-        if (form_parts(formats::packed_form_of(type)).has_min) put_half(rows, at + 2, kScales[b % std::size(kScales)]);
+        if (form_parts(cuda::device_form_of(type)).has_min) put_half(rows, at + 2, kScales[b % std::size(kScales)]);
         if (block.values == 256) {  // 6-bit scales and minima
           formats::detail::MinScales scales;
           scales.load(rows.data() + at);

@@ -21,26 +21,38 @@
 namespace tessera::test {
 
 using cuda::DeviceMatrix;
-using cuda::PackedForm;
+using cuda::DeviceForm;
 using cuda::Plane;
 
-// The formats that a device holds.
+// The formats that a device holds with the integers and scales of the file.
 inline const std::vector<DType>& device_types() {
   static const std::vector<DType> types = [] {
     std::vector<DType> list;
     for (const DType type : formats::all()) {
-      if (cuda::on_device(formats::packed_form_of(type))) list.push_back(type);
+      if (!formats::keeps_blocks(formats::packed_form_of(type))) list.push_back(type);
     }
     return list;
   }();
   return types;
 }
 
+// The formats whose blocks are opened, of those that can be written.
+inline const std::vector<DType>& opened_types() {
+  static const std::vector<DType> types = [] {
+    std::vector<DType> list;
+    formats::for_each(formats::All{}, [&]<class F>(std::type_identity<F>) {
+      if (formats::keeps_blocks(F::packed_form) && formats::has_encoder<F>) list.push_back(F::dtype);
+    });
+    return list;
+  }();
+  return types;
+}
+
 // What kernels of a form are called after it.
-inline std::string_view form_name(PackedForm form) {
+inline std::string_view form_name(DeviceForm form) {
   constexpr std::string_view kNames[] = {"f32",           "f16",        "bf16",          "block32_4",
                                          "block32_4_min", "block32_5",  "block32_5_min", "block32_8",
-                                         "block256_4",    "block256_5", "block256_6"};
+                                         "block256_4",    "block256_5", "block256_6",    "open",  "open_min"};
   return kNames[static_cast<std::size_t>(form)];
 }
 
@@ -74,8 +86,8 @@ struct Weights {
         outputs(n_outputs),
         inputs(n_inputs),
         file(std::move(rows)),
-        packed(cuda::packed_bytes(formats::packed_form_of(of), n_outputs, n_inputs)),
-        matrix(cuda::device_matrix(formats::packed_form_of(of), n_outputs, n_inputs, packed.data())) {
+        packed(cuda::packed_bytes(cuda::device_form_of(of), n_outputs, n_inputs)),
+        matrix(cuda::device_matrix(cuda::device_form_of(of), n_outputs, n_inputs, packed.data())) {
     AlignedBytes staging(cuda::staging_bytes(matrix.form, inputs, chunk));
     for (std::uint32_t first = 0; first < outputs; first += chunk) {
       const std::uint32_t count = std::min(chunk, outputs - first);
@@ -114,7 +126,7 @@ inline std::vector<std::byte> any_blocks(DType type, std::size_t blocks, std::ui
   const formats::Block block = *formats::block_of(type);
   std::vector<std::byte> bytes(blocks * block.bytes);
   for (std::byte& b : bytes) b = static_cast<std::byte>(random() & 0xff);
-  const PackedForm form = formats::packed_form_of(type);
+  const DeviceForm form = cuda::device_form_of(type);
   const auto finite = [&](std::size_t at) {
     if ((bytes[at + 1] & std::byte{0x7c}) == std::byte{0x7c}) bytes[at + 1] ^= std::byte{0x40};
   };
@@ -124,7 +136,7 @@ inline std::vector<std::byte> any_blocks(DType type, std::size_t blocks, std::ui
     } else if (type == DType::bf16) {
       if ((bytes[b + 1] & std::byte{0x7f}) == std::byte{0x7f}) bytes[b + 1] ^= std::byte{0x40};
     } else {
-      finite(b + (form == PackedForm::block256_6 ? 208 : 0));
+      finite(b + (form == DeviceForm::block256_6 ? 208 : 0));
       if (cuda::form_parts(form).has_min) finite(b + 2);
     }
   }
@@ -161,6 +173,11 @@ inline UnpackedScale packed_scale(const DeviceMatrix& m, std::uint32_t output, s
   const auto half = [&](Plane plane, std::size_t index) {
     return f16_to_f32(plane_value<std::uint16_t>(m, plane, output, index));
   };
+  if (parts.block == 16) {
+    const std::size_t words = parts.has_min ? 2 : 1;
+    const float scale = plane_value<float>(m, Plane::scales, output, k / 16 * words);
+    return {scale, parts.has_min ? plane_value<float>(m, Plane::scales, output, k / 16 * 2 + 1) : 0.0f};
+  }
   if (parts.block == 32) {
     if (!parts.has_min) return {half(Plane::scales, k / 32), 0.0f};
     return {half(Plane::scales, k / 32 * 2), half(Plane::scales, k / 32 * 2 + 1)};
@@ -177,9 +194,9 @@ inline UnpackedScale packed_scale(const DeviceMatrix& m, std::uint32_t output, s
 // scale * (q - offset), or a plain number: what is multiplied with x.
 inline float packed_factor(const DeviceMatrix& m, std::uint32_t output, std::uint32_t k) {
   const cuda::FormParts parts = cuda::form_parts(m.form);
-  if (m.form == PackedForm::f32) return plane_value<float>(m, Plane::quants, output, k);
-  if (m.form == PackedForm::f16) return f16_to_f32(plane_value<std::uint16_t>(m, Plane::quants, output, k));
-  if (m.form == PackedForm::bf16) return bf16_to_f32(plane_value<std::uint16_t>(m, Plane::quants, output, k));
+  if (m.form == DeviceForm::f32) return plane_value<float>(m, Plane::quants, output, k);
+  if (m.form == DeviceForm::f16) return f16_to_f32(plane_value<std::uint16_t>(m, Plane::quants, output, k));
+  if (m.form == DeviceForm::bf16) return bf16_to_f32(plane_value<std::uint16_t>(m, Plane::quants, output, k));
   const int q = static_cast<int>(packed_quant(m, output, k)) - static_cast<int>(parts.offset);
   return packed_scale(m, output, k).scale * static_cast<float>(q);
 }

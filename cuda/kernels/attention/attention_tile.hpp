@@ -49,13 +49,13 @@ class AttentionBlock {
     const std::uint64_t begin = max_of(tile_.begin, segments.first * kSegmentKeys);
     const std::uint64_t end = min_of(tile_.end, segments.last * kSegmentKeys);
     load_queries();
-    if (tile_.globals != 0) {
-      const KeyRange own = visible_;
-      visible_ = global_keys(own, args_.globals);
-      attend(0, tile_.globals);
-      visible_ = own;
+    // Pass 0 attends to global keys, if the tile has some; pass 1 to the others. One loop, so that the code is there once.
+    const KeyRange own = visible_;
+#pragma unroll 1
+    for (unsigned pass = tile_.globals == 0 ? 1 : 0; pass < 2; ++pass) {
+      visible_ = pass == 0 ? global_keys(own, args_.globals) : own;
+      attend(pass == 0 ? 0 : begin, pass == 0 ? tile_.globals : end);
     }
-    attend(begin, end);
     if (tile_.splits != 1) return;
     if (args_.sinks != nullptr) join_sinks();
     write_out();

@@ -23,7 +23,7 @@ TESSERA_DEVICE Floats4 load_four(const float* row, std::uint32_t k, std::uint32_
 // 32 values there are 4 unused ones, so that lanes which read 4, 8, 16 or 32 values apart use different banks.
 TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return four + four / 8; }
 
-template <PackedForm form, unsigned n_rows>
+template <DeviceForm form, unsigned n_rows>
 struct FewShape {
   static constexpr FormParts parts = form_parts(form);
   // at_once: how many units of each output a lane loads in one step. (A unit is the weights that 16 bytes of the quants plane hold,
@@ -59,7 +59,7 @@ TESSERA_DEVICE float sum_items(float (&items)[N]) {
 
 // Multiplies one unit of each of four outputs by the rows `x`, and adds the products to acc [row][output]. `first_four`: the group of four
 // values in a row of x by which the unit's first four weights are multiplied.
-template <PackedForm form, unsigned n_rows>
+template <DeviceForm form, unsigned n_rows>
 TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
                                   const Floats4 (&x)[n_rows][FewShape<form, n_rows>::staged], std::uint32_t first_four,
                                   float (&acc)[n_rows * kLinearOutputs]) {
@@ -109,7 +109,7 @@ TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
 //   outputs                  outputs of the matrix
 //   first_output             index in `weight` of the matrix's output 0
 //   put(r, output, sum)      stores a result
-template <PackedForm form, unsigned n_rows, class Tile>
+template <DeviceForm form, unsigned n_rows, class Tile>
 TESSERA_DEVICE void multiply_tile(const DeviceMatrix& weight, const Tile& tile, bool aligned) {
   using Shape = FewShape<form, n_rows>;
   constexpr unsigned kUnit = form_parts(form).unit;
@@ -201,7 +201,7 @@ struct RowTile {
   return stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
 }
 
-template <PackedForm form, unsigned n_rows>
+template <DeviceForm form, unsigned n_rows>
 TESSERA_DEVICE void linear_few(const LinearArgs& args) {
   multiply_tile<form, n_rows>(args.weight, RowTile(args, n_rows), are_aligned(args.x, args.x_stride));
 }
@@ -210,7 +210,7 @@ TESSERA_DEVICE void linear_few(const LinearArgs& args) {
 
 // The kernels of a form, one for each number of rows at once.
 #define TESSERA_LINEAR_FEW_ROWS(form, n) \
-  TESSERA_KERNEL(linear_few_##form##_r##n, kLinearThreads, LinearArgs) { linear_few<PackedForm::form, n>(args); }
+  TESSERA_KERNEL(linear_few_##form##_r##n, kLinearThreads, LinearArgs) { linear_few<DeviceForm::form, n>(args); }
 #define TESSERA_LINEAR_FEW(form)   \
   TESSERA_LINEAR_FEW_ROWS(form, 1) \
   TESSERA_LINEAR_FEW_ROWS(form, 2) \

@@ -39,7 +39,7 @@ struct SlotRows {
   }
 };
 
-template <PackedForm form, unsigned n_rows>
+template <DeviceForm form, unsigned n_rows>
 TESSERA_DEVICE void linear_slots(const LinearSlotsArgs& args) {
   const SlotRows rows(args, n_rows);
   if (rows.count == 0) return;  // true for all threads of the block
@@ -49,7 +49,7 @@ TESSERA_DEVICE void linear_slots(const LinearSlotsArgs& args) {
 }  // namespace tessera::cuda
 
 #define TESSERA_LINEAR_SLOTS_ROWS(form, n) \
-  TESSERA_KERNEL(linear_slots_##form##_r##n, kLinearThreads, LinearSlotsArgs) { linear_slots<PackedForm::form, n>(args); }
+  TESSERA_KERNEL(linear_slots_##form##_r##n, kLinearThreads, LinearSlotsArgs) { linear_slots<DeviceForm::form, n>(args); }
 #define TESSERA_LINEAR_SLOTS(form)   \
   TESSERA_LINEAR_SLOTS_ROWS(form, 1) \
   TESSERA_LINEAR_SLOTS_ROWS(form, 4)

@@ -8,7 +8,7 @@ namespace tessera::cuda {
 
 namespace {
 
-template <PackedForm form>
+template <DeviceForm form>
 TESSERA_DEVICE void unpack_rows(const UnpackRowsArgs& args) {
   constexpr std::uint32_t kUnit = form_parts(form).unit;
   const std::uint32_t index = args.indices[blockIdx.x];
@@ -41,7 +41,7 @@ TESSERA_DEVICE std::uint32_t saturated_half(float value) {
 }
 
 // Each thread unpacks 8 values, so that a warp writes whole cache lines. Four threads read the same unit of 32 values.
-template <PackedForm form>
+template <DeviceForm form>
 TESSERA_DEVICE void unpack_half(const UnpackHalfArgs& args) {
   constexpr std::uint32_t kUnit = form_parts(form).unit;
   const std::uint32_t k = blockIdx.y * kHalfTile + threadIdx.x * 8;
@@ -61,10 +61,10 @@ TESSERA_DEVICE void unpack_half(const UnpackHalfArgs& args) {
 }  // namespace
 
 #define TESSERA_UNPACK_ROWS(form) \
-  TESSERA_KERNEL(unpack_rows_##form, kUnpackThreads, UnpackRowsArgs) { unpack_rows<PackedForm::form>(args); }
+  TESSERA_KERNEL(unpack_rows_##form, kUnpackThreads, UnpackRowsArgs) { unpack_rows<DeviceForm::form>(args); }
 #define TESSERA_UNPACK(form) \
   TESSERA_UNPACK_ROWS(form)  \
-  TESSERA_KERNEL(unpack_half_##form, kUnpackThreads, UnpackHalfArgs) { unpack_half<PackedForm::form>(args); }
+  TESSERA_KERNEL(unpack_half_##form, kUnpackThreads, UnpackHalfArgs) { unpack_half<DeviceForm::form>(args); }
 
 TESSERA_UNPACK_ROWS(f32)
 TESSERA_UNPACK_ROWS(f16)
@@ -77,5 +77,7 @@ TESSERA_UNPACK(block32_8)
 TESSERA_UNPACK(block256_4)
 TESSERA_UNPACK(block256_5)
 TESSERA_UNPACK(block256_6)
+TESSERA_UNPACK(open)
+TESSERA_UNPACK(open_min)
 
 }  // namespace tessera::cuda

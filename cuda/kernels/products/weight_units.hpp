@@ -2,7 +2,8 @@
 //
 // Integers become floats without a conversion. A byte q is put into the mantissa of 2^7 (for 8 bits, of 2^15), which gives the float 2^7 +
 // q. One fused step then multiplies by the scale, and subtracts 2^7 and the offset. This is exact: scales have at most 18 bits and integers
-// 8, so both scale * (2^7 + offset) and scale * (q - offset) are floats.
+// 8, so both scale * (2^7 + offset) and scale * (q - offset) are floats. The scales of opened blocks have up to 24 bits; there 2^15 and the
+// offset are subtracted first, which is exact, and the product is rounded once, as decode() does.
 #pragma once
 
 #include <bit>
@@ -18,7 +19,7 @@ namespace tessera::cuda {
 struct UnitBits {
   Words4 quants;
   std::uint32_t high[2];
-  std::uint32_t scales, supers;  // the unit's data in the planes of scales and supers; with 8 bits, those of its block
+  std::uint32_t scales, supers;  // the unit's data in the planes of scales and supers; with 8 bits, those of its block; opened: scale, addend
 };
 
 // The scale of some values: value = scale * (q - offset) + addend. A fused step computes it as scale * (base + q) + shift, then adds the
@@ -32,7 +33,7 @@ TESSERA_DEVICE std::uint32_t load_as(const std::byte* plane, std::uint32_t index
   return reinterpret_cast<const T*>(plane)[index];
 }
 
-template <PackedForm form>
+template <DeviceForm form>
 TESSERA_DEVICE UnitBits load_unit(const DeviceMatrix& matrix, std::uint32_t output, std::uint32_t unit) {
   constexpr FormParts kParts = form_parts(form);
   UnitBits bits{};
@@ -43,7 +44,11 @@ TESSERA_DEVICE UnitBits load_unit(const DeviceMatrix& matrix, std::uint32_t outp
     bits.high[0] = load_as<std::uint32_t>(matrix.row(Plane::high, output), 2 * unit);
     bits.high[1] = load_as<std::uint32_t>(matrix.row(Plane::high, output), 2 * unit + 1);
   }
-  if constexpr (kParts.block == 32) {
+  if constexpr (kParts.block == 16) {
+    constexpr std::uint32_t kWords = kParts.has_min ? 2 : 1;
+    bits.scales = load_as<std::uint32_t>(matrix.row(Plane::scales, output), kWords * unit);
+    if constexpr (kParts.has_min) bits.supers = load_as<std::uint32_t>(matrix.row(Plane::scales, output), 2 * unit + 1);
+  } else if constexpr (kParts.block == 32) {
     using Scales = std::conditional_t<kParts.has_min, std::uint32_t, std::uint16_t>;
     bits.scales = load_as<Scales>(matrix.row(Plane::scales, output), unit * kParts.unit / 32);
   } else if constexpr (kParts.block == 256) {
@@ -67,10 +72,13 @@ TESSERA_DEVICE float any_byte(std::uint32_t bytes, unsigned i) {
 inline constexpr float kSmallBase = 0x1p7f, kAnyBase = 0x1p15f;
 
 // Returns the scale of the unit's values from 4 * group on. Not for plain numbers, which have no scale.
-template <PackedForm form>
+template <DeviceForm form>
 TESSERA_DEVICE UnitScale unit_scale(const UnitBits& bits, unsigned group) {
   constexpr FormParts kParts = form_parts(form);
   UnitScale result{};
+  if constexpr (kParts.block == 16) {  // opened blocks need no shift: four_values() subtracts the offset first
+    return {std::bit_cast<float>(bits.scales), 0.0f, kParts.has_min ? std::bit_cast<float>(bits.supers) : 0.0f};
+  }
   if constexpr (kParts.block == 32) {
     result.scale = low_half(bits.scales);
     if constexpr (kParts.has_min) result.addend = high_half(bits.scales);
@@ -92,7 +100,7 @@ TESSERA_DEVICE std::uint32_t word_of(const Words4& words, unsigned i) {
 }
 
 // Returns integers 4 * group to 4 * group + 3 of the unit, a byte each.
-template <PackedForm form>
+template <DeviceForm form>
 TESSERA_DEVICE std::uint32_t four_quants(const UnitBits& bits, unsigned group) {
   constexpr FormParts kParts = form_parts(form);
   if constexpr (kParts.bits == 8) {
@@ -110,18 +118,18 @@ TESSERA_DEVICE std::uint32_t four_quants(const UnitBits& bits, unsigned group) {
 }
 
 // Computes scale * (q - offset) of these four values, exactly. Plain numbers are returned as they are.
-template <PackedForm form>
+template <DeviceForm form>
 TESSERA_DEVICE void four_values(const UnitBits& bits, const UnitScale& scale, unsigned group, float (&values)[4]) {
   constexpr FormParts kParts = form_parts(form);
-  if constexpr (form == PackedForm::f32) {
+  if constexpr (form == DeviceForm::f32) {
     for (unsigned i = 0; i < 4; ++i) values[i] = std::bit_cast<float>(word_of(bits.quants, i));
-  } else if constexpr (form == PackedForm::f16) {
+  } else if constexpr (form == DeviceForm::f16) {
     for (unsigned i = 0; i < 4; i += 2) {
       const std::uint32_t word = word_of(bits.quants, 2 * group + i / 2);
       values[i] = low_half(word);
       values[i + 1] = high_half(word);
     }
-  } else if constexpr (form == PackedForm::bf16) {
+  } else if constexpr (form == DeviceForm::bf16) {
     for (unsigned i = 0; i < 4; i += 2) {
       const std::uint32_t word = word_of(bits.quants, 2 * group + i / 2);
       values[i] = std::bit_cast<float>(word << 16);
@@ -130,13 +138,14 @@ TESSERA_DEVICE void four_values(const UnitBits& bits, const UnitScale& scale, un
   } else {
     const std::uint32_t bytes = four_quants<form>(bits, group);
     for (unsigned i = 0; i < 4; ++i) {
-      values[i] = fma(scale.scale, kParts.bits == 8 ? any_byte(bytes, i) : small_byte(bytes, i), scale.shift);
+      if constexpr (kParts.block == 16) values[i] = scale.scale * (any_byte(bytes, i) - (kAnyBase + 128.0f));
+      else values[i] = fma(scale.scale, kParts.bits == 8 ? any_byte(bytes, i) : small_byte(bytes, i), scale.shift);
     }
   }
 }
 
 // Computes these four values as the format's decode() returns them.
-template <PackedForm form>
+template <DeviceForm form>
 TESSERA_DEVICE void four_decoded(const UnitBits& bits, unsigned group, float (&values)[4]) {
   const UnitScale scale = unit_scale<form>(bits, group);
   four_values<form>(bits, scale, group, values);

@@ -148,6 +148,12 @@ Result<std::shared_ptr<const backend::LowRank>> make_change(const AdapterTensor&
                                                             const ModelSource* source) {
   const Binding& binding = weight.binding;
   const backend::LowRankShape shape = shape_of(from, binding);
+  // A device computes experts' products without the host, which alone can change them (backend::ExpertProducts).
+  const bool is_of_experts = binding.role == Role::experts_gate || binding.role == Role::experts_up || binding.role == Role::experts_down;
+  if (backend.on_device() && is_of_experts) {
+    return make_error(ErrorCode::unsupported, "{}: backend {} does not change the products of experts; use the cpu backend", tensor.name,
+                      backend.name());
+  }
   if (shape.is_table) return backend.hold_low_rank(shape, {.a = from.a, .b = from.b, .lengths = {}});
   const std::size_t number = number_bytes(from.dtype), rank_bytes = shape.rank * number;
   std::vector<std::byte> a(shape.a_count * shape.rank * shape.inputs * number), b(shape.b_count * shape.outputs * rank_bytes);

@@ -132,7 +132,6 @@ TEST_CASE("every weight format agrees with the CPU, in few rows and in many", "[
   const MadeShape shape{.d_model = 256, .layers = 2, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 131, .context = 256};
   const auto tokens = made_tokens(90, shape.vocab, 3);
   for (const DType type : formats::all()) {
-    if (formats::keeps_blocks(formats::packed_form_of(type))) continue;  // refused: test_cuda_small
     DYNAMIC_SECTION(to_string(type)) {
       const MadeModel model = make_model(shape, type);
       const Engine cpu = model.load(on_reference());
