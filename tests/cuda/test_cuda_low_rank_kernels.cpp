@@ -10,7 +10,7 @@
 #include "cuda/kernels/products/low_rank.hpp"
 #include "paged_kv.hpp"
 
-namespace test_low_rank_kernels {
+namespace test_cuda_low_rank_kernels {
 
 using namespace tessera;        // NOLINT: a test
 using namespace tessera::cuda;  // NOLINT
@@ -100,4 +100,4 @@ TEST_CASE("a table's change takes the row of the token, and none without a token
   }
 }
 
-}  // namespace test_low_rank_kernels
+}  // namespace test_cuda_low_rank_kernels
