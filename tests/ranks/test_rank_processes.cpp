@@ -39,7 +39,7 @@ TEST_CASE("logits of every kind of model are one rank's over sockets") {
       CHECK(same_bits(all_logits(again, tokens, tokens.size()), expected));
     }
   }
-  for (const std::size_t others : {1u, 2u}) CHECK(computed[others] >= representative_models().size() * 2 / 3);
+  for (const std::size_t others : {1u, 2u}) CHECK(computed[others] >= representative_models().size() / 2);
 }
 
 TEST_CASE("sessions fork, go back and share prefixes over sockets as on one rank") {

@@ -146,6 +146,7 @@ TEST_CASE("token budgets that choose by votes choose the same tokens on several 
     EngineOptions options = divided(ranks);
     options.numerics = Numerics::invariant;
     options.step_rows = 64;
+    options.kv.budget = {.tokens = kLeastTokenBudget, .choice = choice};
     const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories.gguf", options));
     std::vector<Token> tokens(300);
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<Token>(5 + i * 7919 % (engine.spec().vocab_size - 5));
