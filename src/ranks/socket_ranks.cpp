@@ -11,7 +11,7 @@ namespace tessera::detail {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // An error on its way: its code and its sentence.
 std::vector<std::byte> bytes_of(const Error& error) {
@@ -160,7 +160,7 @@ Status SocketRanks::receive_some(std::uint32_t rank, const std::function<Status(
 Status SocketRanks::run(std::chrono::milliseconds timeout, const std::stop_token& stop, const std::function<Status(std::uint32_t)>& arrived) noexcept {
   const Status status = guard([&]() -> Status {
     constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
-    Clock::time_point end = Clock::now() + timeout;
+    SteadyClock::time_point end = SteadyClock::now() + timeout;
     std::vector<os::Awaited> awaited(links_.size());
     for (;;) {
       // First try without waiting: most often everything is there.
@@ -182,9 +182,9 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, const std::stop_token
       if (all_done) return {};
       if (const int error = os::wait_for(awaited, std::min(kLook, timeout)); error != 0) return os::system_error_at("ranks", "wait", error);
       const bool moves = std::ranges::any_of(awaited, [](const os::Awaited& one) { return one.can_send || one.can_receive; });
-      if (moves) end = Clock::now() + timeout;
+      if (moves) end = SteadyClock::now() + timeout;
       else if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped");
-      else if (Clock::now() >= end) return gone(late, fmt::format("does not answer for {} ms", timeout.count()));
+      else if (SteadyClock::now() >= end) return gone(late, fmt::format("does not answer for {} ms", timeout.count()));
     }
   });
   for (Link& link : links_) link.is_wanted = false;

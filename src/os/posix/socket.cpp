@@ -28,9 +28,9 @@ constexpr int kSendFlags = MSG_NOSIGNAL;
 #else
 constexpr int kSendFlags = 0;
 #endif
-constexpr std::size_t kMost = std::size_t{1} << 30;
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 struct Address {
   ::sockaddr_storage storage = {};
@@ -96,12 +96,12 @@ void set_up(const Socket& socket) noexcept {
 }
 
 // Returns 0 when the socket is connected.
-int connect_one(const Address& address, Socket& socket, Clock::time_point end) {
+int connect_one(const Address& address, Socket& socket, SteadyClock::time_point end) {
   if (const int error = new_socket(address, socket); error != 0) return error;
   if (::connect(socket.handle(), address.get(), address.size) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
   Awaited one{.socket = &socket, .to_send = true};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
   if (const int error = wait_for({&one, 1}, std::max(left, std::chrono::milliseconds(0))); error != 0) return error;
   if (!one.can_send) return ETIMEDOUT;
   int error = 0;
@@ -124,15 +124,15 @@ void Socket::close() noexcept {
 }
 
 Socket::Moved Socket::send(std::span<const std::byte> bytes) noexcept {
-  return moved(::send(handle_, bytes.data(), std::min(bytes.size(), kMost), kSendFlags));
+  return moved(::send(handle_, bytes.data(), std::min(bytes.size(), kMostAtOnce), kSendFlags));
 }
 
 Socket::Moved Socket::receive(std::span<std::byte> bytes) noexcept {
-  return moved(::recv(handle_, bytes.data(), std::min(bytes.size(), kMost), 0));
+  return moved(::recv(handle_, bytes.data(), std::min(bytes.size(), kMostAtOnce), 0));
 }
 
 Result<Socket> connect_to(const std::string& address, std::chrono::milliseconds timeout) {
-  const Clock::time_point end = Clock::now() + timeout;
+  const SteadyClock::time_point end = SteadyClock::now() + timeout;
   TESSERA_TRY(const std::vector<Address> list, addresses_of(address, false));
   int error = 0;
   for (const Address& one : list) {
@@ -186,7 +186,7 @@ Listener::~Listener() {
 
 Result<Socket> Listener::accept(std::chrono::milliseconds timeout, const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
-  const Clock::time_point end = Clock::now() + timeout;
+  const SteadyClock::time_point end = SteadyClock::now() + timeout;
   for (;;) {
     if (stop.stop_requested()) return detail::make_error(ErrorCode::cancelled, "stopped while waiting for a connection at {}", address_);
     Awaited one{.socket = &socket_, .to_receive = true};
@@ -200,7 +200,7 @@ Result<Socket> Listener::accept(std::chrono::milliseconds timeout, const std::st
       }
       if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED) return system_error_at(address_, "accept a connection", errno);
     }
-    if (Clock::now() >= end) return detail::make_error(ErrorCode::io, "nobody has connected to {}", address_);
+    if (SteadyClock::now() >= end) return detail::make_error(ErrorCode::io, "nobody has connected to {}", address_);
   }
 }
 
