@@ -450,7 +450,8 @@ TEST_CASE("/openapi.json names what there is", "[server]") {
     for (const char* method : {"get", "post"}) {
       const Response answer = api_server().request(Connection::lower(method) == "get" ? "GET" : "POST", real, {{"Content-Type", "application/json"}}, {});
       INFO(method << " " << real << ": " << answer.status);
-      if (methods.find(method) != nullptr) CHECK((answer.status != 404 && answer.status != 405));
+      const bool is_an_id = real.ends_with("{id}");  // there is nothing of that id
+      if (methods.find(method) != nullptr) CHECK((answer.status != 405 && (answer.status != 404) == !is_an_id));
       else CHECK(answer.status == 405);
     }
   }
