@@ -11,7 +11,7 @@ namespace {
 inline constexpr unsigned kVoteWarps = kVoteThreads / kWarp;
 
 // Returns the largest value of all threads. `shared` may be used again after the next barrier.
-TESSERA_DEVICE float block_max(float value, float* shared) {
+TESSERA_DEVICE float largest_of_block(float value, float* shared) {
   const float largest = warp_max(value);
   if (lane_id() == 0) shared[warp_id()] = largest;
   sync_block();
@@ -19,7 +19,7 @@ TESSERA_DEVICE float block_max(float value, float* shared) {
   for (unsigned i = 1; i < kVoteWarps; ++i) all = shared[i] > all ? shared[i] : all;
   return all;
 }
-TESSERA_DEVICE float block_sum(float value, float* shared) {
+TESSERA_DEVICE float sum_of_block(float value, float* shared) {
   const float sum = warp_sum(value);
   if (lane_id() == 0) shared[warp_id()] = sum;
   sync_block();
@@ -61,13 +61,13 @@ TESSERA_DEVICE void count_votes(const VoteArgs& args) {
     scores[i] = sum;
     top = sum > top ? sum : top;
   }
-  top = block_max(top, shared[0]);
+  top = largest_of_block(top, shared[0]);
   float sum = 0.0f;
   for (std::uint64_t i = threadIdx.x; i < n; i += kVoteThreads) {
     scores[i] = math::inlined::exp(scores[i] - top);
     sum = sum + scores[i];
   }
-  sum = block_sum(sum, shared[1]);
+  sum = sum_of_block(sum, shared[1]);
   if (args.sinks != nullptr) sum = sum + math::inlined::exp(args.sinks[head] - top);
   const float share = 1.0f / sum;
   for (std::uint64_t i = threadIdx.x; i < n; i += kVoteThreads) {
