@@ -14,8 +14,8 @@ namespace tessera::cuda {
 inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "f32",           "f16",       "bf16",       "block32_4",  "block32_4_min", "block32_5",
     "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6", "open", "open_min"};
-inline constexpr std::array<DType, 5> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
-inline constexpr std::array<std::string_view, 5> kKvNames = {"f32", "f16", "bf16", "int8", "fp8"};
+inline constexpr std::array<DType, 7> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8, DType::int4, DType::k8v4};
+inline constexpr std::array<std::string_view, 7> kKvNames = {"f32", "f16", "bf16", "int8", "fp8", "int4", "k8v4"};
 // Returns whether the KV type can hold keys whose last numbers are the values: those without a scale.
 [[nodiscard]] constexpr bool holds_latents(DType type) noexcept { return type == DType::f32 || type == DType::f16 || type == DType::bf16; }
 inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // for each linear_few kernel: the rows that it multiplies at once

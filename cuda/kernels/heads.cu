@@ -31,7 +31,7 @@ TESSERA_DEVICE void append(const KvLayer& layer, const KvTables& tables, HeadTas
   const std::uint32_t sequence = tables.row_sequence[task.row];
   if (sequence == kNoSequence) return;  // true for all lanes of the warp, which have one row
   const std::uint64_t* pages = tables.pages + tables.first_page[sequence];
-  const KvToken<Codec, part> token(pages, layer, task.head, tables.row_position[task.row]);
+  const KvToken<PartCodec<Codec, part>, part> token(pages, layer, task.head, tables.row_position[task.row]);
   warp_encode(token, values, kv_dim(layer, part));
 }
 
@@ -130,12 +130,16 @@ TESSERA_KERNEL(append_kv_f32, kHeadThreads, AppendKvArgs) { append_kv<kv::F32>(a
 TESSERA_KERNEL(append_kv_f16, kHeadThreads, AppendKvArgs) { append_kv<kv::F16>(args); }
 TESSERA_KERNEL(append_kv_bf16, kHeadThreads, AppendKvArgs) { append_kv<kv::BF16>(args); }
 TESSERA_KERNEL(append_kv_int8, kHeadThreads, AppendKvArgs) { append_kv<kv::Int8>(args); }
+TESSERA_KERNEL(append_kv_int4, kHeadThreads, AppendKvArgs) { append_kv<kv::Int4>(args); }
+TESSERA_KERNEL(append_kv_k8v4, kHeadThreads, AppendKvArgs) { append_kv<K8V4>(args); }
 TESSERA_KERNEL(append_kv_fp8, kHeadThreads, AppendKvArgs) { append_kv<kv::Fp8>(args); }
 
 TESSERA_KERNEL(rope_append_f32, kHeadThreads, RopeAppendArgs) { rope_append<kv::F32>(args); }
 TESSERA_KERNEL(rope_append_f16, kHeadThreads, RopeAppendArgs) { rope_append<kv::F16>(args); }
 TESSERA_KERNEL(rope_append_bf16, kHeadThreads, RopeAppendArgs) { rope_append<kv::BF16>(args); }
 TESSERA_KERNEL(rope_append_int8, kHeadThreads, RopeAppendArgs) { rope_append<kv::Int8>(args); }
+TESSERA_KERNEL(rope_append_int4, kHeadThreads, RopeAppendArgs) { rope_append<kv::Int4>(args); }
+TESSERA_KERNEL(rope_append_k8v4, kHeadThreads, RopeAppendArgs) { rope_append<K8V4>(args); }
 TESSERA_KERNEL(rope_append_fp8, kHeadThreads, RopeAppendArgs) { rope_append<kv::Fp8>(args); }
 
 TESSERA_KERNEL(latent_append_f32, kHeadThreads, LatentAppendArgs) { latent_append<kv::F32>(args); }

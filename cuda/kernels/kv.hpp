@@ -59,12 +59,13 @@ struct KvTables {
                                : page + layer.v_offset + head * layer.v_stride;
 }
 
-// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page).
+// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page). Codecs that encode runs have
+// other elements than dimensions (kv::held_elements()).
 template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint32_t kv_element(const KvLayer& layer, std::uint32_t slot, std::uint32_t d) noexcept {
   constexpr auto kPair = static_cast<std::uint32_t>(Codec::pair);
   if constexpr (part == kv::KeyOrValue::key) return (d / kPair * layer.page_tokens + slot) * kPair + d % kPair;
-  else return (slot / kPair * layer.value_dim + d) * kPair + slot % kPair;
+  else return (slot / kPair * static_cast<std::uint32_t>(kv::held_elements<Codec>(layer.value_dim)) + d) * kPair + slot % kPair;
 }
 
 // Returns the bytes from a block's start to the scale of slot 0.

@@ -13,6 +13,21 @@ TESSERA_DEVICE T* at_address(std::uint64_t address) {
   return reinterpret_cast<T*>(address);
 }
 
+// Stands for a KV type whose keys and values have different codecs, where kernels are templates of one codec.
+struct K8V4 {};
+template <class Codec>
+struct CodecsOf {
+  using Key = Codec;
+  using Value = Codec;
+};
+template <>
+struct CodecsOf<K8V4> {
+  using Key = kv::Int8;
+  using Value = kv::Int4;
+};
+template <class Codec, kv::KeyOrValue part>
+using PartCodec = std::conditional_t<part == kv::KeyOrValue::key, typename CodecsOf<Codec>::Key, typename CodecsOf<Codec>::Value>;
+
 // Returns the address of the page that has a position; 0 if the page was freed.
 TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& layer, std::uint64_t position) {
   return pages[kv_page_of(layer, position)];
@@ -34,7 +49,20 @@ class KvToken {
   TESSERA_DEVICE void store(std::uint32_t d, Element element) const { at_address<Element>(block_)[index(d)] = element; }
   // If a key has an odd number of elements, writes a zero behind the last one, to complete the pair.
   TESSERA_DEVICE void store_pad() const {
-    if (part == kv::KeyOrValue::key && layer_.key_dim % Codec::pair != 0) store(layer_.key_dim, Element{});
+    const auto held = static_cast<std::uint32_t>(kv::held_elements<Codec>(layer_.key_dim));
+    if (part == kv::KeyOrValue::key && held % Codec::pair != 0) store(held, Element{});
+  }
+  // Returns number d, decoded but not rotated.
+  TESSERA_DEVICE float number(std::uint32_t d, float scale) const {
+    if constexpr (kv::kInRuns<Codec>) {  // kv::Int4::decode_run()
+      constexpr auto kRun = static_cast<std::uint32_t>(Codec::run), kGroup = kRun / 2;
+      const std::uint32_t first = d / kRun * static_cast<std::uint32_t>(Codec::run_elements), i = d % kRun;
+      const unsigned half = load(first + i % kGroup) >> (i / kGroup * 4) & 15u;
+      const int n = static_cast<int>(half ^ 8u) - 8, m = static_cast<std::int8_t>(load(first + kGroup + i / kGroup));
+      return static_cast<float>(n * m) * scale;
+    } else {
+      return Codec::decode(load(d), scale);
+    }
   }
   TESSERA_DEVICE float scale() const {
     if constexpr (Codec::has_scale) return at_address<const float>(block_ + kv_scales<Codec, part>(layer_))[slot_];
@@ -96,6 +124,19 @@ class WarpHead {
     }
   }
 
+  // Calls fn(r, run) for each run of 32 numbers; every lane gets all numbers of the run. Numbers behind the head's end are 0.
+  template <class Fn>
+  TESSERA_DEVICE void each_run(Fn fn) const {
+#pragma unroll 1  // fn is long: a copy for each run takes the compiler minutes
+    for (unsigned i = 0; i < kNumbers; ++i) {
+      if (i * kWarp >= dim_) break;  // true for all lanes of the warp
+      float run[kWarp];
+#pragma unroll
+      for (unsigned k = 0; k < kWarp; ++k) run[k] = shuffle(at_[i], static_cast<int>(k));
+      fn(i, run);
+    }
+  }
+
  private:
   static constexpr unsigned kNumbers = kMost / kWarp;
   [[nodiscard]] TESSERA_DEVICE static std::uint32_t index(unsigned i) { return i * kWarp + lane_id(); }
@@ -126,7 +167,10 @@ TESSERA_DEVICE float warp_scale(const WarpHead& head) {
     const std::uint32_t other = shuffle_xor(largest, distance);
     largest = other > largest ? other : largest;
   }
-  if constexpr (requires { Codec::scales; }) {
+  if constexpr (kv::kInRuns<Codec>) {
+    const float size = std::bit_cast<float>(largest);
+    return Codec::scale_of(&size, 1);
+  } else if constexpr (requires { Codec::scales; }) {
     return kv::best_scale<Codec>(std::bit_cast<float>(largest), [&](float per_unit) {
       float lost = 0.0f;
       head.each([&](std::uint32_t, float x) { lost += Codec::lost(x, per_unit); });
@@ -141,18 +185,32 @@ TESSERA_DEVICE float warp_scale(const WarpHead& head) {
 template <class Codec, kv::KeyOrValue part>
 TESSERA_DEVICE void warp_encode(const KvToken<Codec, part>& token, const float* values, std::uint32_t dim) {
   float scale = 1.0f;
-  const auto put = [&](std::uint32_t d, float x) { token.store(d, Codec::encode(x, scale)); };
-  if constexpr (Codec::has_scale) {
+  if constexpr (kv::kInRuns<Codec>) {
     WarpHead head(values, dim);
-    if constexpr (Codec::rotates) head.rotate(kv::Turn::in);
+    head.rotate(kv::Turn::in);
     scale = warp_scale<Codec>(head);
-    head.each(put);
+    head.each_run([&](unsigned r, const float* run) {
+      if (lane_id() != 0) return;
+      typename Codec::Element elements[Codec::run_elements];
+      Codec::encode_run(run, scale, elements);
+      for (unsigned i = 0; i < Codec::run_elements; ++i) token.store(r * static_cast<unsigned>(Codec::run_elements) + i, elements[i]);
+    });
+    if (lane_id() == 0) token.store_scale(scale);
+    return;
   } else {
-    for (std::uint32_t d = lane_id(); d < dim; d += kWarp) put(d, values[d]);
-  }
-  if (lane_id() == 0) {
-    token.store_pad();
-    token.store_scale(scale);
+    const auto put = [&](std::uint32_t d, float x) { token.store(d, Codec::encode(x, scale)); };
+    if constexpr (Codec::has_scale) {
+      WarpHead head(values, dim);
+      if constexpr (Codec::rotates) head.rotate(kv::Turn::in);
+      scale = warp_scale<Codec>(head);
+      head.each(put);
+    } else {
+      for (std::uint32_t d = lane_id(); d < dim; d += kWarp) put(d, values[d]);
+    }
+    if (lane_id() == 0) {
+      token.store_pad();
+      token.store_scale(scale);
+    }
   }
 }
 

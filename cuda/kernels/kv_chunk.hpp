@@ -218,4 +218,52 @@ class ValueChunk {
   Floats<kPair> scales_[Codec::has_scale ? kQuads : 1] = {};
 };
 
+// Chunks of codecs that encode runs. The threads decode number by number from the pages, in store(); nothing is loaded ahead.
+class RunChunk {
+ public:
+  TESSERA_DEVICE void load(const KvStream& stream, std::uint64_t chunk) {
+    stream_ = &stream;
+    chunk_ = chunk;
+  }
+
+ protected:
+  // Returns number d of the token at place `key` of the chunk; 0 if the token is not in the stream.
+  template <class Codec, kv::KeyOrValue part>
+  [[nodiscard]] TESSERA_DEVICE float number(std::uint32_t key, std::uint32_t d) const {
+    const std::uint64_t position = chunk_ + key;
+    if (position < stream_->begin || position >= stream_->end || page_at(stream_->pages, stream_->layer, position) == 0) return 0.0f;
+    const KvToken<Codec, part> token(stream_->pages, stream_->layer, stream_->head, position);
+    return token.number(d, token.scale());
+  }
+
+ private:
+  const KvStream* stream_ = nullptr;
+  std::uint64_t chunk_ = 0;
+};
+
+template <unsigned kClass>
+class KeyChunk<kv::Int4, kClass> : public RunChunk {
+ public:
+  TESSERA_DEVICE void store(std::uint32_t key_dim, float* out) const {
+    constexpr unsigned kKeys = chunk_keys(kClass);
+#pragma unroll 1
+    for (std::uint32_t i = threadIdx.x; i < key_dim * kKeys; i += kAttentionThreads) {
+      out[i] = number<kv::Int4, kv::KeyOrValue::key>(i % kKeys, i / kKeys);
+    }
+  }
+};
+
+template <unsigned kClass>
+class ValueChunk<kv::Int4, kClass> : public RunChunk {
+ public:
+  TESSERA_DEVICE void store(std::uint32_t value_dim, float* out) const {
+    constexpr unsigned kValues = value_class(kClass);
+#pragma unroll 1
+    for (std::uint32_t i = threadIdx.x; i < chunk_keys(kClass) * value_dim; i += kAttentionThreads) {
+      const std::uint32_t key = i / value_dim, d = i % value_dim;
+      out[key * kValues + d] = number<kv::Int4, kv::KeyOrValue::value>(key, d);
+    }
+  }
+};
+
 }  // namespace tessera::cuda

@@ -30,7 +30,7 @@ TESSERA_DEVICE void move(const MoveTokensArgs& args, const KvLayer& layer, Read 
 template <class Codec, kv::KeyOrValue part>
 TESSERA_DEVICE void move_bits(const MoveTokensArgs& args, const KvLayer& layer) {
   using Element = typename Codec::Element;
-  const std::uint32_t dim = kv_dim(layer, part);
+  const auto dim = static_cast<std::uint32_t>(kv::held_elements<Codec>(kv_dim(layer, part)));  // elements
   auto* held = reinterpret_cast<Element*>(warp_buffer(layer));
   float scale = 1.0f;
   move<Codec, part>(
@@ -56,7 +56,7 @@ TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer, 
       args, layer,
       [&](const KvToken<Codec, kv::KeyOrValue::key>& token) {
         const float scale = token.scale();
-        for (std::uint32_t d = lane_id(); d < dim; d += kWarp) held[d] = Codec::decode(token.load(d), scale);
+        for (std::uint32_t d = lane_id(); d < dim; d += kWarp) held[d] = token.number(d, scale);
         sync_warp();
         if constexpr (Codec::rotates) warp_rotate(held, dim, kv::Turn::out);
         warp_rope(turns.table, turns.pairs, turns.kind, held);
@@ -69,9 +69,9 @@ TESSERA_DEVICE void move_tokens(const MoveTokensArgs& args) {
   const KvLayer layer = args.layers[blockIdx.z];
   const RopeTurns turns = args.turns[blockIdx.z];
   if (blockIdx.x >= layer.kv_heads || (blockIdx.y != 0 && layer.values_in_keys != 0)) return;
-  if (blockIdx.y != 0) move_bits<Codec, kv::KeyOrValue::value>(args, layer);
-  else if (turns.pairs == 0) move_bits<Codec, kv::KeyOrValue::key>(args, layer);
-  else turn_keys<Codec>(args, layer, turns);
+  if (blockIdx.y != 0) move_bits<typename CodecsOf<Codec>::Value, kv::KeyOrValue::value>(args, layer);
+  else if (turns.pairs == 0) move_bits<typename CodecsOf<Codec>::Key, kv::KeyOrValue::key>(args, layer);
+  else turn_keys<typename CodecsOf<Codec>::Key>(args, layer, turns);
 }
 
 }  // namespace
@@ -80,6 +80,8 @@ TESSERA_KERNEL(move_tokens_f32, kMoveThreads, MoveTokensArgs) { move_tokens<kv::
 TESSERA_KERNEL(move_tokens_f16, kMoveThreads, MoveTokensArgs) { move_tokens<kv::F16>(args); }
 TESSERA_KERNEL(move_tokens_bf16, kMoveThreads, MoveTokensArgs) { move_tokens<kv::BF16>(args); }
 TESSERA_KERNEL(move_tokens_int8, kMoveThreads, MoveTokensArgs) { move_tokens<kv::Int8>(args); }
+TESSERA_KERNEL(move_tokens_int4, kMoveThreads, MoveTokensArgs) { move_tokens<kv::Int4>(args); }
+TESSERA_KERNEL(move_tokens_k8v4, kMoveThreads, MoveTokensArgs) { move_tokens<K8V4>(args); }
 TESSERA_KERNEL(move_tokens_fp8, kMoveThreads, MoveTokensArgs) { move_tokens<kv::Fp8>(args); }
 
 }  // namespace tessera::cuda

@@ -22,7 +22,8 @@ struct MoveTokensArgs {
 
 // Returns the floats of the buffer that a warp needs for one token.
 [[nodiscard]] constexpr std::uint32_t move_held_floats(const KvLayer& layer) noexcept {
-  return layer.key_dim > layer.value_dim ? layer.key_dim : layer.value_dim;
+  const std::uint32_t dim = layer.key_dim > layer.value_dim ? layer.key_dim : layer.value_dim;
+  return (dim + 31) / 32 * 32;  // whole runs, for codecs that encode runs
 }
 [[nodiscard]] constexpr std::uint32_t move_shared_bytes(const KvLayer& layer) noexcept {
   return kMoveThreads / 32 * move_held_floats(layer) * static_cast<std::uint32_t>(sizeof(float));

@@ -92,11 +92,13 @@ inline const char* kernel_suffix(DType type) {
     case DType::f16: return "f16";
     case DType::bf16: return "bf16";
     case DType::fp8: return "fp8";
+    case DType::int4: return "int4";
+    case DType::k8v4: return "k8v4";
     default: return "int8";
   }
 }
 
 // Which kernels hold.
-inline constexpr DType kDeviceKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
+inline constexpr DType kDeviceKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8, DType::int4, DType::k8v4};
 
 }  // namespace tessera::test

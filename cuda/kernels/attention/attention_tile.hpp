@@ -36,6 +36,8 @@ struct AttentionShape {
 template <class Codec, unsigned kClass, unsigned kQueries>
 class AttentionBlock {
   using Shape = AttentionShape<kClass, kQueries>;
+  using KeyCodec = typename CodecsOf<Codec>::Key;
+  using ValueCodec = typename CodecsOf<Codec>::Value;
   static constexpr unsigned kKeys = Shape::kKeys;
   static constexpr AttentionShared kShared = Shape::kShared;
 
@@ -66,8 +68,8 @@ class AttentionBlock {
   TESSERA_DEVICE void attend(std::uint64_t begin, std::uint64_t end) {
     const std::uint32_t sequence = args_.tables.row_sequence[tile_.row];
     const KvStream stream{args_.layer, args_.tables.pages + args_.tables.first_page[sequence], blockIdx.y, begin, end};
-    KeyChunk<Codec, kClass> keys;
-    ValueChunk<Codec, kClass> values;
+    KeyChunk<KeyCodec, kClass> keys;
+    ValueChunk<ValueCodec, kClass> values;
     std::uint64_t chunk = begin / kKeys * kKeys;
     keys.load(stream, chunk);
 #pragma unroll 1
@@ -112,7 +114,7 @@ class AttentionBlock {
       const float* from = query < tile_.queries ? args_.q + head_of(query) * dim : nullptr;
       for (unsigned d = threadIdx.x; d < dim; d += kAttentionThreads) to[d] = from == nullptr ? 0.0f : from[d];
     }
-    if constexpr (Codec::rotates) {
+    if constexpr (KeyCodec::rotates) {
       sync_block();
       for (unsigned query = warp_id(); query < kQueries; query += kAttentionThreads / kWarp) {
         warp_rotate(shared_ + kShared.queries + query * kShared.query_stride, dim, kv::Turn::out);
@@ -340,7 +342,7 @@ class AttentionBlock {
         to += std::uint64_t{args_.layer.kv_heads - 1} * args_.group * dim;
       }
     }
-    if constexpr (Codec::rotates) {
+    if constexpr (ValueCodec::rotates) {
       sync_block();
       for (unsigned query = warp_id(); query < tile_.queries; query += kAttentionThreads / kWarp) {
         warp_rotate(args_.out + head_of(query) * dim, dim, kv::Turn::out);

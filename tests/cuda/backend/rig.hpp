@@ -80,6 +80,8 @@ inline float tolerance_of_kv(DType type) {
     case DType::f32: return 1e-4f;
     case DType::f16: return 3e-3f;   // a unit is 2^-10
     case DType::bf16: return 2e-2f;  // 2^-7
+    case DType::int4:
+    case DType::k8v4: return 0.2f;   // up to an eighth of the largest of 16 numbers
     default: return 2e-2f;           // int8: 1/127 of the head's largest
   }
 }

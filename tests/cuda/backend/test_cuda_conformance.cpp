@@ -11,7 +11,7 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr DType kDeviceKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
+constexpr DType kDeviceKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8, DType::int4, DType::k8v4};
 
 // Logits of all tokens, appended in chunks of 1, `chunk`, 1, `chunk`, ...: decode and prefill by turns.
 std::vector<float> mixed_logits(Session& session, std::span<const Token> tokens, std::size_t chunk) {
@@ -67,29 +67,6 @@ TEST_CASE("every architecture, KV type and layout agrees with the CPU", "[cuda]"
         }
       }
     }
-  }
-}
-
-TEST_CASE("KV types that CUDA does not hold are refused by name: for the engine, a session and a conversion", "[cuda]") {
-  const std::string name = "llama-gqa";
-  for (const DType type : {DType::int4, DType::k8v4}) {
-    const std::string says = "cuda does not hold a KV cache of type " + std::string(to_string(type));
-    EngineOptions options = on_cuda();
-    options.kv.dtype = type;
-    const auto refused = Engine::load(golden_dir() / (name + ".gguf"), options);
-    REQUIRE(!refused);
-    CHECK(refused.error().code() == ErrorCode::unsupported);
-    CHECK_THAT(refused.error().message(), Catch::Contains(says));
-    const Engine engine = must(Engine::load(golden_dir() / (name + ".gguf"), on_cuda()));
-    const auto session = engine.session({.kv = {.dtype = type}});
-    REQUIRE(!session);
-    CHECK_THAT(session.error().message(), Catch::Contains(says));
-    const auto converted = must(engine.session()).convert({.dtype = type});
-    REQUIRE(!converted);
-    CHECK_THAT(converted.error().message(), Catch::Contains(says));
-    const auto at_an_end = engine.session({.kv = {.wide = {.dtype = type, .first = 0, .last = 1}}});
-    REQUIRE(!at_an_end);
-    CHECK_THAT(at_an_end.error().message(), Catch::Contains(says));
   }
 }
 
