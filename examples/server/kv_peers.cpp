@@ -30,7 +30,7 @@ void KvPeers::fetch(KvOrigin origin, std::uint64_t most, std::string authorizati
   {
     const std::lock_guard lock(mutex_);
     if (tasks_.size() < options_.waiting) {
-      tasks_.push_back({from, std::move(origin), most, std::move(authorization), std::move(stop), std::move(done)});
+      tasks_.push_back({from, std::move(origin), most, std::move(authorization), std::move(stop), std::move(done), std::chrono::steady_clock::now()});
       if (idle_ < tasks_.size() && threads_.size() < options_.at_once) threads_.emplace_back([this] { work(); });
       changed_.notify_one();
       return;
@@ -42,7 +42,8 @@ void KvPeers::fetch(KvOrigin origin, std::uint64_t most, std::string authorizati
 KvPeers::Fetched KvPeers::run(const Task& task) const {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(options_.time);
+  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(task.begin + options_.time - begin);
+  if (time <= std::chrono::milliseconds(0)) return {.outcome = Outcome::busy, .error = "too many fetches wait"};
   const Upstream peer(*task.from, {}, {.connect_time = std::min(time, std::chrono::milliseconds(2000)), .answer_time = time, .silence = time, .answer_bytes = task.most});
   Fetched fetched;
   std::stop_source stop;

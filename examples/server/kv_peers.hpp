@@ -29,7 +29,7 @@ class KvPeers {
  public:
   struct Options {
     std::vector<Url> urls{};         // servers that may be asked
-    std::chrono::seconds time{10};   // for a whole fetch
+    std::chrono::seconds time{10};   // for a whole fetch, with its wait for a thread
     std::size_t at_once = 4;         // threads
     std::size_t waiting = 256;       // fetches that may wait for a thread
   };
@@ -60,6 +60,7 @@ class KvPeers {
     std::string authorization;
     std::stop_token stop;
     Done done;
+    std::chrono::steady_clock::time_point begin;
   };
   [[nodiscard]] const Url* find(const KvOrigin& origin) const noexcept;
   [[nodiscard]] Fetched run(const Task& task) const;
