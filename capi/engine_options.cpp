@@ -91,6 +91,7 @@ constexpr auto kEngineKvKeys = kv_keys<EngineOptions>();
 constexpr auto kKvKeys = kv_keys<KvAlone>();
 
 constexpr std::string_view kBackends[] = {"cpu", "cuda"};
+constexpr std::string_view kRankSplits[] = {"heads", "layers"};
 constexpr std::string_view kFallbacks[] = {"allow", "refuse"};
 constexpr std::string_view kTokenizers[] = {"from_model", "none"};
 constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error", "off"};
@@ -115,6 +116,13 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      [](EngineOptions& to, const Value& v) { to.threads = v.integer<std::uint32_t>(); }},
     {"ranks", "integer", "ranks among which the model is divided, 1 to 64; results are the same; default 1",
      [](EngineOptions& to, const Value& v) { to.ranks = v.integer<std::uint32_t>(); }},
+    {"rank_split", "\"heads\", \"layers\"", "how ranks divide the model: each layer, or whole layers; default \"heads\"",
+     [](EngineOptions& to, const Value& v) { to.rank_split = v.one_of<RankSplit>(kRankSplits); }},
+    {"rank_addresses", "list", "addresses of `tessera-rank` programs that become ranks beside this process; default none",
+     [](EngineOptions& to, const Value& v) { to.rank_addresses = v.strings(); }},
+    {"rank_secret", "text", "the secret of those programs; default none", [](EngineOptions& to, const Value& v) { to.rank_secret = v.string(); }},
+    {"rank_timeout_ms", "integer", "milliseconds after which a silent rank has failed; default 30000",
+     [](EngineOptions& to, const Value& v) { to.rank_timeout_ms = v.integer<std::uint32_t>(); }},
     {"step_rows", "integer", "tokens computed at once in a prefill, 1 to 8192; default 512",
      [](EngineOptions& to, const Value& v) { to.step_rows = v.integer<std::uint32_t>(); }},
     {"memory_budget", "integer", "bytes that the plan's peak may reach; default 0: no limit",

@@ -4,7 +4,6 @@
 //   if (auto status = tessera::serve_rank("model.gguf", options); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>

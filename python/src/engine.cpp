@@ -37,6 +37,8 @@ struct Arguments {
   std::int32_t cuda_device = 0;
   std::uint64_t cuda_memory_budget = 0;
   Merges merge = {};
+  std::vector<std::string> rank_at = {};
+  std::string rank_secret, rank_split = "heads";
 };
 
 EngineOptions options_of(const Arguments& a) {
@@ -56,7 +58,11 @@ EngineOptions options_of(const Arguments& a) {
   options.cuda.memory_budget = a.cuda_memory_budget;
   options.instruction_set = instruction_set_named(a.instruction_set);
   options.threads = a.threads;
+  static constexpr Named<RankSplit> kRankSplits[] = {{"heads", RankSplit::heads}, {"layers", RankSplit::layers}};
   options.ranks = a.ranks;
+  options.rank_addresses = a.rank_at;
+  options.rank_secret = a.rank_secret;
+  options.rank_split = value_named("rank_split", a.rank_split, kRankSplits);
   options.fallback = a.strict ? Fallback::refuse : Fallback::allow;
   options.step_rows = a.step_rows;
   options.memory_budget = a.memory_budget;
@@ -294,27 +300,28 @@ Result<ChatTemplate> EngineBox::chat() {
   nb::arg("kv_budget") = 0, nb::arg("adapter_budget") = 0, nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0,                        \
   nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false, nb::arg("draft_heads") = nb::none(), nb::arg("strict") = false, \
   nb::arg("tokenizer") = true, nb::arg("instruction_set") = "auto", nb::arg("step_rows") = 512,                   \
-  nb::arg("cuda_device") = 0, nb::arg("cuda_memory_budget") = 0, nb::arg("merge") = Merges()
+  nb::arg("cuda_device") = 0, nb::arg("cuda_memory_budget") = 0, nb::arg("merge") = Merges(),                      \
+  nb::arg("rank_at") = std::vector<std::string>(), nb::arg("rank_secret") = "", nb::arg("rank_split") = "heads"
 #define TESSERA_ENGINE_PARAMETERS                                                                                      \
   std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, std::uint32_t ranks, \
       std::string backend, std::string numerics, std::uint64_t memory_budget, std::uint64_t kv_budget,                 \
       std::uint64_t adapter_budget, std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, std::optional<Path> draft_heads, \
       bool strict, bool tokenizer, std::string instruction_set, std::uint32_t step_rows, std::int32_t cuda_device,     \
-      std::uint64_t cuda_memory_budget, Merges merge
+      std::uint64_t cuda_memory_budget, Merges merge, std::vector<std::string> rank_at, std::string rank_secret, std::string rank_split
 #define TESSERA_ENGINE_SIGNATURE                                                                                 \
   "path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, prefix: bool | "   \
   "None = None, threads: int = 0, ranks: int = 1, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "        \
   "kv_budget: int = 0, adapter_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, sliding_window: "  \
   "int | None = None, mtp: bool = False, draft_heads: str | os.PathLike[str] | None = None, strict: bool = False, tokenizer: bool = True, instruction_set: str = "  \
   "'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, merge: "                      \
-  "collections.abc.Sequence[str | os.PathLike[str] | tuple[str | os.PathLike[str], float]] = (), progress: "    \
+  "collections.abc.Sequence[str | os.PathLike[str] | tuple[str | os.PathLike[str], float]] = (), rank_at: collections.abc.Sequence[str] = (), rank_secret: str = '', rank_split: str = 'heads', progress: "    \
   "collections.abc.Callable[[int, int], bool | None] | bool | None = None, log: collections.abc.Callable[[str, " \
   "str], object] | None = None"
 #define TESSERA_ENGINE_VALUES                                                                                     \
   Arguments {                                                                                                     \
     context, std::move(kv), page_tokens, prefix, threads, ranks, std::move(backend), std::move(numerics), memory_budget, \
         kv_budget, adapter_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, std::move(draft_heads), strict, tokenizer,                     \
-        std::move(instruction_set), step_rows, cuda_device, cuda_memory_budget, std::move(merge)                  \
+        std::move(instruction_set), step_rows, cuda_device, cuda_memory_budget, std::move(merge), std::move(rank_at), std::move(rank_secret), std::move(rank_split)                  \
   }
 #define TESSERA_SESSION_ARGUMENTS                                                                             \
   nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(), \
