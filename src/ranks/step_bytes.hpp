@@ -25,7 +25,12 @@ class ByteWriter {
     number(std::uint64_t{values.size()});
     for (const T& value : values) each(value);
   }
-  void add(std::span<const std::byte> bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
+  void add(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    const std::size_t at = out_.size();  // not insert(), of which g++ 12 warns wrongly
+    out_.resize(at + bytes.size());
+    std::memcpy(out_.data() + at, bytes.data(), bytes.size());
+  }
 
  private:
   std::vector<std::byte>& out_;
