@@ -188,7 +188,10 @@ bool Job::read(Part& part) {
   count(part);
   if (part.on_session) {
     if (auto session = part.handle->take_session()) {
-      if (tessera::Json params = part.on_session(*std::move(session)); !params.is_null()) writer_->kv_transfer(std::move(params));
+      try {
+        if (tessera::Json params = part.on_session(*std::move(session)); !params.is_null()) writer_->kv_transfer(std::move(params));
+      } catch (const std::exception&) {  // no memory for the export: the answer goes out without it
+      }
     }
   }
   part.handle.reset();

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -176,6 +177,16 @@ void KvEventPublisher::push(const std::string& topic, std::string text) {
   changed_.notify_one();
 }
 
+void KvEventPublisher::send(std::vector<Event> events) {
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  for (std::size_t i = 0; i < events.size();) {
+    const std::string topic = events[i].topic;
+    std::vector<std::string> batch;
+    for (; i < events.size() && events[i].topic == topic; ++i) batch.push_back(std::move(events[i].text));
+    socket_->send(topic, kv_event_batch(now, batch));
+  }
+}
+
 void KvEventPublisher::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -183,12 +194,10 @@ void KvEventPublisher::work() {
     std::vector<Event> events = std::exchange(events_, {});
     if (events.empty()) return;
     lock.unlock();
-    const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    for (std::size_t i = 0; i < events.size();) {
-      const std::string topic = events[i].topic;
-      std::vector<std::string> batch;
-      for (; i < events.size() && events[i].topic == topic; ++i) batch.push_back(std::move(events[i].text));
-      socket_->send(topic, kv_event_batch(now, batch));
+    try {
+      send(std::move(events));
+    } catch (const std::bad_alloc&) {  // routers miss these events: they believe other things of this server's pages than are true
+      std::fprintf(stderr, "no memory to publish KV events\n");
     }
     lock.lock();
   }

@@ -62,6 +62,7 @@ class KvEventPublisher {
     std::string topic, text;
   };
   void push(const std::string& topic, std::string text);
+  void send(std::vector<Event> events);
   void work();  // of the thread: sends all events that have come as few messages
 
   std::string address_;

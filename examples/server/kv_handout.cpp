@@ -57,6 +57,7 @@ void give_kv(const Models&, const Call& call) {
   const std::string id = call.request.path.substr(std::string_view("/v1/kv/").size());
   KvExportPtr made = call.kv.exports().find(id, call.caller.tenant);
   if (made == nullptr) throw ApiError(404, "There is no prompt of this id: another server has fetched it, or its time has ended (--kv-export-time).");
+  if (call.request.method == "HEAD") return call.reply->send({.body = {}, .type = "application/octet-stream"});  // it stays to be fetched
   std::make_shared<Handout>(std::move(made), id, call.kv, call.reply)->start();
 }
 

@@ -1,6 +1,7 @@
 #include "kv_peers.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,8 +31,9 @@ void KvPeers::fetch(KvOrigin origin, std::uint64_t most, std::string authorizati
   {
     const std::lock_guard lock(mutex_);
     if (tasks_.size() < options_.waiting) {
+      // The thread first: if the system has none, nothing is queued, and the caller answers the request.
+      if (idle_ < tasks_.size() + 1 && threads_.size() < options_.at_once) threads_.emplace_back([this] { work(); });
       tasks_.push_back({from, std::move(origin), most, std::move(authorization), std::move(stop), std::move(done), std::chrono::steady_clock::now()});
-      if (idle_ < tasks_.size() && threads_.size() < options_.at_once) threads_.emplace_back([this] { work(); });
       changed_.notify_one();
       return;
     }
@@ -76,7 +78,11 @@ void KvPeers::work() {
     Task task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task.done(run(task));
+    try {
+      task.done(run(task));
+    } catch (const std::exception& error) {  // no memory: the request's reply is dropped, which answers it
+      std::fprintf(stderr, "a request was given up while its prompt was fetched: %s\n", error.what());
+    }
     task = {};  // releases the request before this thread waits
     lock.lock();
   }

@@ -134,7 +134,10 @@ std::string KvTransfers::restore(const Api& api, const Call& call, const KvPeers
   // The session is dropped here: its pages stay in the prefix index, and hold up nobody.
   const bool is_ours = session && std::ranges::equal(session->tokens().first(std::min(session->tokens().size(), prompt.size())),
                                                      std::span(prompt).first(std::min(session->tokens().size(), prompt.size())));
-  count(!session ? "unfit" : is_ours ? "restored" : "other_prompt", fetched.bytes.size(), fetched.seconds);
+  const auto has_no_room = [](tessera::ErrorCode code) {
+    return code == tessera::ErrorCode::cache_full || code == tessera::ErrorCode::over_budget || code == tessera::ErrorCode::out_of_memory;
+  };
+  count(!session ? (has_no_room(session.error().code()) ? "no_room" : "unfit") : is_ours ? "restored" : "other_prompt", fetched.bytes.size(), fetched.seconds);
   if (!session) return session.error().text();
   return is_ours ? std::string() : "what was fetched is another prompt";
 }

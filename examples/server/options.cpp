@@ -131,7 +131,7 @@ void add_transfer_options(CLI::App& app, Options& o) {
   add_bytes(app, "--kv-exports", o.server.kv.exports.memory, "Memory for computed prompts that another server is to fetch\n(requests with kv_transfer_params), such as 4GiB. It comes\non top of --kv-budget. Default: 0, no prompt is kept");
   add_seconds(app, "--kv-export-time", o.server.kv.exports.time, "How long such a prompt waits to be fetched. Default: 60");
   add_urls("--kv-address", [&o](Url url) { o.server.kv.address = std::move(url); }, "Where other servers and routers reach this one. Default:\n--host and --port");
-  app.add_option("--kv-events", o.kv_events, "Publish which beginnings of prompts this server has computed,\nfor routers: over ZeroMQ in vLLM's layout, at an endpoint such\nas tcp://*:5557. Default: nowhere")->type_name("ENDPOINT");
+  app.add_option("--kv-events", o.kv_events, "Publish which beginnings of prompts this server has computed,\nfor routers: over ZeroMQ in vLLM's layout, at an endpoint such\nas tcp://10.0.0.1:5557. Events contain the tokens of all prompts,\nand whoever can connect may read them. Default: nowhere")->type_name("ENDPOINT");
   add_urls("--kv-peer", [&o](Url url) { o.server.kv.peers.urls.push_back(std::move(url)); }, "A server from which this one may fetch computed prompts, and\nwhich is trusted to send right ones; https://HOST:PORT: over\nTLS. Given again: a further one. Default: none");
   add_seconds(app, "--kv-fetch-time", o.server.kv.peers.time, "The longest time of a fetch; then the prompt is computed\nhere. Default: 10");
 }

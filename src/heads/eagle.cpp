@@ -83,6 +83,9 @@ Status take_tensors(std::span<const TensorName> names, std::string_view TensorNa
     const std::string usual = usual_name(tensor.name);
     const auto is_named = [&](const TensorName& name) { return name.*own_name == usual; };
     const bool is_copy = file.spec.kind == DraftHeadKind::eagle && std::ranges::find(kCopies, usual) != std::end(kCopies);
+    if (!is_copy && std::ranges::any_of(names, is_named) && find_usual(*file.source, usual) != &tensor) {
+      return error_at(ErrorCode::unsupported, file.place, "tensors {} and {} are the same one of {} heads", find_usual(*file.source, usual)->name, printable(tensor.name), kind);
+    }
     if (is_copy || std::ranges::any_of(names, is_named) || std::ranges::find(kKnown, usual) != std::end(kKnown)) continue;
     return error_at(ErrorCode::unsupported, file.place, "tensor {}: {} heads have no such tensor; leaving it out would change the head", printable(tensor.name), kind);
   }
@@ -214,10 +217,12 @@ void map_eagle3(hub::Mapping& m) {
   if (const auto width = m.integer_of(m.config.find_anywhere("target_hidden_size"), "target_hidden_size")) m.set(Setting::target_width, *width, "target_hidden_size");
   constexpr std::string_view kLayers = "eagle_aux_hidden_state_layer_ids";
   const Json* layers = m.config.find_anywhere(kLayers);
-  if (layers == nullptr) layers = hub::find_in(m.config.find_anywhere("eagle_config"), kLayers);
+  // In eagle_config (SGLang's files) a number names the layer whose output is read, which is the next layer's input.
+  const bool are_outputs = layers == nullptr;
+  if (are_outputs) layers = hub::find_in(m.config.find_anywhere("eagle_config"), kLayers);
   if (layers == nullptr || layers->elements() == nullptr) return;
   std::vector<std::int32_t> list;
-  for (const float number : m.numbers_of(layers, kLayers)) list.push_back(number >= 0.0f && number < 65536.0f ? static_cast<std::int32_t>(number) : -1);
+  for (const float number : m.numbers_of(layers, kLayers)) list.push_back(number >= 0.0f && number < 65535.0f ? static_cast<std::int32_t>(number) + (are_outputs ? 1 : 0) : -1);
   m.set(Setting::feature_layers, std::move(list), kLayers);
 }
 

@@ -89,6 +89,11 @@ Status read_medusa(const hub::Config& config, HeadFile& file) {
     file.width = output.dims[0];
     file.vocab_size = output.dims[1];
   }
+  for (const TensorInfo& tensor : file.source->tensors()) {
+    const auto is_taken = [&](const auto& taken) { return taken.name == tensor.name; };
+    if (std::ranges::any_of(file.tensors, is_taken)) continue;
+    return error_at(ErrorCode::unsupported, file.place, "tensor {}: {} Medusa heads with {} blocks each have no such tensor", printable(tensor.name), n_heads, n_blocks);
+  }
   const LayerSpec block{.mixer = Mixer::none, .ffn = Ffn::none};
   file.spec = {.kind = DraftHeadKind::medusa, .layers = std::vector<LayerSpec>(std::size_t{n_heads} * layers, block), .most_guesses = n_heads};
   return {};

@@ -202,7 +202,7 @@ def eagle(out, model, config, tokens, normed, seed, biased):
 def eagle3(out, model, config, tokens, inputs, seed, features, normed_residual, own_tables, gguf_too):
     vocab, d = config["vocab_size"], config["hidden_size"]
     own = head_config(config, head_dim=10, draft_vocab_size=vocab * 2 // 3, norm_before_residual=normed_residual,
-                      eagle_config={"eagle_aux_hidden_state_layer_ids": features})
+                      eagle_aux_hidden_state_layer_ids=features)
     random, at = Random(seed), "midlayer."
     random.matrix("fc.weight", d, 3 * d)
     random.vector(f"{at}input_layernorm.weight", d, True)

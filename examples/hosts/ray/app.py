@@ -97,7 +97,7 @@ class Model:
     async def check_health(self) -> None:
         """Ray calls this every few seconds, and replaces a replica whose call raises an exception."""
         figures = self.scheduler.figures
-        if figures["steps"] != self.steps or figures["running"] == 0:
+        if figures["steps"] != self.steps or figures["running"] + figures["waiting"] == 0:
             self.steps, self.stepped = figures["steps"], time.monotonic()
         if self.scheduler.closed or time.monotonic() - self.stepped > STUCK_SECONDS:
             raise RuntimeError(f"the scheduler has made no step for {time.monotonic() - self.stepped:.0f} s")

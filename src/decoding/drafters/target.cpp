@@ -27,14 +27,14 @@ class TargetDrafter : public Drafter {
 
   Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) final {
     if (most_guesses(context) != kAnyNumber) {  // heads that make a fixed number of guesses read no drafts
-      detail::LevelTree tree(out, context.branches);
+      detail::LevelTree tree(out, std::max<std::size_t>(1, context.branches));
       const auto guessed = guess_each(context, out.size(), [&](Token draft) {
         tree.add_level(draft, logits_);
         return tree.levels();
       });
       return guessed ? Result<std::size_t>(tree.grow()) : guessed;
     }
-    detail::HeadTree tree(out, context.branches);
+    detail::HeadTree tree(out, std::max<std::size_t>(1, context.branches));
     TESSERA_TRY(const std::size_t guessed, guess_each(context, out.size(), [&](Token draft) {
                   tree.add(draft, logits_);
                   tree.add_likely_leaves();
