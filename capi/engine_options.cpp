@@ -121,7 +121,7 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
     {"rank_addresses", "list", "addresses of `tessera-rank` programs that become ranks beside this process; default none",
      [](EngineOptions& to, const Value& v) { to.rank_addresses = v.strings(); }},
     {"rank_secret", "text", "the secret of those programs; default none", [](EngineOptions& to, const Value& v) { to.rank_secret = v.string(); }},
-    {"rank_timeout_ms", "integer", "milliseconds after which a silent rank has failed; default 30000",
+    {"rank_timeout_ms", "integer", "milliseconds after which a silent rank has failed; default 120000",
      [](EngineOptions& to, const Value& v) { to.rank_timeout_ms = v.integer<std::uint32_t>(); }},
     {"step_rows", "integer", "tokens computed at once in a prefill, 1 to 8192; default 512",
      [](EngineOptions& to, const Value& v) { to.step_rows = v.integer<std::uint32_t>(); }},

@@ -95,13 +95,15 @@ struct EngineOptions {
   RankSplit rank_split = RankSplit::heads;               // how the model is divided, among threads or processes
   // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or others:
   // they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads. All must
-  // load the same model; what differs is an error. If a rank fails or does not answer, the call returns device_error, nothing of the step is
-  // kept, and so does every later call: load the engine again when the ranks are back. Errors beside those of `ranks`: io or not_found, nobody listens
-  // there. Sessions cannot be saved, restored, suspended, cloned, converted or verified, because their keys and values are not all here;
-  // adapters and token budgets that choose by votes are unsupported.
+  // load the same model; what differs is an error. If a rank fails or does not answer, the call returns device_error and nothing of its step is
+  // kept; every later call fails too, until the engine is loaded again. Errors beside those of `ranks`: io or not_found, nobody listens there;
+  // invalid_argument, an address is wrong or not known, or a rank refuses. Sessions cannot be saved, restored, suspended, cloned, converted or
+  // verified, because their keys and values are not all here; adapters and token budgets that choose by votes are unsupported.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // the ranks' RankOptions::secret
-  std::uint32_t rank_timeout_ms = 30'000;                // a rank that is silent for so long in a step has failed
+  // A rank that is silent for so long in a step has failed. It must be longer than a rank computes between two exchanges; with
+  // RankSplit::layers that is its layers for step_rows tokens.
+  std::uint32_t rank_timeout_ms = 120'000;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
   // Tokens computed at once in a prefill. A model that reads a text as a whole has room for its context in a step (at most 8192 tokens, which

@@ -26,6 +26,9 @@ struct RankOptions {
   std::uint32_t threads = 0;             // 0: usable_threads()
   InstructionSet instruction_set = InstructionSet::automatic;
   Memory* memory = nullptr;              // for large buffers; nullptr: system_memory()
+  // Bytes that weights, workspace and pages of keys and values may take. 0: no limit. Pages are taken as the engine's sequences need them,
+  // and kept until the engine is gone; a step for which there are none fails with out_of_memory.
+  std::uint64_t memory_budget = 0;
   LogCallback log = {};                  // one line for each engine that comes, is ready and goes
   LoadProgress progress = {};            // of loading the rank's part
   std::stop_token stop = {};             // ends serve_rank()
@@ -35,6 +38,7 @@ struct RankOptions {
 // Waits for an engine, loads the part of the model at `path` that the engine gives it, and executes the engine's steps. When the engine is
 // gone, or has failed, waits for the next one. Returns success after `stop`. Errors: those of Engine::load() that the file or the machine
 // have; invalid_argument or io, the address. What goes wrong with one engine is logged, and that engine gets the error.
+// An engine that brings the secret is trusted: the rank checks what it sends, but not everything that a malicious program could think of.
 [[nodiscard]] Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept;
 
 }  // namespace tessera

@@ -20,7 +20,7 @@ class Communicator {
   // Gives each rank the bytes of all ranks: parts[i] gets those of rank i, of which it has the size. `mine` has the size of
   // parts[rank()], which is not written. Errors: cancelled, a rank has called stop(); device_error, a rank is gone.
   virtual Status gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept = 0;
-  // Makes the calls of this step fail, on all ranks. The next step begins when all ranks have left the present one.
+  // Makes the calls of this step fail, on all ranks.
   virtual void stop() noexcept = 0;
 };
 

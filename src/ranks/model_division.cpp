@@ -169,6 +169,11 @@ Result<KvLayout> ModelDivision::own_layout_of(std::uint32_t rank, const KvLayout
     const auto decides = static_cast<std::uint32_t>(first);
     const LayerSpec& spec = spec_.layer(decides);
     const bool is_here = owners_[decides] == kEveryRank || owners_[decides] == rank;
+    const bool is_recurrent = spec.is_recurrent();
+    const bool fits = is_recurrent ? layer.shape.state_bytes != 0
+                                   : spec.mixer == Mixer::none || (layer.shape.key_dim == spec.key_dim && layer.shape.value_dim == spec.value_dim &&
+                                                                   (layer.shape.values == kv::Values::in_keys) == spec.is_latent());
+    if (!fits) return make_error(ErrorCode::internal, "layer {} of a KV layout is not the model's", i);
     if (layer.shape.state_bytes != 0) {
       own.shape.state_bytes = is_here ? state_bytes(spec_, spec) : sizeof(float);
       own.dtype = DType::automatic;

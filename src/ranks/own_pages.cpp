@@ -21,6 +21,9 @@ Result<std::byte*> OwnPages::page(const Name& name, PageId id) {
   const std::uint64_t slab = id / pages.slab_pages;
   if (slab >= pages.slabs.size()) pages.slabs.resize(slab + 1);
   if (pages.slabs[slab].size() == 0) {
+    if (bytes_ + pages.slab_pages * name.own_bytes > most_bytes_) {
+      return make_error(ErrorCode::out_of_memory, "KV pages of {} bytes beside {}; the rank's budget leaves {}", pages.slab_pages * name.own_bytes, bytes_, most_bytes_);
+    }
     TESSERA_TRY(pages.slabs[slab], Buffer::allocate(memory_, pages.slab_pages * name.own_bytes, "KV pages"));
     bytes_ += pages.slab_pages * name.own_bytes;
   }
@@ -28,10 +31,15 @@ Result<std::byte*> OwnPages::page(const Name& name, PageId id) {
 }
 
 Status OwnPages::copy(std::span<const PageCopy> copies) {
+  ++copy_calls_;
   if (!lost_) return lost_;
   const Status done = guard([&] { return copy_all(copies); });
-  if (!done) lost_ = make_error(ErrorCode::device_error, "a copy of KV pages has failed ({}): all ranks must be started again", done.error().message());
+  if (!done) lose(done.error());
   return lost_;
+}
+
+void OwnPages::lose(const Error& why) {
+  lost_ = make_error(ErrorCode::device_error, "copies of KV pages were not made ({}): all ranks must be started again", why.message());
 }
 
 Status OwnPages::copy_all(std::span<const PageCopy> copies) {
@@ -40,6 +48,8 @@ Status OwnPages::copy_all(std::span<const PageCopy> copies) {
     // pages of that number changes nothing that anybody reads.
     for (auto& [name, pages] : pages_) {
       if (name.cache != SequencePages::kPaged || name.first_bytes != one.page_bytes) continue;
+      const std::uint64_t slab = one.from / pages.slab_pages;
+      if (slab >= pages.slabs.size() || pages.slabs[slab].size() == 0) continue;  // not a page of this group
       TESSERA_TRY(std::byte* from, page(name, one.from));
       TESSERA_TRY(std::byte* to, page(name, one.to));
       std::memcpy(to, from, name.own_bytes);

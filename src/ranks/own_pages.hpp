@@ -15,15 +15,20 @@ namespace tessera::detail {
 
 class OwnPages final : public PageMemory {
  public:
-  OwnPages(std::shared_ptr<const ModelDivision> division, std::uint32_t rank, Memory& memory)
-      : division_(std::move(division)), rank_(rank), memory_(memory) {}
+  // `most_bytes`: what all pages may take.
+  OwnPages(std::shared_ptr<const ModelDivision> division, std::uint32_t rank, Memory& memory, std::uint64_t most_bytes)
+      : division_(std::move(division)), rank_(rank), memory_(memory), most_bytes_(most_bytes) {}
 
-  // Adds the next layout, in the order of their numbers. `first` is rank 0's. Error: internal, it is none of this model.
+  // Adds the next layout, in the order of their numbers. `first` is rank 0's. Error: internal, its layers are not this model's.
   Status add_layout(KvLayout first);
   [[nodiscard]] std::size_t layouts() const noexcept { return layouts_.size(); }
   // Returns rank 0's layout of a number below layouts().
   [[nodiscard]] const KvLayout& first_layout(std::size_t number) const noexcept { return layouts_[number]->first; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  // Returns how often copy() was called.
+  [[nodiscard]] std::uint64_t copy_calls() const noexcept { return copy_calls_; }
+  // Makes all later calls fail, because copies of a step were not made.
+  void lose(const Error& why);
 
   // Errors: internal, a page has too high a number or an unknown size; out_of_memory.
   Status copy(std::span<const PageCopy> copies) override;
@@ -56,7 +61,7 @@ class OwnPages final : public PageMemory {
   Memory& memory_;
   std::vector<std::unique_ptr<Layout>> layouts_;  // views refer to them
   std::map<Name, Numbered> pages_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t most_bytes_, bytes_ = 0, copy_calls_ = 0;
   Status lost_ = {};  // a copy failed, so pages are not what rank 0 takes them for: nothing can be computed any more
 };
 

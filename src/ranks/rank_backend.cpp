@@ -25,7 +25,9 @@ std::uint64_t staging_floats(const backend::WorkspaceShape& shape) noexcept { re
 }  // namespace
 
 std::uint64_t RankBackend::workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
-  return own().workspace_bytes(shape) + staging_floats(shape) * sizeof(float);
+  // Connections keep what is on its way to and from each other rank.
+  const std::uint64_t on_its_way = where_ == Ranks::elsewhere ? 2 * std::uint64_t{ranks_.ranks()} : 0;
+  return own().workspace_bytes(shape) + (1 + on_its_way) * staging_floats(shape) * sizeof(float);
 }
 
 Status RankBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
@@ -105,10 +107,15 @@ Status RankBackend::take_rows(Act x, bool keep_embeddings) {
 
 Status RankBackend::share(std::uint32_t from, Act x) {
   TESSERA_TRY(const backend::HostRows at, inner().host_rows(x, 0));
-  const auto all = std::as_writable_bytes(std::span(at.data, at.rows * at.columns));
-  std::ranges::fill(parts_, std::span<std::byte>());
-  parts_[from] = all;
-  return ranks_.gather(from == ranks_.rank() ? std::span<const std::byte>(all) : std::span<const std::byte>(), parts_);
+  const std::span<float> all(at.data, at.rows * at.columns);
+  for (std::size_t first = 0; first < all.size(); first += kPortion) {
+    const auto portion = std::as_writable_bytes(all.subspan(first, std::min(kPortion, all.size() - first)));
+    std::ranges::fill(parts_, std::span<std::byte>());
+    parts_[from] = portion;
+    const bool is_mine = from == ranks_.rank();
+    TESSERA_TRY_STATUS(ranks_.gather(is_mine ? std::span<const std::byte>(portion) : std::span<const std::byte>(), parts_));
+  }
+  return {};
 }
 
 Status RankBackend::make_whole(Act x, const Division& columns) {

@@ -2,6 +2,7 @@
 //
 //   rank 0                          another rank
 //   welcome  ------------------->   loads its part of the model; connects to the ranks before it (join), is joined by those behind it
+//            <-------------------   accepted, or refusal
 //            <-------------------   ready, or refusal
 //   layout, step, move  -------->   executes them; a step exchanges parts (SocketRanks)
 #pragma once
@@ -21,7 +22,7 @@ namespace tessera::detail {
 inline constexpr std::uint32_t kRankProtocol = 1;  // raised when a message changes
 inline constexpr std::size_t kMostRanks = 64;
 
-enum class MessageKind : std::uint32_t { welcome = 1, join, ready, refusal, layout, step, move };
+enum class MessageKind : std::uint32_t { welcome = 1, join, accepted, ready, refusal, layout, step, move };
 
 template <class Bytes>
 void text(Bytes& bytes, std::string& of) {
@@ -42,6 +43,7 @@ struct Welcome {
   std::uint32_t protocol = kRankProtocol;
   std::string library;              // version
   std::string secret;
+  Hash128 group;                    // a random number that names the ranks of this engine
   std::uint32_t rank = 0, ranks = 0;
   std::vector<std::string> addresses;  // [ranks]; rank 0's is empty
   std::uint32_t context = 0, step_rows = 0;
@@ -56,6 +58,8 @@ struct Welcome {
     bytes.number(of.protocol);
     text(bytes, of.library);
     text(bytes, of.secret);
+    bytes.number(of.group.low);
+    bytes.number(of.group.high);
     bytes.number(of.rank);
     bytes.number(of.ranks);
     bytes.list(of.addresses, [&](auto& address) { text(bytes, const_cast<std::string&>(address)); });
@@ -72,13 +76,24 @@ struct Welcome {
 struct Join {
   static constexpr MessageKind kKind = MessageKind::join;
   std::string secret;
+  Hash128 group;  // Welcome::group
   std::uint32_t rank = 0;
 
   template <class Bytes, class Self>
   static void each(Bytes& bytes, Self& of) {
     text(bytes, of.secret);
+    bytes.number(of.group.low);
+    bytes.number(of.group.high);
     bytes.number(of.rank);
   }
+};
+
+// The rank serves this engine, and begins to load.
+struct Accepted {
+  static constexpr MessageKind kKind = MessageKind::accepted;
+
+  template <class Bytes, class Self>
+  static void each(Bytes&, Self&) {}
 };
 
 struct Ready {

@@ -27,8 +27,8 @@ bool RankSteps::is_sound(const StepPages& pages, std::span<const PageCopy>) cons
     if (one.layout >= pages_.layouts()) return false;
     const std::size_t groups = pages_.first_layout(one.layout).groups.size(), n = pages.ids.size();
     if (one.groups != groups || one.first != at || one.size > n - at || one.pages > n || one.slots.pages > n || one.slots.drafts > n) return false;
-    const bool has_slots = one.writes_states && pages_.first_layout(one.layout).has_state();
-    if (!has_slots && (one.writes_states || one.slots.pages + one.slots.drafts != 0)) return false;
+    const bool has_state = pages_.first_layout(one.layout).has_state();
+    if (one.writes_states != has_state || (!has_state && one.slots.pages + one.slots.drafts != 0)) return false;
     if (one.size != groups * one.pages + one.slots.pages + one.slots.drafts) return false;
     at += one.size;
   }
@@ -59,13 +59,12 @@ bool RankSteps::is_sound(const StepDescription& step, std::size_t embeddings) co
     const bool has_embedding = row.embedding != kNoEmbedding;
     if (row.token < 0 || static_cast<std::uint64_t>(row.token) >= model_.spec.vocab_size || (has_embedding && row.embedding >= embeddings)) return false;
     if (row.sequence >= sequences || row.branches >= sequences - row.sequence || row.votes || row.n_adapters != 0) return false;
-    if (row.output > RowOutput::scores || (model_.spec.n_segments != 0 && row.segment >= model_.spec.n_segments)) return false;
+    if (row.output > RowOutput::scores || row.output == RowOutput::token || row.position >= model_.spec.context || (model_.spec.n_segments != 0 && row.segment >= model_.spec.n_segments)) return false;
     for (std::uint32_t i = 0; i <= row.branches; ++i) {
       if (!has_pages(step.pages, step.pages.sequences[row.sequence + i], row.position)) return false;
     }
   }
-  const auto draws = std::ranges::count_if(step.rows, [](const DescribedRow& row) { return row.output == RowOutput::token; });
-  return static_cast<std::size_t>(draws) == step.draws.size();
+  return step.draws.empty();  // rank 0 draws
 }
 
 Status RankSteps::add_layout(std::span<const std::byte> message) {
@@ -78,7 +77,9 @@ Status RankSteps::add_layout(std::span<const std::byte> message) {
 Status RankSteps::compute(std::span<const std::byte> message) {
   ByteReader reader(message);
   MessageKind kind{};
+  bool went_on = false;
   reader.number(kind);
+  reader.number(went_on);
   step_.clear();
   each_number(reader, step_);
   std::uint64_t n = 0;
@@ -98,7 +99,9 @@ Status RankSteps::compute(std::span<const std::byte> message) {
 Status RankSteps::move(std::span<const std::byte> message) {
   ByteReader reader(message);
   MessageKind kind{};
+  bool went_on = false;
   reader.number(kind);
+  reader.number(went_on);
   each_number(reader, move_);
   const bool is_whole = reader.is_at_end() && move_.pages.sequences.size() == 1 && is_sound(move_.pages, move_.copies);
   if (!is_whole || move_.to >= move_.from) return senseless("a move");
@@ -113,9 +116,17 @@ Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step
   const MessageKind kind = kind_of(message);
   if (kind == MessageKind::layout) return guard([&] { return add_layout(message); });
   if (kind != MessageKind::step && kind != MessageKind::move) return senseless("a message");
+  // Rank 0 says whether it went on with its last step. If that one failed here, it did not know in time: its pages are not those of this rank.
+  bool went_on = false;
+  ByteReader reader(message.subspan(sizeof kind));
+  reader.number(went_on);
+  if (went_on && has_failed_) return make_error(ErrorCode::device_error, "rank 0 has gone on with a step that failed here");
   ranks_.begin_step(step);
   ++steps_;
+  const std::uint64_t copies = pages_.copy_calls();
   const Status done = guard([&] { return kind == MessageKind::step ? compute(message) : move(message); });
+  has_failed_ = !done;
+  if (!done && pages_.copy_calls() == copies) pages_.lose(done.error());
   if (!done) ranks_.stop(done.error());
   return ranks_.broken();
 }

@@ -35,6 +35,7 @@ class RankSteps {
   BackendExecutor executor_;
   std::uint32_t step_rows_;
   std::uint64_t steps_ = 0;
+  bool has_failed_ = false;  // the last step
   StepDescription step_;
   MoveDescription move_;
   std::vector<float> values_;

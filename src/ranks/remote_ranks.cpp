@@ -50,11 +50,13 @@ Status RemoteRanks::send(const StepPages& pages, Write write) noexcept {
     write(writer);
     return send_to_all();
   });
-  if (!sent) failed_ = sent.error();  // copies of pages in the step may be missing elsewhere
-  return sent;
+  // Copies of pages in the step may be missing elsewhere.
+  if (!sent) failed_ = make_error(ErrorCode::device_error, "a step could not be sent to the ranks ({}); load the engine again", sent.error().message());
+  return failed_;
 }
 
 Status RemoteRanks::end(Status status) noexcept {
+  has_gone_on_ = status.has_value();
   if (!status) ranks_->stop(status.error());
   return status;
 }
@@ -62,6 +64,7 @@ Status RemoteRanks::end(Status status) noexcept {
 Status RemoteRanks::execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept {
   TESSERA_TRY_STATUS(send(step.pages, [&](ByteWriter& writer) {
     writer.number(MessageKind::step);
+    writer.number(has_gone_on_);
     each_number(writer, step);
     writer.number(std::uint64_t{inputs.embeddings.size()});
     for (const float* values : inputs.embeddings) writer.add(std::as_bytes(std::span(values, model_->spec.d_model)));
@@ -78,6 +81,7 @@ Status RemoteRanks::reserve(const StepPages& pages) noexcept { return executor_.
 Status RemoteRanks::move(const MoveDescription& move) noexcept {
   TESSERA_TRY_STATUS(send(move.pages, [&](ByteWriter& writer) {
     writer.number(MessageKind::move);
+    writer.number(has_gone_on_);
     each_number(writer, move);
   }));
   return end(executor_.move(move));

@@ -22,7 +22,7 @@ class RemoteRanks final : public StepExecutor {
   Status move(const MoveDescription& move) noexcept override;
 
  private:
-  // Begins a step and sends it to all other ranks, and before it the layouts that they do not know. `last_`: the message.
+  // Begins a step and sends it to all other ranks, and before it the layouts that they do not know. write(writer) writes the message.
   template <class Write>
   Status send(const StepPages& pages, Write write) noexcept;
   Status send_to_all() noexcept;
@@ -35,6 +35,7 @@ class RemoteRanks final : public StepExecutor {
   BackendExecutor executor_;
   std::size_t layouts_ = 0;  // that the others know
   std::vector<std::byte> message_;
+  bool has_gone_on_ = true;  // with the last step
   Status failed_ = {};       // the others may not have what a step has changed: nothing works any more
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/guard.hpp"
+#include "core/printable.hpp"
 #include "os/error.hpp"
 
 namespace tessera::detail {
@@ -27,7 +28,7 @@ Error error_of(std::uint32_t rank, std::span<const std::byte> bytes) {
   std::uint32_t code = 0;
   if (bytes.size() < sizeof code) return make_error(ErrorCode::device_error, "rank {} has stopped the step", rank);
   std::memcpy(&code, bytes.data(), sizeof code);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof code, bytes.size() - sizeof code);
+  const std::string text = printable(std::string_view(reinterpret_cast<const char*>(bytes.data()) + sizeof code, bytes.size() - sizeof code), 500);
   const auto known = static_cast<ErrorCode>(code);
   if (known == ErrorCode::cancelled) return make_error(ErrorCode::cancelled, "{}", text);
   return make_error(known == ErrorCode::out_of_memory ? known : ErrorCode::device_error, "rank {}: {}", rank, text);
@@ -35,7 +36,8 @@ Error error_of(std::uint32_t rank, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-SocketRanks::SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout) : rank_(rank), timeout_(timeout) {
+SocketRanks::SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout, std::uint64_t most_bytes)
+    : rank_(rank), timeout_(timeout), most_bytes_(most_bytes) {
   links_.resize(peers.size());
   for (std::size_t i = 0; i < peers.size(); ++i) links_[i].peer = std::move(peers[i]);
 }
@@ -92,6 +94,7 @@ Status SocketRanks::send_some(std::uint32_t rank) {
   while (link.sent < link.out.size()) {
     const os::Socket::Moved moved = link.peer.socket.send(std::span(link.out).subspan(link.sent));
     if (moved.must_wait) return {};
+    was_closed_ = was_closed_ || moved.closed;
     if (moved.closed) return gone(rank, "is gone: the connection was closed");
     if (moved.error != 0) return gone(rank, "is gone: " + os::words_of(moved.error));
     link.sent += moved.bytes;
@@ -101,7 +104,7 @@ Status SocketRanks::send_some(std::uint32_t rank) {
 
 Status SocketRanks::check_header(std::uint32_t rank) const {
   const FrameHeader& header = links_[rank].header;
-  const bool is_sound = header.magic == FrameHeader::kMagic && header.kind >= FrameKind::part && header.kind <= FrameKind::message && header.bytes <= kMostBytes;
+  const bool is_sound = header.magic == FrameHeader::kMagic && header.kind >= FrameKind::part && header.kind <= FrameKind::message && header.bytes <= most_bytes_;
   return is_sound ? Status() : gone(rank, "sends what is no frame");
 }
 
@@ -114,6 +117,7 @@ Status SocketRanks::read_frame(std::uint32_t rank) {
     if (!to.empty()) {
       const os::Socket::Moved moved = link.peer.socket.receive(to);
       if (moved.must_wait) return {};
+      was_closed_ = was_closed_ || moved.closed;
       if (moved.closed) return gone(rank, "is gone: the connection was closed");
       if (moved.error != 0) return gone(rank, "is gone: " + os::words_of(moved.error));
       (in_head ? link.header_bytes : link.body_bytes) += moved.bytes;
@@ -135,29 +139,37 @@ Status SocketRanks::read_frame(std::uint32_t rank) {
   return {};
 }
 
-Status SocketRanks::receive_some(std::uint32_t rank, const std::function<Status(std::uint32_t)>& arrived) {
+template <class Arrived>
+Status SocketRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
+  constexpr int kMostFrames = 64;  // then the other connections have their turn
   Link& link = links_[rank];
-  while (link.is_wanted) {
+  for (int frames = 0; frames < kMostFrames && link.peer.socket.is_open(); ++frames) {
     TESSERA_TRY_STATUS(read_frame(rank));
     if (!link.is_whole) return {};
     const FrameHeader& header = link.header;
-    if (header.step > step_ && in_step_) {  // the rank knows already that this step was stopped: its frame waits for the next one
-      stopped_ = make_stopped();
+    const bool is_message = header.kind == FrameKind::message;
+    if (header.step < step_ || (header.step == step_ && !in_step_ && !is_message)) {  // of a step that was stopped
+      link.is_whole = false;
+      continue;
+    }
+    if (in_step_ && header.step > step_) {  // a frame for later. If this step's was wanted, the rank knows already that the step was stopped
+      if (link.is_wanted) stopped_ = make_stopped();
       return {};
     }
-    link.is_whole = false;
-    const bool is_old = header.step < step_ || (!in_step_ && header.kind != FrameKind::message);
-    if (is_old) continue;  // of a step that was stopped
-    if (header.kind == FrameKind::stop) {
+    if (in_step_ && header.kind == FrameKind::stop) {
+      link.is_whole = false;
       stopped_ = error_of(rank, link.body);
       return {};
     }
+    if (!link.is_wanted || (!in_step_ && !is_message)) return {};  // a frame for later
+    link.is_whole = false;
     TESSERA_TRY_STATUS(arrived(rank));
   }
   return {};
 }
 
-Status SocketRanks::run(std::chrono::milliseconds timeout, const std::stop_token& stop, const std::function<Status(std::uint32_t)>& arrived) noexcept {
+template <class Arrived>
+Status SocketRanks::run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept {
   const Status status = guard([&]() -> Status {
     constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
     SteadyClock::time_point end = SteadyClock::now() + timeout;
@@ -165,7 +177,7 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, const std::stop_token
     for (;;) {
       // First try without waiting: most often everything is there.
       for (std::uint32_t i = 0; i < links_.size(); ++i) {
-        if (i == rank_) continue;
+        if (i == rank_ || !links_[i].peer.socket.is_open()) continue;
         TESSERA_TRY_STATUS(send_some(i));
         TESSERA_TRY_STATUS(receive_some(i, arrived));
         if (!stopped_) return {};
@@ -174,16 +186,19 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, const std::stop_token
       std::uint32_t late = 0;
       for (std::uint32_t i = 0; i < links_.size(); ++i) {
         const Link& link = links_[i];
-        awaited[i] = {.socket = &link.peer.socket, .to_send = link.sent < link.out.size(), .to_receive = link.is_wanted};
-        if (!awaited[i].to_send && !awaited[i].to_receive) continue;
+        const bool is_open = link.peer.socket.is_open(), has_more = link.sent < link.out.size();
+        awaited[i] = {.socket = &link.peer.socket, .to_send = is_open && has_more, .to_receive = is_open && !link.is_whole};
+        if (!has_more && !link.is_wanted) continue;
+        if (!is_open && i != rank_) return gone(i, "is gone: there is no connection");
         all_done = false;
         late = i;
       }
       if (all_done) return {};
+      if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped");
       if (const int error = os::wait_for(awaited, std::min(kLook, timeout)); error != 0) return os::system_error_at("ranks", "wait", error);
-      const bool moves = std::ranges::any_of(awaited, [](const os::Awaited& one) { return one.can_send || one.can_receive; });
-      if (moves) end = SteadyClock::now() + timeout;
-      else if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped");
+      bool moves = false;  // whether a rank that is waited for does something
+      for (std::uint32_t i = 0; i < links_.size(); ++i) moves = moves || awaited[i].can_send || (awaited[i].can_receive && links_[i].is_wanted);
+      if (moves && patience == Patience::from_last_byte) end = SteadyClock::now() + timeout;
       else if (SteadyClock::now() >= end) return gone(late, fmt::format("does not answer for {} ms", timeout.count()));
     }
   });
@@ -205,7 +220,7 @@ Status SocketRanks::gather(std::span<const std::byte> mine, std::span<const std:
     return {};
   });
   if (!queued) return break_with(queued.error());
-  TESSERA_TRY_STATUS(run(timeout_, {}, [&](std::uint32_t rank) -> Status {
+  TESSERA_TRY_STATUS(run(timeout_, Patience::from_last_byte, {}, [&](std::uint32_t rank) -> Status {
     Link& link = links_[rank];
     if (link.header.kind != FrameKind::part || link.header.number != number_ || link.body.size() != parts[rank].size()) {
       return gone(rank, "sends another part than this rank expects");
@@ -224,7 +239,7 @@ Status SocketRanks::send(std::uint32_t to, std::span<const std::byte> message) n
     return {};
   });
   if (!queued) return break_with(queued.error());
-  return run(timeout_, {}, [](std::uint32_t) { return Status(); });
+  return run(timeout_, Patience::from_last_byte, {}, [](std::uint32_t) { return Status(); });
 }
 
 Status SocketRanks::receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
@@ -234,12 +249,23 @@ Status SocketRanks::receive(std::uint32_t from, std::vector<std::byte>& message,
   in_step_ = false;
   Link& link = links_[from];
   link.is_wanted = true;
-  return run(timeout, stop, [&](std::uint32_t rank) -> Status {
-    if (link.header.kind != FrameKind::message) return gone(rank, "sends a part between two steps");
+  return run(timeout, Patience::in_all, stop, [&](std::uint32_t) {
     message = std::move(link.body);
     step = link.header.step;
     link.is_wanted = false;
-    return {};
+    return Status();
+  });
+}
+
+Status SocketRanks::receive_from_all(std::chrono::milliseconds timeout, const std::stop_token& stop,
+                                     const std::function<Status(std::uint32_t, std::span<const std::byte>)>& take) noexcept {
+  if (!broken_) return broken_;
+  stopped_ = {};
+  in_step_ = false;
+  for (std::uint32_t i = 0; i < links_.size(); ++i) links_[i].is_wanted = i != rank_;
+  return run(timeout, Patience::in_all, stop, [&](std::uint32_t rank) -> Status {
+    links_[rank].is_wanted = false;
+    return take(rank, links_[rank].body);
   });
 }
 

@@ -25,8 +25,10 @@ struct Peer {
 
 class SocketRanks final : public Communicator {
  public:
-  // `peers` has one entry for each rank.
-  SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout);
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // of a frame
+
+  // `peers` has one entry for each rank. A frame of more than `most_bytes` breaks the connection.
+  SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout, std::uint64_t most_bytes = kMostBytes);
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept override { return static_cast<std::uint32_t>(links_.size()); }
@@ -47,15 +49,21 @@ class SocketRanks final : public Communicator {
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   // Sends a message to a rank, which calls receive(). Waits until it is on its way.
   Status send(std::uint32_t to, std::span<const std::byte> message) noexcept;
-  // Waits for the next message of a rank, at most `timeout`, and writes its bytes and the sender's step. Errors as above; cancelled, `stop` was
-  // requested.
+  // Waits for the next message of a rank, at most `timeout` in all, and writes its bytes and the sender's step. Errors as above; cancelled,
+  // `stop` was requested.
   Status receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
                  const std::stop_token& stop = {}) noexcept;
+  // Waits for one message of every other rank, in any order, at most `timeout` in all. take(rank, bytes) gets each; its error ends the waiting.
+  Status receive_from_all(std::chrono::milliseconds timeout, const std::stop_token& stop,
+                          const std::function<Status(std::uint32_t, std::span<const std::byte>)>& take) noexcept;
+  // Returns whether another rank has closed its connection.
+  [[nodiscard]] bool was_closed() const noexcept { return was_closed_; }
   // Returns the error after which nothing works any more; success: there is none.
   [[nodiscard]] const Status& broken() const noexcept { return broken_; }
 
  private:
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // of a frame
+  // When waiting ends: `timeout` after the last byte of a rank that is waited for, or after the beginning.
+  enum class Patience : std::uint8_t { from_last_byte, in_all };
 
   struct Link {
     Peer peer;
@@ -72,17 +80,22 @@ class SocketRanks final : public Communicator {
   Status break_with(Error error) noexcept;
   [[nodiscard]] Error gone(std::uint32_t rank, std::string_view why) const;
   void queue(Link& link, FrameKind kind, std::span<const std::byte> bytes);
-  // Sends and receives until nothing is left to be sent and no frame is wanted. arrived(rank) is called for each whole frame of this step.
-  Status run(std::chrono::milliseconds timeout, const std::stop_token& stop, const std::function<Status(std::uint32_t)>& arrived) noexcept;
+  // Sends and receives until nothing is left to be sent and no frame is wanted. arrived(rank) is called for each wanted frame. All connections
+  // are read, so that no rank waits for this one while it has nothing to say to it; a frame for a later call is kept.
+  template <class Arrived>
+  Status run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept;
   Status send_some(std::uint32_t rank);
   // Reads until a frame of the rank is whole, or nothing more is here.
   Status read_frame(std::uint32_t rank);
-  Status receive_some(std::uint32_t rank, const std::function<Status(std::uint32_t)>& arrived);
+  template <class Arrived>
+  Status receive_some(std::uint32_t rank, const Arrived& arrived);
   Status check_header(std::uint32_t rank) const;
 
   std::uint32_t rank_;
   std::vector<Link> links_;
   std::chrono::milliseconds timeout_;
+  std::uint64_t most_bytes_;
+  bool was_closed_ = false;
   std::uint64_t step_ = 0, number_ = 0;
   bool in_step_ = false;   // false: between two steps
   Status stopped_ = {};  // the error with which this step was stopped

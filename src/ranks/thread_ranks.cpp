@@ -66,7 +66,7 @@ bool ThreadRanks::meet() noexcept {
   if (stopped_.load(std::memory_order_acquire)) return false;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == ends_.size()) {
     arrived_.store(0, std::memory_order_relaxed);
-    meetings_.fetch_add(1, std::memory_order_release);
+    meetings_.fetch_add(1);  // sequentially consistent: either notify_all() sees a rank parked, or the rank sees this
     meetings_.notify_all();
   } else {
     wait_while(meetings_, meeting);
@@ -76,7 +76,7 @@ bool ThreadRanks::meet() noexcept {
 
 void ThreadRanks::stop() noexcept {
   stopped_.store(true, std::memory_order_release);
-  meetings_.fetch_add(1, std::memory_order_release);
+  meetings_.fetch_add(1);
   meetings_.notify_all();
 }
 

@@ -1,4 +1,5 @@
 // What ranks send each other: damage is found, nonsense is refused, and a rank that gets either stays usable for the next engine.
+#include <array>
 #include <random>
 #include <thread>
 
@@ -115,6 +116,54 @@ TEST_CASE("ranks gather any sizes, and a stop leaves them in step") {
   }
 }
 
+TEST_CASE("a rank that nobody reads is stopped all the same, and the next step goes on") {
+  // Three ranks. Rank 0 stops a step while the others have parts on their way that no socket's buffer holds, and is idle for longer than their
+  // patience; then all make a step.
+  const Ends ab = make_ends(), ac = make_ends(), bc = make_ends();
+  std::vector<std::unique_ptr<detail::SocketRanks>> ranks;
+  const std::array<std::array<int, 3>, 3> handles{{{-1, ab.a, ac.a}, {ab.b, -1, bc.a}, {ac.b, bc.b, -1}}};
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    std::vector<detail::Peer> peers(3);
+    for (std::uint32_t other = 0; other < 3; ++other) {
+      if (other != rank) peers[other] = {.socket = os::Socket(handles[rank][other]), .address = "the test"};
+    }
+    ranks.push_back(std::make_unique<detail::SocketRanks>(rank, std::move(peers), std::chrono::milliseconds(700)));
+  }
+  constexpr std::size_t kPart = 4 << 20;
+  const auto gather = [&](std::uint32_t rank, std::array<std::size_t, 3> sizes) {
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<std::span<std::byte>> parts;
+    for (const std::size_t size : sizes) memory.emplace_back(size);
+    for (auto& part : memory) parts.emplace_back(part);
+    return ranks[rank]->gather(std::vector<std::byte>(sizes[rank], static_cast<std::byte>(rank)), parts);
+  };
+  const auto serve = [&](std::uint32_t rank, std::array<std::size_t, 3> first) {
+    std::vector<std::byte> message;
+    std::uint64_t step = 0;
+    must(ranks[rank]->receive(0, message, step, std::chrono::seconds(20)));
+    ranks[rank]->begin_step(step);
+    const Status stopped = gather(rank, first);
+    CHECK_FALSE(stopped);
+    must(ranks[rank]->receive(0, message, step, std::chrono::seconds(20)));
+    ranks[rank]->begin_step(step);
+    must(gather(rank, {kPart, kPart, kPart}));
+  };
+  for (const auto& sizes : {std::array<std::size_t, 3>{kPart, kPart, kPart}, std::array<std::size_t, 3>{0, 0, kPart}}) {
+    std::thread one([&] { serve(1, sizes); }), two([&] { serve(2, sizes); });
+    const auto begin = [&] {
+      ranks[0]->begin_step(ranks[0]->step() + 1);
+      for (const std::uint32_t rank : {1u, 2u}) must(ranks[0]->send(rank, std::vector<std::byte>(8)));
+    };
+    begin();
+    ranks[0]->stop(Error(ErrorCode::cancelled, "stopped"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    begin();
+    must(gather(0, {kPart, kPart, kPart}));
+    one.join();
+    two.join();
+  }
+}
+
 TEST_CASE("a silent rank is an error after the timeout") {
   const Ends wire = make_ends();
   const auto a = rank_of_two(0, wire.a, std::chrono::milliseconds(200));
@@ -154,6 +203,7 @@ TEST_CASE("steps that make no sense are refused, and the rank computes the next 
   std::vector<std::byte> sound;
   detail::ByteWriter writer(sound);
   writer.number(detail::MessageKind::step);
+  writer.number(false);  // rank 0 never goes on with a step
   detail::each_number(writer, record.front().step);
   writer.number(std::uint64_t{0});
   std::mt19937 random(21);

@@ -169,6 +169,12 @@ TEST_CASE("ranks that differ are refused, with the reason") {
   refused(session.clone());
   refused(session.convert({.dtype = DType::bf16}));
   refused(session.verify());
+  {  // the rank that refuses is named, also if it is not the first
+    RankThreads good(file_of("llama-gqa"), 1), bad(file_of("qwen3"), 1);
+    EngineOptions both = good.options();
+    both.rank_addresses.push_back(bad.options().rank_addresses.front());
+    CHECK(error_of(file_of("llama-gqa"), both).find("rank 2") != std::string::npos);
+  }
   options.rank_addresses = {"unix:/tmp/nobody-listens-here"};
   CHECK_FALSE(Engine::load(file_of("llama-gqa"), options));
   options.rank_addresses = {"no address"};

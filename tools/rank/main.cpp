@@ -41,7 +41,7 @@ struct Arguments {
   RankOptions options;
 };
 
-// Prints the progress of loading, at most ten times a second.
+// Prints the progress of loading in percent.
 bool show_progress(std::uint64_t done, std::uint64_t total) {
   static std::uint64_t shown = ~std::uint64_t{0};
   const std::uint64_t percent = total == 0 ? 100 : done * 100 / total;

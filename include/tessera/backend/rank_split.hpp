@@ -8,7 +8,7 @@ namespace tessera {
 
 enum class RankSplit : std::int32_t {
   heads = 0,   // every layer: a rank has some heads and columns. All ranks compute at once, with four exchanges a layer
-  layers = 1,  // a rank has some layers, and computes while the others wait, with one exchange a rank: for slow networks
+  layers = 1,  // a rank has some layers, and computes while the others wait, with about one exchange a rank: for slow networks
 };
 
 [[nodiscard]] constexpr std::string_view to_string(RankSplit split) noexcept {

@@ -23,16 +23,16 @@ class PlannedExecutor final : public Executor {
 
 // Puts ranks around the machine, whose backend becomes rank 0's. make(part) makes the executor of a further rank and returns its backend.
 template <class Make>
-Status add_ranks(Machine& machine, std::uint32_t n, Make make) {
+Status add_ranks(Machine& machine, std::uint32_t n, RankBackend::Ranks where, Make make) {
   machine.ranks = std::make_unique<ThreadRanks>(n);
-  auto first = std::make_unique<RankBackend>(std::move(machine.backend), machine.ranks->of(0), RankBackend::Ranks::in_this_process);
+  auto first = std::make_unique<RankBackend>(std::move(machine.backend), machine.ranks->of(0), where);
   machine.parts.push_back(std::make_unique<RankPart>());
   machine.parts.back()->backend = first.get();
   machine.backend = std::move(first);
   for (std::uint32_t rank = 1; rank < n; ++rank) {
     auto part = std::make_unique<RankPart>();
     TESSERA_TRY(std::unique_ptr<backend::Backend> backend, make(*part));
-    part->owned = std::make_unique<RankBackend>(std::move(backend), machine.ranks->of(rank), RankBackend::Ranks::in_this_process);
+    part->owned = std::make_unique<RankBackend>(std::move(backend), machine.ranks->of(rank), where);
     part->backend = part->owned.get();
     machine.parts.push_back(std::move(part));
   }
@@ -58,7 +58,7 @@ Result<Machine> make_backend(const EngineOptions& options, Communicator* others)
                                                         claimed.refused);
   }
   if (options.ranks > 1) {
-    TESSERA_TRY_STATUS(add_ranks(machine, options.ranks, [&](RankPart& part) -> Result<std::unique_ptr<backend::Backend>> {
+    TESSERA_TRY_STATUS(add_ranks(machine, options.ranks, RankBackend::Ranks::in_this_process, [&](RankPart& part) -> Result<std::unique_ptr<backend::Backend>> {
       TESSERA_TRY(part.executor, cpu::ThreadPool::create(options.threads / options.ranks));
       std::unique_ptr<backend::Backend> own =
           std::make_unique<cpu::CpuBackend>(*part.executor, *options.memory, claimed.set, options.numerics, claimed.refused);
@@ -79,8 +79,12 @@ Result<Machine> make_planner(const EngineOptions& options) {
     TESSERA_TRY(const InstructionSet set, cpu::choose_set(options.instruction_set));
     machine.backend = std::make_unique<cpu::CpuBackend>(*machine.executor, *options.memory, set, options.numerics);
   }
-  // A planner computes the sizes of one rank, so it needs no further ones.
-  if (options.ranks > 1 || !options.rank_addresses.empty()) TESSERA_TRY_STATUS(add_ranks(machine, 1, [](RankPart&) { return Result<std::unique_ptr<backend::Backend>>(nullptr); }));
+  // A planner computes the sizes of one rank, and asks none for its part.
+  if (options.ranks > 1 || !options.rank_addresses.empty()) {
+    const auto n = static_cast<std::uint32_t>(options.rank_addresses.size() + 1);
+    const auto where = n > 1 ? RankBackend::Ranks::elsewhere : RankBackend::Ranks::in_this_process;
+    TESSERA_TRY_STATUS(add_ranks(machine, n, where, [](RankPart&) { return Result<std::unique_ptr<backend::Backend>>(nullptr); }));
+  }
   return machine;
 }
 

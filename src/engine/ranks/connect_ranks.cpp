@@ -1,6 +1,7 @@
 #include "engine/ranks/connect_ranks.hpp"
 
 #include <map>
+#include <random>
 #include <sstream>
 
 #include <tessera/version.hpp>
@@ -15,6 +16,7 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::chrono::seconds kConnectTime{10};
+constexpr std::chrono::seconds kAcceptTime{15};  // in which a rank must say that it serves this engine
 constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have loaded its part
 
 std::map<std::string, std::string> families_of(const std::string& text) {
@@ -22,6 +24,15 @@ std::map<std::string, std::string> families_of(const std::string& text) {
   std::istringstream lines(text);
   for (std::string key, family; std::getline(lines, key, '\t') && std::getline(lines, family);) families[key] = family;
   return families;
+}
+
+// Returns the error that a rank's message tells of which another one was expected.
+Status refusal_of(const SocketRanks& ranks, std::uint32_t rank, std::span<const std::byte> bytes) {
+  Refusal refusal;
+  if (read_message(bytes, refusal)) {
+    return make_error(ErrorCode::invalid_argument, "rank {} ({}) refuses: {}", rank, ranks.address(rank), printable(refusal.why, 500));
+  }
+  return make_error(ErrorCode::device_error, "rank {} ({}) answers with no message of this version", rank, ranks.address(rank));
 }
 
 }  // namespace
@@ -45,9 +56,13 @@ Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options,
   }
   auto ranks = std::make_unique<SocketRanks>(0, std::move(peers), std::chrono::milliseconds(options.rank_timeout_ms));
   std::vector<std::byte> message;
+  std::random_device random;
+  const auto number = [&] { return std::uint64_t{random()} << 32 | random(); };
+  const Hash128 group{.low = number(), .high = number()};
   for (std::uint32_t rank = 1; rank < n; ++rank) {
     write_message(Welcome{.library = std::string(version()),
                           .secret = options.rank_secret,
+                          .group = group,
                           .rank = rank,
                           .ranks = n,
                           .addresses = addresses,
@@ -61,21 +76,18 @@ Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options,
                   message);
     TESSERA_TRY_STATUS(ranks->send(rank, message));
   }
+  TESSERA_TRY_STATUS(ranks->receive_from_all(kAcceptTime, options.stop, [&](std::uint32_t rank, std::span<const std::byte> bytes) {
+    Accepted accepted;
+    return read_message(bytes, accepted) ? Status() : refusal_of(*ranks, rank, bytes);
+  }));
   return ranks;
 }
 
 Status await_ranks(SocketRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop) {
   const auto own = families_of(families_text(backend));
-  std::vector<std::byte> message;
-  for (std::uint32_t rank = 1; rank < ranks.ranks(); ++rank) {
-    std::uint64_t step = 0;
-    TESSERA_TRY_STATUS(ranks.receive(rank, message, step, kLoadTime, stop));
-    Refusal refusal;
-    if (read_message(message, refusal)) {
-      return make_error(ErrorCode::invalid_argument, "rank {} ({}) refuses: {}", rank, ranks.address(rank), printable(refusal.why));
-    }
+  return ranks.receive_from_all(kLoadTime, stop, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
     Ready ready;
-    if (!read_message(message, ready)) return make_error(ErrorCode::device_error, "rank {} ({}) answers with no message of this version", rank, ranks.address(rank));
+    if (!read_message(bytes, ready)) return refusal_of(ranks, rank, bytes);
     if (ready.weights != weights) {
       return make_error(ErrorCode::invalid_argument, "rank {} ({}) has other weights: give all ranks the same file", rank, ranks.address(rank));
     }
@@ -86,8 +98,8 @@ Status await_ranks(SocketRanks& ranks, const Hash128& weights, const backend::Ba
                         "rank {} ({}) computes {} by {}, and rank 0 by {}: choose numerics that both have (Numerics::invariant), or one instruction set",
                         rank, ranks.address(rank), printable(key), printable(family), here->second);
     }
-  }
-  return {};
+    return {};
+  });
 }
 
 }  // namespace tessera::detail

@@ -1,17 +1,20 @@
 #include <tessera/ranks.hpp>
 
 #include <algorithm>
+#include <thread>
 
 #include <tessera/version.hpp>
 
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
 #include "core/guard.hpp"
+#include "core/printable.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "engine/load/load_parts.hpp"
 #include "engine/load/make_backend.hpp"
 #include "engine/load/plan.hpp"
 #include "engine/ranks/connect_ranks.hpp"
+#include "engine/session/token_budget.hpp"
 #include <tessera/extend/files/model_source.hpp>
 #include "model/spec/spec_text.hpp"
 #include "ranks/own_pages.hpp"
@@ -37,13 +40,16 @@ class RankService {
   Status run() {
     if (options_.listening) options_.listening(listener_.address());
     for (;;) {
+      if (options_.stop.stop_requested()) return {};
       auto socket = listener_.accept(kIdleTime, options_.stop);
       if (!socket) {
         if (options_.stop.stop_requested()) return {};
-        if (socket.error().code() == ErrorCode::io) continue;
-        return socket.error();
+        if (socket.error().code() != ErrorCode::io) return socket.error();
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // too many files are open, for example
+        continue;
       }
-      const Status served = serve(*std::move(socket));
+      // What one engine brings about, and a callback's exception, ends that engine's turn and not the service.
+      const Status served = detail::guard([&] { return serve(*std::move(socket)); }, ErrorCode::callback_failed);
       if (options_.stop.stop_requested()) return {};
       tell(served ? LogLevel::info : LogLevel::warning, served ? "the engine has gone" : served.error().text());
     }
@@ -58,7 +64,8 @@ class RankService {
   static detail::SocketRanks with(os::Socket socket) {
     std::vector<detail::Peer> peers(2);
     peers[0] = {.socket = std::move(socket), .address = "the engine"};
-    return {1, std::move(peers), kHelloTime};
+    constexpr std::uint64_t kMostHello = 1 << 20;  // bytes of the first message
+    return {1, std::move(peers), kHelloTime, kMostHello};
   }
 
   static Status refuse(detail::SocketRanks& connection, Error why) {
@@ -75,9 +82,10 @@ class RankService {
   }
 
   Status check(const detail::Welcome& welcome) const {
+    if (welcome.addresses.size() > detail::kMostRanks) return make_error(ErrorCode::invalid_argument, "more than {} ranks", detail::kMostRanks);
     if (!is_secret(welcome.secret)) return make_error(ErrorCode::invalid_argument, "the secret is another one");
     if (welcome.protocol != detail::kRankProtocol || welcome.library != version()) {
-      return make_error(ErrorCode::invalid_argument, "rank 0 is tessera {}, this rank {}: use one version", welcome.library, version());
+      return make_error(ErrorCode::invalid_argument, "rank 0 is tessera {}, this rank {}: use one version", detail::printable(welcome.library), version());
     }
     if (welcome.ranks < 2 || welcome.ranks > detail::kMostRanks || welcome.rank == 0 || welcome.rank >= welcome.ranks || welcome.addresses.size() != welcome.ranks) {
       return make_error(ErrorCode::invalid_argument, "rank {} of {} makes no sense", welcome.rank, welcome.ranks);
@@ -93,6 +101,8 @@ class RankService {
     detail::Welcome welcome;
     if (!detail::read_message(message, welcome)) return make_error(ErrorCode::device_error, "a connection that is no engine's");
     if (const Status good = check(welcome); !good) return refuse(hello, good.error());
+    detail::write_message(detail::Accepted{}, message);
+    TESSERA_TRY_STATUS(hello.send(0, message));
     tell(LogLevel::info, fmt::format("rank {} of {}: loading", welcome.rank, welcome.ranks));
     std::vector<detail::Peer> peers(welcome.ranks);
     for (std::uint32_t i = 0; i < welcome.ranks; ++i) peers[i].address = welcome.addresses[i];
@@ -103,6 +113,17 @@ class RankService {
     // Before the rank was ready, the engine waits for an answer.
     if (!served && ranks.broken() && !is_ready_) return refuse(ranks, served.error());
     return served;
+  }
+
+  // Returns the bytes of the rank's weights and workspace.
+  static std::uint64_t backend_bytes(const detail::Blueprint& blueprint, const backend::Backend& backend, std::uint32_t rank, const ModelSource& source,
+                                     const EngineOptions& options) {
+    const auto own = detail::weight_bytes(blueprint.division->bindings_of(rank, blueprint.bindings), source, blueprint.spec, backend);
+    return own.packed + backend.workspace_bytes(detail::workspace_of(blueprint.spec, blueprint.step_rows, options.kv.budget, blueprint.plan.context));
+  }
+  Status check_budget(std::uint64_t taken) const {
+    if (options_.memory_budget == 0 || taken < options_.memory_budget) return {};
+    return make_error(ErrorCode::over_budget, "the rank's weights and workspace need {} bytes; its budget is {}", taken, options_.memory_budget);
   }
 
   Status compute_for(const detail::Welcome& welcome, detail::SocketRanks& ranks) {
@@ -129,6 +150,7 @@ class RankService {
     if (detail::spec_text(blueprint.spec) != welcome.spec) {
       return make_error(ErrorCode::invalid_argument, "the model here is another one: {} ({})", blueprint.spec.name, blueprint.spec.architecture);
     }
+    if (const Status fits = check_budget(backend_bytes(blueprint, backend, welcome.rank, *source, options)); !fits) return fits;
     detail::Model model;
     TESSERA_TRY_STATUS(detail::load_part(*source, blueprint, options, welcome.rank, backend, model, detail::ReadBytes::all, options.progress));
     TESSERA_TRY_STATUS(join(welcome, ranks));
@@ -137,12 +159,13 @@ class RankService {
     TESSERA_TRY_STATUS(ranks.send(0, message));
     is_ready_ = true;
     tell(LogLevel::info, fmt::format("rank {} of {}: ready, with {} bytes of weights", welcome.rank, welcome.ranks, blueprint.weights.packed));
-    detail::OwnPages pages(blueprint.division, welcome.rank, *options.memory);
+    const std::uint64_t taken = backend_bytes(blueprint, backend, welcome.rank, *source, options);
+    detail::OwnPages pages(blueprint.division, welcome.rank, *options.memory, options_.memory_budget == 0 ? UINT64_MAX : options_.memory_budget - taken);
     detail::RankSteps steps(ranks, model, backend, pages, blueprint.step_rows);
     for (;;) {
       std::uint64_t step = 0;
       const Status received = ranks.receive(0, message, step, kIdleTime, options_.stop);
-      if (!received) return options_.stop.stop_requested() || received.error().text().find("closed") != std::string::npos ? Status() : received;
+      if (!received) return options_.stop.stop_requested() || ranks.was_closed() ? Status() : received;
       TESSERA_TRY_STATUS(steps.execute(message, step));
     }
   }
@@ -153,7 +176,7 @@ class RankService {
     for (std::uint32_t rank = 1; rank < welcome.rank; ++rank) {
       TESSERA_TRY(os::Socket socket, os::connect_to(welcome.addresses[rank], kHelloTime));
       detail::SocketRanks connection = with(std::move(socket));
-      detail::write_message(detail::Join{.secret = options_.secret, .rank = welcome.rank}, message);
+      detail::write_message(detail::Join{.secret = options_.secret, .group = welcome.group, .rank = welcome.rank}, message);
       TESSERA_TRY_STATUS(connection.send(0, message));
       ranks.set_socket(rank, connection.take(0).socket);
     }
@@ -163,7 +186,7 @@ class RankService {
       std::uint64_t step = 0;
       if (!connection.receive(0, message, step, kHelloTime, options_.stop)) continue;
       detail::Join from;
-      if (!detail::read_message(message, from) || !is_secret(from.secret) || from.rank <= welcome.rank || from.rank >= welcome.ranks || ranks.is_open(from.rank)) {
+      if (!detail::read_message(message, from) || !is_secret(from.secret) || from.group != welcome.group || from.rank <= welcome.rank || from.rank >= welcome.ranks || ranks.is_open(from.rank)) {
         (void)refuse(connection, make_error(ErrorCode::busy, "this rank serves another engine"));
         continue;
       }

@@ -90,6 +90,12 @@ void set_up(const Socket& socket) noexcept {
   ::fcntl(socket.handle(), F_SETFL, ::fcntl(socket.handle(), F_GETFL) | O_NONBLOCK);
   ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(socket.handle(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
+  const int idle = 30, interval = 10, count = 3;  // a host without power is noticed within a minute
+  ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+#endif
 #if defined(SO_NOSIGPIPE)
   ::setsockopt(socket.handle(), SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif
@@ -101,9 +107,11 @@ int connect_one(const Address& address, Socket& socket, SteadyClock::time_point 
   if (::connect(socket.handle(), address.get(), address.size) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
   Awaited one{.socket = &socket, .to_send = true};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
-  if (const int error = wait_for({&one, 1}, std::max(left, std::chrono::milliseconds(0))); error != 0) return error;
-  if (!one.can_send) return ETIMEDOUT;
+  while (!one.can_send) {  // a signal may end a wait early
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
+    if (left.count() <= 0) return ETIMEDOUT;
+    if (const int error = wait_for({&one, 1}, left); error != 0) return error;
+  }
   int error = 0;
   ::socklen_t size = sizeof error;
   return ::getsockopt(socket.handle(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 ? errno : error;
@@ -145,6 +153,19 @@ Result<Socket> connect_to(const std::string& address, std::chrono::milliseconds 
   return system_error_at(address, "connect", error);
 }
 
+namespace {
+
+// Returns whether the address is that of a Unix socket to which nobody listens: a program that was killed has left it.
+bool is_left_over(const std::string& address) {
+  struct ::stat status;
+  if (!address.starts_with(kUnix) || ::stat(address.c_str() + kUnix.size(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
+  const auto list = addresses_of(address, false);
+  Socket socket;
+  return list && connect_one(list->front(), socket, SteadyClock::now() + std::chrono::seconds(1)) == ECONNREFUSED;
+}
+
+}  // namespace
+
 Result<Listener> Listener::open(const std::string& address) {
   TESSERA_TRY(const std::vector<Address> list, addresses_of(address, true));
   Listener listener;
@@ -154,6 +175,7 @@ Result<Listener> Listener::open(const std::string& address) {
     if (error != 0) continue;
     const int on = 1;
     ::setsockopt(listener.socket_.handle(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (is_left_over(address)) ::unlink(address.c_str() + kUnix.size());
     if (::bind(listener.socket_.handle(), one.get(), one.size) != 0 || ::listen(listener.socket_.handle(), 64) != 0) {
       error = errno;
       continue;
