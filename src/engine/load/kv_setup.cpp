@@ -207,7 +207,7 @@ Status check_budget(const KvLayout& layout, std::uint64_t budget) {
 
 Status check_all_here(const Engine::State& engine, const char* what) {
   if (engine.division == nullptr) return {};
-  return make_error(ErrorCode::unsupported, "{} needs all keys and values, and ranks in other processes have some of them; use EngineOptions::ranks, or one rank", what);
+  return make_error(ErrorCode::unsupported, "{} needs all keys and values, and ranks in other processes have some of them; divide the model within one process, or use one rank", what);
 }
 
 Result<KvPools> make_kv_pools(const Engine::State& engine) {

@@ -95,7 +95,7 @@ Status await_ranks(SocketRanks& ranks, const Hash128& weights, const backend::Ba
       const auto here = own.find(key);
       if (here == own.end() || here->second == family) continue;
       return make_error(ErrorCode::invalid_argument,
-                        "rank {} ({}) computes {} by {}, and rank 0 by {}: choose numerics that both have (Numerics::invariant), or one instruction set",
+                        "rank {} ({}) computes {} by {}, and rank 0 by {}: choose numerics that both have (invariant), or one instruction set",
                         rank, ranks.address(rank), printable(key), printable(family), here->second);
     }
     return {};
