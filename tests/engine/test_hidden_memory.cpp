@@ -37,12 +37,7 @@ TEST_CASE("every model, type and layout computes the same bits with pages of a d
   for (const std::string& model : representative_models()) {
     HiddenMemory memory;
     const Engine host = load_golden(model), device = load_hidden(model, memory);
-    if (must(host.session()).kv().layout().has_state()) {  // those stay in the host's memory
-      const auto refused = device.session();
-      REQUIRE(!refused);
-      CHECK(refused.error().code() == ErrorCode::unsupported);
-      continue;
-    }
+    if (must(host.session()).kv().layout().has_state()) continue;  // HiddenBackend reveals no states; tests/cuda/backend has such models
     const auto tokens = tokens_of(model);
     for (const DType dtype : kFewKvTypes) {
       if (!holds(host, dtype)) continue;
