@@ -50,6 +50,16 @@ Error SocketRanks::gone(std::uint32_t rank, std::string_view why) const {
 
 Status SocketRanks::break_with(Error error) noexcept {
   broken_ = std::move(error);
+  // Tell the others the reason, as far as they can be told now: otherwise they take this rank for the one that has failed.
+  (void)guard([&]() -> Status {
+    const std::vector<std::byte> bytes = bytes_of(broken_.error());
+    for (std::uint32_t i = 0; i < links_.size() && in_step_; ++i) {
+      if (i == rank_ || !links_[i].peer.socket.is_open()) continue;
+      queue(links_[i], FrameKind::stop, bytes);
+      (void)send_some(i);
+    }
+    return {};
+  });
   for (Link& link : links_) link.peer.socket.close();  // the other ranks notice
   return broken_;
 }
@@ -144,7 +154,11 @@ Status SocketRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
   constexpr int kMostFrames = 64;  // then the other connections have their turn
   Link& link = links_[rank];
   for (int frames = 0; frames < kMostFrames && link.peer.socket.is_open(); ++frames) {
-    TESSERA_TRY_STATUS(read_frame(rank));
+    if (const Status read = read_frame(rank); !read) {
+      if (in_step_ || link.is_wanted) return read;
+      link.peer.socket.close();  // nobody waits for it now; the next step that needs it says so
+      return {};
+    }
     if (!link.is_whole) return {};
     const FrameHeader& header = link.header;
     const bool is_message = header.kind == FrameKind::message;
@@ -178,7 +192,7 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, Patience patience, co
       // First try without waiting: most often everything is there.
       for (std::uint32_t i = 0; i < links_.size(); ++i) {
         if (i == rank_ || !links_[i].peer.socket.is_open()) continue;
-        TESSERA_TRY_STATUS(send_some(i));
+        if (in_step_ || links_[i].is_wanted || links_[i].sent < links_[i].out.size()) TESSERA_TRY_STATUS(send_some(i));
         TESSERA_TRY_STATUS(receive_some(i, arrived));
         if (!stopped_) return {};
       }
