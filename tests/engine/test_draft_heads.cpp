@@ -327,8 +327,10 @@ TEST_CASE("heads whose configuration or tensors are not as they must be are refu
   CHECK(has(changed(1, "config.json", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3"), "do not fit together"));
   CHECK(has(changed(1, "config.json", "\"rms_norm_eps\": 0.01", "\"rms_norm_eps\": 2.01"), "epsilon"));
   CHECK(has(changed(2, "config.json", "\"norm_before_residual\": false", "\"norm_before_fc\": true"), "norm_before_fc"));
-  CHECK(has(changed(2, "config.json", "      2\n", "      9\n"), "this model has 2"));
-  CHECK(has(changed(2, "config.json", "      1,\n", "      2,\n"), "three layers of the model, ascending"));
+  CHECK(has(changed(2, "config.json", "    2\n", "    9\n"), "this model has 2"));
+  CHECK(has(changed(2, "config.json", "    1,\n", "    2,\n"), "three layers of the model, ascending"));
+  // In eagle_config the numbers name the layers before: 2 is the input of layer 3, which a model of 2 layers does not have.
+  CHECK(has(changed(2, "config.json", "\"eagle_aux_hidden_state_layer_ids\": [\n    0,\n    1,\n    2\n  ]", "\"eagle_config\": {\"eagle_aux_hidden_state_layer_ids\": [0, 1, 2]}"), "this model has 2"));
   CHECK(has(changed(2, "config.json", "eagle_aux_hidden_state_layer_ids", "eagle_aux_hidden_state_layer_idx"), "has no usual ones"));
   CHECK(has(changed(2, "model.safetensors", "midlayer.hidden_norm.weight", "midlayer.hidden_norn.weight"), "hidden_norn"));
   // The table of the tokens that the head guesses: one that stands for a token behind the vocabulary, and one that does not ascend.
