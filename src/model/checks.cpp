@@ -72,7 +72,7 @@ Status check_capabilities(const ModelSpec& spec, const backend::Backend& b) {
     return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute {}", spec.architecture, b.name(), need.words);
   }
   // A drafter reads the hidden states that heads keep in the KV pages, where the processor cannot address a device's memory.
-  if (b.on_device() && heads_read_all_rows(spec)) {
+  if (heads_read_all_rows(spec) && b.on_device()) {
     return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute draft heads ({})", spec.architecture, b.name(), draft_heads_of(spec)->name);
   }
   if (spec.n_scores != 0) TESSERA_TRY_STATUS(check_activation(spec, spec.head_activation, b));
