@@ -38,7 +38,7 @@ TEST_CASE("logits of every architecture are one rank's on two, three and four ra
       INFO(golden.name << " on " << ranks << " ranks");
       CHECK(engine->threads() == ranks);
       for (const std::size_t chunk : {tokens.size(), std::size_t{5}, std::size_t{1}}) {
-        if (chunk == 1 && ranks != 2) continue;
+        if (chunk == 1 && (ranks != 2 || computed[2] % 4 != 0)) continue;  // slow: a gather and a wait for each row
         INFO("chunks of " << chunk);
         Session session = must(engine->session({.kv = {.prefix = PrefixReuse::off}}));
         CHECK(same_bits(all_logits(session, tokens, chunk), expected));
