@@ -47,7 +47,7 @@ struct Engine::State {
   struct {
     std::uint64_t rows = 0, pages = 0;
   } texts;
-  // Of a model of which ranks in other processes have parts, with pages of their own; nullptr: all pages are here.
+  // The division of the model if ranks in other processes have parts, with pages of their own; nullptr: all pages are here.
   std::shared_ptr<const detail::ModelDivision> division;
   std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
   std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn

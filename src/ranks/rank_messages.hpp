@@ -37,7 +37,7 @@ void text(Bytes& bytes, std::string& of) {
   }
 }
 
-// What a rank must know to load its part and to find the others.
+// The facts by which a rank loads its part and finds the others.
 struct Welcome {
   static constexpr MessageKind kKind = MessageKind::welcome;
   std::uint32_t protocol = kRankProtocol;

@@ -1,4 +1,4 @@
-// What ranks send each other: damage is found, nonsense is refused, and a rank that gets either stays usable for the next engine.
+// Messages between ranks: damage is found, nonsense is refused, and a rank that gets either stays usable for the next engine.
 #include <array>
 #include <random>
 #include <thread>

@@ -48,7 +48,7 @@ class RankService {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));  // too many files are open, for example
         continue;
       }
-      // What one engine brings about, and a callback's exception, ends that engine's turn and not the service.
+      // An error or exception of one engine ends that engine's turn and not the service.
       const Status served = detail::guard([&] { return serve(*std::move(socket)); }, ErrorCode::callback_failed);
       if (options_.stop.stop_requested()) return {};
       tell(served ? LogLevel::info : LogLevel::warning, served ? "the engine has gone" : served.error().text());
