@@ -210,7 +210,8 @@ TEST_CASE("steps that make no sense are refused, and the rank computes the next 
   // The test is rank 0 without a model: it stops each step that the rank begins.
   const auto outcome = [&](std::span<const std::byte> bytes) -> std::string {
     rank->begin_step(rank->step() + 1);
-    must(rank->send(1, bytes));
+    // The rank closes the connection at some messages, which send() may notice already.
+    if (const Status sent = rank->send(1, bytes); !sent) return sent.error().text();
     std::vector<std::byte> own, other(1);
     const std::vector<std::span<std::byte>> parts{own, other};
     const Status status = rank->gather(own, parts);  // the rank sends its first part, which is larger, or stops the step

@@ -76,7 +76,7 @@ TEST_CASE("MTP heads are refused by name", "[cuda]") {
   const auto engine = Engine::load(golden_dir() / "mtp/trained.gguf", options);
   REQUIRE(!engine);
   CHECK(engine.error().code() == ErrorCode::unsupported);
-  CHECK_THAT(engine.error().message(), Catch::Contains("cuda does not compute MTP heads"));
+  CHECK_THAT(engine.error().message(), Catch::Contains("cuda does not compute draft heads (MTP head)"));
 }
 
 TEST_CASE("windows with global tokens, from the first token to beyond several segments", "[cuda]") {
