@@ -20,6 +20,7 @@
 #include "engine/session/history.hpp"
 #include "engine/session/session_use.hpp"
 #include "engine/session/votes.hpp"
+#include "kv/other_parts.hpp"
 #include "model/draft_heads.hpp"
 #include "model/step/step_executor.hpp"
 #include "ranks/model_division.hpp"
@@ -51,6 +52,7 @@ struct Engine::State {
   std::shared_ptr<const detail::ModelDivision> division;
   std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
   std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
+  std::unique_ptr<detail::OtherParts> other_parts;  // of the sessions' keys and values, which ranks in other processes have; or nullptr
   std::filesystem::path path;      // of the model; empty if it was loaded from a source
   detail::AdapterPlaces places;
   // Places and backends of the other ranks of this process, whose objects `steps` owns.

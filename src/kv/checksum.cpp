@@ -15,7 +15,7 @@ std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
     if (length() == 0) return 0;
     detail::Hasher64 state;
     std::array<std::byte, 16384> piece;
-    const std::uint64_t bytes = layout().layer(layer).shape.state_bytes;
+    const std::uint64_t bytes = detail::whole_layout(*this).layer(layer).shape.state_bytes;
     for (std::uint64_t at = 0; at < bytes; at += piece.size()) {
       const auto some = std::span(piece).first(std::min<std::uint64_t>(piece.size(), bytes - at));
       if (!detail::read_state(*this, layer, length(), some, at)) return 0;
@@ -27,8 +27,9 @@ std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
   if (!at) return 0;
   detail::Hasher64 hasher;
   std::array<std::byte, 16384> records;
-  for (const kv::KeyOrValue part : layout().layer(layer).shape.parts()) {
-    for (std::size_t head = 0; head < layout().layer(layer).shape.kv_heads; ++head) {
+  const KvLayerShape& shape = detail::whole_layout(*this).layer(layer).shape;
+  for (const kv::KeyOrValue part : shape.parts()) {
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const kv::HeadPart of = at->head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*at->view().layout, of);
       const std::uint64_t step = std::max<std::uint64_t>(1, records.size() / bytes);

@@ -29,6 +29,13 @@ Status check(const KvLayout& layout, const KvCacheOptions& options) {
 
 }  // namespace
 
+void detail::set_elsewhere(KvCache& cache, Elsewhere elsewhere) noexcept { *elsewhere_pointer(cache) = std::move(elsewhere); }
+
+const detail::Elsewhere& detail::elsewhere_of(const KvCache& cache) noexcept {
+  const Elsewhere* elsewhere = elsewhere_pointer(cache);
+  return elsewhere != nullptr ? *elsewhere : empty_value<Elsewhere>();
+}
+
 Result<KvCache> KvCache::contiguous(KvLayout layout, const KvCacheOptions& options, Memory& memory) noexcept {
   return guard([&]() -> Result<KvCache> {
     TESSERA_TRY_STATUS(check(layout, options));

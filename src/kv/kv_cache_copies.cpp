@@ -49,7 +49,7 @@ Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
   alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
   TESSERA_TRY(const auto source, kv::LayerOnHost::read(from, layer, first, from.length()));
   TESSERA_TRY(const auto target, kv::LayerOnHost::blank(to, layer, first, from.length()));
-  const KvLayerShape& shape = from.layout().layer(layer).shape;
+  const KvLayerShape& shape = detail::whole_layout(from).layer(layer).shape;
   for (std::size_t head = 0; head < shape.kv_heads; ++head) {
     for (const kv::KeyOrValue part : shape.parts()) {
       const kv::HeadPart of = source.head(part, head), into = target.head(part, head);
@@ -69,7 +69,7 @@ Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
 }
 
 Status copy_states(const KvCache& from, const KvCache& to, std::size_t layer) {
-  std::vector<std::byte> state(from.layout().layer(layer).shape.state_bytes);
+  std::vector<std::byte> state(detail::whole_layout(from).layer(layer).shape.state_bytes);
   for (const std::uint64_t tokens : to.states()) {
     TESSERA_TRY_STATUS(detail::read_state(from, layer, tokens, state));
     TESSERA_TRY_STATUS(detail::write_state(to, layer, tokens, state));
@@ -106,6 +106,7 @@ Result<KvCache> KvCache::fork() const noexcept {
     TESSERA_TRY_STATUS(check_present(*this));
     TESSERA_TRY(auto storage, s.storage->fork());
     auto copy = std::make_unique<State>(std::move(storage), s.options);
+    copy->elsewhere = s.elsewhere;
     copy->length = s.length;
     copy->first = s.first;
     copy->first_state = s.first_state;
@@ -122,6 +123,7 @@ Result<KvCache> KvCache::clone() const noexcept {
     const State& s = *state_;
     TESSERA_TRY(auto storage, s.storage->create_empty(s.options.capacity));
     auto copy = std::make_unique<State>(std::move(storage), s.options);
+    copy->elsewhere = s.elsewhere;
     KvCache clone(std::move(copy));
     TESSERA_TRY_STATUS(convert_to(clone));
     // Publish() would replace the clone's pages by the pages they were copied from, which the index has.
@@ -141,7 +143,8 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
     }
     TESSERA_TRY_STATUS(
         to.install({.length = s.length, .first = s.first, .states = states(), .edited = s.edited || (s.length > 0 && !has_same_types(layout(), to.layout()))}));
-    const bool direct = &memory() == &to.memory() || memory().addressable() || to.memory().addressable();
+    const bool is_here = s.elsewhere.parts == nullptr && t.elsewhere.parts == nullptr;
+    const bool direct = is_here && (&memory() == &to.memory() || memory().addressable() || to.memory().addressable());
     Status done = guard([&] {
       return direct && layout() == to.layout() ? copy_pages(*this, to) : copy_records(*this, to);
     });

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "kv/kv_storage.hpp"
+#include "kv/other_parts.hpp"
 
 namespace tessera {
 
@@ -20,6 +21,8 @@ using detail::make_error;
 
 // Returns a cache's storage; nullptr: the cache is an empty handle.
 [[nodiscard]] KvStorage* storage_of(const KvCache& cache) noexcept;
+// Returns the place where a cache says which parts are elsewhere; nullptr: the cache is an empty handle.
+[[nodiscard]] detail::Elsewhere* elsewhere_pointer(const KvCache& cache) noexcept;
 
 struct KvCache::State {
   State(std::unique_ptr<KvStorage> from, KvCacheOptions how)
@@ -137,9 +140,14 @@ struct KvCache::State {
     return cache.state_ == nullptr ? nullptr : cache.state_->storage.get();
   }
   friend KvStorage* storage_of(const KvCache& cache) noexcept { return storage_in(cache); }
+  [[nodiscard]] static detail::Elsewhere* elsewhere_in(const KvCache& cache) noexcept {
+    return cache.state_ == nullptr ? nullptr : &cache.state_->elsewhere;
+  }
+  friend detail::Elsewhere* elsewhere_pointer(const KvCache& cache) noexcept { return elsewhere_in(cache); }
 
   KvCacheOptions options;  // declared before the storage, because it may own the storage's Memory
   std::unique_ptr<KvStorage> storage;
+  detail::Elsewhere elsewhere;
   std::vector<std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
   std::vector<std::uint64_t> first;    // [group]: the first position whose page is held; 0 for recurrent layers
   bool has_state;                      // true: there are recurrent layers

@@ -5,6 +5,7 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "kv/other_parts.hpp"
 
 namespace tessera::kv {
 
@@ -47,8 +48,9 @@ Result<LayerOnHost> LayerOnHost::make(const KvCache& cache, std::size_t layer, s
     return tessera::detail::make_error(ErrorCode::invalid_argument, "layer {} of a KV cache of {}", layer, cache.layout().layers.size());
   }
   LayerOnHost made(cache, layer);
-  if (cache.memory().addressable()) return made;
-  made.layout_ = layout_of(cache.layout(), cache.layout().layer(layer));
+  if (cache.memory().addressable() && tessera::detail::elsewhere_of(cache).parts == nullptr) return made;
+  const KvLayout& whole = tessera::detail::whole_layout(cache);
+  made.layout_ = layout_of(whole, whole.layer(layer));
   const std::uint64_t bytes = made.layout_.page_bytes();
   made.first_page_ = first / made.layout_.page_tokens;
   made.pages_.resize(std::max<std::uint64_t>(made.layout_.pages(last), made.first_page_));
@@ -69,6 +71,10 @@ Result<LayerOnHost> LayerOnHost::read(const KvCache& cache, std::size_t layer, s
   return guard([&]() -> Result<LayerOnHost> {
     TESSERA_TRY(LayerOnHost made, make(cache, layer, first, last, host));
     if (made.in_place()) return made;
+    if (auto* parts = tessera::detail::elsewhere_of(cache).parts; parts != nullptr) {
+      TESSERA_TRY_STATUS(parts->read_layer(cache, layer, made.first_page_, std::span(made.pages_).subspan(made.first_page_)));
+      return made;
+    }
     std::vector<Transfer> parts;
     parts.reserve(made.pages_.size() - made.first_page_);
     const std::uint64_t offset = cache.layout().layer(layer).k_offset, bytes = made.layout_.page_bytes();
@@ -90,6 +96,9 @@ Status LayerOnHost::write_back() const noexcept {
   return guard([&]() -> Status {
     if (cache_ == nullptr) return tessera::detail::empty_handle("LayerOnHost");
     if (in_place()) return {};
+    if (auto* others = tessera::detail::elsewhere_of(*cache_).parts; others != nullptr) {
+      return others->write_layer(*cache_, layer_, first_page_, std::span(pages_).subspan(first_page_));
+    }
     std::vector<Transfer> parts;
     parts.reserve(pages_.size() - first_page_);
     const std::uint64_t offset = cache_->layout().layer(layer_).k_offset, bytes = layout_.page_bytes();

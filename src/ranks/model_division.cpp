@@ -155,6 +155,12 @@ KvLayout ModelDivision::layout_of(std::uint32_t rank, const KvLayout& whole) con
   return own;
 }
 
+ModelDivision::Heads ModelDivision::heads_of(std::uint32_t rank, std::uint32_t layer, std::uint64_t all) const {
+  if (is_whole(layer)) return {.first = 0, .size = owners_[layer] == rank ? all : 0};
+  const Division heads(all, ranks_);
+  return {.first = heads.first(rank), .size = heads.size(rank)};
+}
+
 Result<KvLayout> ModelDivision::own_layout_of(std::uint32_t rank, const KvLayout& other) const {
   if (other.layers.size() != owners_.size()) {
     return make_error(ErrorCode::internal, "a KV layout of {} layers, and the model has {}", other.layers.size(), owners_.size());

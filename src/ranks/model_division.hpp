@@ -20,6 +20,11 @@ namespace tessera::detail {
 
 class RankBackend;
 
+// Returns the bytes of so many heads' blocks of a layer in a page: keys, and values if they lie beside them.
+[[nodiscard]] inline std::uint64_t bytes_of_heads(const KvLayerLayout& layer, std::uint64_t heads) noexcept {
+  return heads * (layer.k_stride + (layer.shape.values == kv::Values::in_keys ? 0 : layer.v_stride));
+}
+
 class ModelDivision {
  public:
   // Error: unsupported, the model cannot be divided among so many ranks.
@@ -36,6 +41,14 @@ class ModelDivision {
   // Returns the layout of a rank that has pages of its own, for its heads alone. `other` is any rank's layout of the same kind, or the
   // whole layout. A layer that another rank computes has as little place as the layout allows.
   [[nodiscard]] Result<KvLayout> own_layout_of(std::uint32_t rank, const KvLayout& other) const;
+  // The KV heads of a layer that a rank has, as a range of all heads.
+  struct Heads {
+    std::uint64_t first = 0, size = 0;
+  };
+  // Returns the rank's heads of the layer's `all` heads. Layers with a state, and those of one rank, are whole or elsewhere.
+  [[nodiscard]] Heads heads_of(std::uint32_t rank, std::uint32_t layer, std::uint64_t all) const;
+  // Returns whether the rank has none of a layer's heads or state.
+  [[nodiscard]] bool lacks(std::uint32_t rank, std::uint32_t layer) const noexcept { return is_whole(layer) && owners_[layer] != rank; }
   // Tells the rank's backend which of the model's matrices are divided. `bindings` are those of bindings_of().
   void tell(RankBackend& backend, const Model& model, std::span<const Binding> bindings) const;
 

@@ -14,6 +14,13 @@ Status OwnPages::add_layout(KvLayout first) {
   return {};
 }
 
+OwnPages::Part OwnPages::part_of(std::size_t number, std::uint32_t layer) const noexcept {
+  const KvLayerLayout& own = layouts_[number]->own.layer(layer);
+  if (division_->lacks(rank_, layer)) return {};
+  if (own.shape.state_bytes != 0) return {.offset = own.state_offset, .size = own.shape.state_bytes};
+  return {.offset = own.k_offset, .size = bytes_of_heads(own, own.shape.kv_heads)};
+}
+
 Result<std::byte*> OwnPages::page(const Name& name, PageId id) {
   if (id >= kMostPages) return make_error(ErrorCode::internal, "a KV page of the number {}", id);
   Numbered& pages = pages_[name];

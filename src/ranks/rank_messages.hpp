@@ -5,6 +5,8 @@
 //            <-------------------   accepted, or refusal
 //            <-------------------   ready, or refusal
 //   layout, step, move  -------->   executes them; a step exchanges parts (SocketRanks)
+//   read_pages, write_pages  --->   reads or writes its part of a layer in pages
+//            <-------------------   pages, or refusal
 #pragma once
 
 #include <cstdint>
@@ -19,10 +21,10 @@
 
 namespace tessera::detail {
 
-inline constexpr std::uint32_t kRankProtocol = 1;  // raised when a message changes
+inline constexpr std::uint32_t kRankProtocol = 2;  // raised when a message changes
 inline constexpr std::size_t kMostRanks = 64;
 
-enum class MessageKind : std::uint32_t { welcome = 1, join, accepted, ready, refusal, layout, step, move };
+enum class MessageKind : std::uint32_t { welcome = 1, join, accepted, ready, refusal, layout, step, move, read_pages, write_pages, pages };
 
 template <class Bytes>
 void text(Bytes& bytes, std::string& of) {

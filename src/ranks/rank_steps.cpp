@@ -1,6 +1,7 @@
 #include "ranks/rank_steps.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.hpp"
 #include "core/guard.hpp"
@@ -21,13 +22,13 @@ class NoOutputs final : public OutputSink {
 
 }  // namespace
 
-bool RankSteps::is_sound(const StepPages& pages, std::span<const PageCopy>) const noexcept {
+bool RankSteps::is_sound(const StepPages& pages, Writes writes) const noexcept {
   std::size_t at = 0;
   for (const SequencePages& one : pages.sequences) {
     if (one.layout >= pages_.layouts()) return false;
     const std::size_t groups = pages_.first_layout(one.layout).groups.size(), n = pages.ids.size();
     if (one.groups != groups || one.first != at || one.size > n - at || one.pages > n || one.slots.pages > n || one.slots.drafts > n) return false;
-    const bool has_state = pages_.first_layout(one.layout).has_state();
+    const bool has_state = writes == Writes::states && pages_.first_layout(one.layout).has_state();
     if (one.writes_states != has_state || (!has_state && one.slots.pages + one.slots.drafts != 0)) return false;
     if (one.size != groups * one.pages + one.slots.pages + one.slots.drafts) return false;
     at += one.size;
@@ -53,7 +54,7 @@ bool RankSteps::has_pages(const StepPages& pages, const SequencePages& of, std::
 
 bool RankSteps::is_sound(const StepDescription& step, std::size_t embeddings) const noexcept {
   const std::size_t sequences = step.pages.sequences.size();
-  if (step.rows.empty() || step.rows.size() > step_rows_ || !step.adapters.empty() || !is_sound(step.pages, step.copies)) return false;
+  if (step.rows.empty() || step.rows.size() > step_rows_ || !step.adapters.empty() || !is_sound(step.pages, Writes::states)) return false;
   if (step.first_layer > step.last_layer || step.last_layer > model_.spec.n_layers()) return false;
   for (const DescribedRow& row : step.rows) {
     const bool has_embedding = row.embedding != kNoEmbedding;
@@ -103,7 +104,7 @@ Status RankSteps::move(std::span<const std::byte> message) {
   reader.number(kind);
   reader.number(went_on);
   each_number(reader, move_);
-  const bool is_whole = reader.is_at_end() && move_.pages.sequences.size() == 1 && is_sound(move_.pages, move_.copies);
+  const bool is_whole = reader.is_at_end() && move_.pages.sequences.size() == 1 && is_sound(move_.pages, Writes::states);
   if (!is_whole || move_.to >= move_.from) return senseless("a move");
   const SequencePages& of = move_.pages.sequences.front();
   const KvLayout& layout = pages_.first_layout(of.layout);
@@ -112,16 +113,67 @@ Status RankSteps::move(std::span<const std::byte> message) {
   return executor_.move(move_);
 }
 
+Status RankSteps::read_or_write(std::span<const std::byte> message, std::vector<std::byte>& reply) {
+  ByteReader reader(message);
+  MessageKind kind{};
+  bool went_on = false;
+  reader.number(kind);
+  reader.number(went_on);
+  part_.clear();
+  each_number(reader, part_);
+  const bool is_whole = reader.is_sound() && part_.pages.sequences.size() == 1 && is_sound(part_.pages, Writes::no_states);
+  if (!is_whole || part_.layer >= model_.spec.n_layers()) return senseless("a question about pages");
+  TESSERA_TRY_STATUS(pages_.copy(part_.copies));
+  const SequencePages& of = part_.pages.sequences.front();
+  OwnPages::Part part = pages_.part_of(of.layout, part_.layer);
+  if (part.size == 0) return {};
+  const KvLayout& layout = pages_.first_layout(of.layout);
+  const std::size_t group = layout.layers[part_.layer].group;
+  if (layout.groups[group].is_recurrent()) {
+    if (part_.at > part.size || part_.bytes > part.size - part_.at) return senseless("a question about a state");
+    part = {.offset = part.offset + part_.at, .size = part_.bytes};
+  }
+  if (part_.first_page > part_.end_page || part_.end_page > of.pages) return senseless("a question about pages");
+  const std::uint64_t n = part_.end_page - part_.first_page;
+  const auto ids = part_.pages.ids_of(of).subspan(group * of.pages + part_.first_page, n);
+  if (std::ranges::find(ids, kNoPage) != ids.end()) return senseless("a question about pages that are not there");
+  const bool writes = kind == MessageKind::write_pages;
+  const auto bytes = reader.take(writes ? n * part.size : 0);
+  if (!reader.is_at_end()) return senseless("pages");
+  if (!writes) reply.reserve(reply.size() + n * part.size);
+  TESSERA_TRY_STATUS(pages_.find(part_.pages, addresses_));
+  std::byte* const* table = addresses_.views().front().pages[group];
+  ByteWriter out(reply);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    std::byte* at = table[part_.first_page + i] + part.offset;
+    if (writes) std::memcpy(at, bytes.data() + i * part.size, part.size);
+    else out.add({at, part.size});
+  }
+  return {};
+}
+
+Status RankSteps::answer(std::span<const std::byte> message) {
+  reply_.clear();
+  ByteWriter(reply_).number(MessageKind::pages);
+  const std::uint64_t copies = pages_.copy_calls();
+  const Status done = guard([&] { return read_or_write(message, reply_); });
+  if (!done && pages_.copy_calls() == copies) pages_.lose(done.error());
+  if (!done) write_message(Refusal{.why = done.error().text()}, reply_);
+  return ranks_.send(0, reply_);
+}
+
 Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step) {
   const MessageKind kind = kind_of(message);
   if (kind == MessageKind::layout) return guard([&] { return add_layout(message); });
-  if (kind != MessageKind::step && kind != MessageKind::move) return senseless("a message");
+  const bool asks = kind == MessageKind::read_pages || kind == MessageKind::write_pages;
+  if (kind != MessageKind::step && kind != MessageKind::move && !asks) return senseless("a message");
   // Rank 0 says whether it went on with its last step. If that one failed here, it did not know in time: its pages are not those of this rank.
   bool went_on = false;
   ByteReader reader(message.subspan(sizeof kind));
   reader.number(went_on);
   if (went_on && has_failed_) return make_error(ErrorCode::device_error, "rank 0 has gone on with a step that failed here");
   ranks_.begin_step(step);
+  if (asks) return guard([&] { return answer(message); });
   ++steps_;
   const std::uint64_t copies = pages_.copy_calls();
   const Status done = guard([&] { return kind == MessageKind::step ? compute(message) : move(message); });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/step/step_executor.hpp"
+#include "ranks/layer_pages.hpp"
 #include "ranks/own_pages.hpp"
 #include "ranks/rank_backend.hpp"
 #include "ranks/socket_ranks.hpp"
@@ -25,7 +26,12 @@ class RankSteps {
   Status add_layout(std::span<const std::byte> message);
   Status compute(std::span<const std::byte> message);
   Status move(std::span<const std::byte> message);
-  [[nodiscard]] bool is_sound(const StepPages& pages, std::span<const PageCopy> copies) const noexcept;
+  // Answers a message that reads or writes pages.
+  Status answer(std::span<const std::byte> message);
+  Status read_or_write(std::span<const std::byte> message, std::vector<std::byte>& reply);
+  // `writes`: the pages are those of a step, which writes states if there are any.
+  enum class Writes : std::uint8_t { states, no_states };
+  [[nodiscard]] bool is_sound(const StepPages& pages, Writes writes) const noexcept;
   [[nodiscard]] bool has_pages(const StepPages& pages, const SequencePages& of, std::uint64_t position) const noexcept;
   [[nodiscard]] bool is_sound(const StepDescription& step, std::size_t embeddings) const noexcept;
 
@@ -38,6 +44,9 @@ class RankSteps {
   bool has_failed_ = false;  // the last step
   StepDescription step_;
   MoveDescription move_;
+  LayerPages part_;
+  PageAddresses addresses_;
+  std::vector<std::byte> reply_;
   std::vector<float> values_;
   std::vector<const float*> embeddings_;
 };

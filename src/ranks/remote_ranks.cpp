@@ -1,7 +1,10 @@
 #include "ranks/remote_ranks.hpp"
 
+#include <type_traits>
+
 #include "core/error.hpp"
 #include "core/guard.hpp"
+#include "core/printable.hpp"
 #include "kv/pages/pools_state.hpp"
 #include "ranks/rank_messages.hpp"
 
@@ -19,8 +22,9 @@ LayoutMessage message_of(const KvLayout& layout) {
   return message;
 }
 
-RemoteRanks::RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages)
-    : ranks_(std::move(ranks)), model_(std::move(model)), pools_(std::move(pools)), executor_(*model_, backend, pages) {}
+RemoteRanks::RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages,
+                         std::chrono::milliseconds timeout)
+    : timeout_(timeout), ranks_(std::move(ranks)), model_(std::move(model)), pools_(std::move(pools)), executor_(*model_, backend, pages) {}
 
 Status RemoteRanks::send_to_all() noexcept {
   for (std::uint32_t rank = 1; rank < ranks_->ranks(); ++rank) TESSERA_TRY_STATUS(ranks_->send(rank, message_));
@@ -45,10 +49,20 @@ Status RemoteRanks::send(const StepPages& pages, Write write) noexcept {
         ++layouts_;
       }
     }
-    message_.clear();
-    ByteWriter writer(message_);
-    write(writer);
-    return send_to_all();
+    if constexpr (std::is_invocable_v<Write, ByteWriter&>) {
+      message_.clear();
+      ByteWriter writer(message_);
+      write(writer);
+      return send_to_all();
+    } else {
+      for (std::uint32_t rank = 1; rank < ranks_->ranks(); ++rank) {
+        message_.clear();
+        ByteWriter writer(message_);
+        write(writer, rank);
+        TESSERA_TRY_STATUS(ranks_->send(rank, message_));
+      }
+      return {};
+    }
   });
   // Copies of pages in the step may be missing elsewhere.
   if (!sent) failed_ = make_error(ErrorCode::device_error, "a step could not be sent to the ranks ({}); load the engine again", sent.error().message());
@@ -85,6 +99,50 @@ Status RemoteRanks::move(const MoveDescription& move) noexcept {
     each_number(writer, move);
   }));
   return end(executor_.move(move));
+}
+
+template <class Take>
+Status RemoteRanks::take_replies(const Take& take) noexcept {
+  // A refusal must not leave other ranks' replies on their way, so it is kept until all have come.
+  Status refused = {};
+  TESSERA_TRY_STATUS(guard([&] {
+    return ranks_->receive_from_all(timeout_, {}, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
+      Refusal refusal;
+      if (kind_of(bytes) == MessageKind::pages) return take(rank, bytes.subspan(sizeof(MessageKind)));
+      if (!read_message(bytes, refusal)) return make_error(ErrorCode::device_error, "rank {} ({}) answers with no message of this version", rank, ranks_->address(rank));
+      if (refused) refused = make_error(ErrorCode::device_error, "rank {} ({}): {}", rank, ranks_->address(rank), printable(refusal.why, 500));
+      return {};
+    });
+  }));
+  return refused;
+}
+
+Status RemoteRanks::read(const LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept {
+  TESSERA_TRY_STATUS(send(of.pages, [&](ByteWriter& writer) {
+    writer.number(MessageKind::read_pages);
+    writer.number(has_gone_on_);
+    each_number(writer, of);
+  }));
+  TESSERA_TRY_STATUS(guard([&]() -> Status {
+    replies.resize(ranks_->ranks());
+    return {};
+  }));
+  return take_replies([&](std::uint32_t rank, std::span<const std::byte> bytes) {
+    replies[rank].assign(bytes.begin(), bytes.end());
+    return Status();
+  });
+}
+
+Status RemoteRanks::write(const LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept {
+  TESSERA_TRY_STATUS(send(of.pages, [&](ByteWriter& writer, std::uint32_t rank) {
+    writer.number(MessageKind::write_pages);
+    writer.number(has_gone_on_);
+    each_number(writer, of);
+    writer.add(bytes[rank]);
+  }));
+  return take_replies([](std::uint32_t rank, std::span<const std::byte> reply) {
+    return reply.empty() ? Status() : Status(make_error(ErrorCode::device_error, "rank {} answers with pages that nobody asked for", rank));
+  });
 }
 
 }  // namespace tessera::detail

@@ -1,10 +1,12 @@
 // The executor of rank 0 of ranks that are processes: sends each step to the others and executes it with them.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "model/step/step_executor.hpp"
+#include "ranks/layer_pages.hpp"
 #include "ranks/model_division.hpp"
 #include "ranks/rank_backend.hpp"
 #include "ranks/socket_ranks.hpp"
@@ -14,21 +16,32 @@ namespace tessera::detail {
 class RemoteRanks final : public StepExecutor {
  public:
   // `model` is rank 0's part. `backend`, `pools` and `pages` are the engine's; the pools must keep_copies().
-  RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages);
+  RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages,
+              std::chrono::milliseconds timeout);
 
   Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept override;
   Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept override;
   Status reserve(const StepPages& pages) noexcept override;
   Status move(const MoveDescription& move) noexcept override;
+  // Reads the bytes that each other rank has of a layer: replies[rank]. Errors: device_error, a rank is gone or refuses; out_of_memory.
+  Status read(const LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept;
+  // Writes to other ranks the bytes that each has of a layer: bytes[rank].
+  Status write(const LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept;
+  [[nodiscard]] const KvPools& pools() const noexcept { return pools_; }
 
  private:
-  // Begins a step and sends it to all other ranks, and before it the layouts that they do not know. write(writer) writes the message.
+  // Begins a step and sends it to all other ranks, and before it the layouts that they do not know. write(writer) writes the
+  // message, or write(writer, rank) that of each rank.
   template <class Write>
   Status send(const StepPages& pages, Write write) noexcept;
   Status send_to_all() noexcept;
+  // Waits for each rank's reply to a message about pages.
+  template <class Take>
+  Status take_replies(const Take& take) noexcept;
   // Ends a step: tells the others if it has failed here.
   Status end(Status status) noexcept;
 
+  std::chrono::milliseconds timeout_;
   std::unique_ptr<SocketRanks> ranks_;
   std::unique_ptr<Model> model_;
   KvPools pools_;

@@ -105,6 +105,17 @@ void each_number(Bytes& bytes, Step& step) {
   number(step.first_layer, step.last_layer, step.guess);
 }
 
+template <class Bytes, class Part>
+  requires requires(Part& part) { part.end_page; }
+void each_number(Bytes& bytes, Part& part) {
+  copies_and_pages(bytes, part);
+  bytes.number(part.layer);
+  bytes.number(part.first_page);
+  bytes.number(part.end_page);
+  bytes.number(part.at);
+  bytes.number(part.bytes);
+}
+
 template <class Bytes, class Move>
   requires requires(Move& move) { move.from; }
 void each_number(Bytes& bytes, Move& move) {

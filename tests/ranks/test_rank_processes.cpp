@@ -54,6 +54,7 @@ TEST_CASE("sessions fork, go back and share prefixes over sockets as on one rank
       Session one, many;
     };
     std::vector<Twins> all;
+    all.reserve(8);  // references stay valid
     for (int step = 0; step < 150; ++step) {
       INFO(name << ", step " << step);
       if (all.empty() || (all.size() < 5 && below(5) == 0)) {
@@ -157,18 +158,6 @@ TEST_CASE("ranks that differ are refused, with the reason") {
   options.rank_secret = "open sesame";
   CHECK(error_of(file_of("qwen3"), options).find("another") != std::string::npos);
   const Engine engine = must(Engine::load(file_of("llama-gqa"), options));
-  Session session = must(engine.session());
-  const auto tokens = golden_tokens("llama-gqa");
-  must(session.append(std::span(tokens).first(4)));
-  const auto refused = [](const auto& result) {
-    REQUIRE_FALSE(result);
-    CHECK(result.error().code() == ErrorCode::unsupported);
-    CHECK(result.error().text().find("ranks") != std::string::npos);
-  };
-  refused(session.save([](std::span<const std::byte>) { return Status(); }));
-  refused(session.clone());
-  refused(session.convert({.dtype = DType::bf16}));
-  refused(session.verify());
   {  // the rank that refuses is named, also if it is not the first
     RankThreads good(file_of("llama-gqa"), 1), bad(file_of("qwen3"), 1);
     EngineOptions both = good.options();

@@ -14,6 +14,7 @@
 #include "engine/load/metadata.hpp"
 #include "engine/load/plan.hpp"
 #include "engine/ranks/connect_ranks.hpp"
+#include "engine/ranks/remote_parts.hpp"
 #include "engine/states.hpp"
 #include "files/no_settings.hpp"
 #include "heads/joined_source.hpp"
@@ -194,8 +195,10 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   if (others != nullptr) {
     detail::keep_copies(*state->kv_pools);
     state->pages = std::make_unique<detail::CacheMemory>(*state->kv_pools);
-    state->steps = std::make_unique<detail::RemoteRanks>(std::move(others), std::move(part), static_cast<detail::RankBackend&>(*state->backend),
-                                                         *state->kv_pools, *state->pages);
+    auto ranks = std::make_unique<detail::RemoteRanks>(std::move(others), std::move(part), static_cast<detail::RankBackend&>(*state->backend),
+                                                       *state->kv_pools, *state->pages, std::chrono::milliseconds(options.rank_timeout_ms));
+    state->other_parts = std::make_unique<detail::RemoteParts>(*ranks, state->division, state->queue);
+    state->steps = std::move(ranks);
   } else if (blueprint.division != nullptr) {
     TESSERA_TRY(state->steps, detail::RankGroup::start(blueprint.division, std::move(machine.ranks), std::move(machine.parts), *state->kv_pools));
   } else {

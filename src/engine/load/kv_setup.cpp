@@ -205,11 +205,6 @@ Status check_budget(const KvLayout& layout, std::uint64_t budget) {
                     layout.page_tokens, least);
 }
 
-Status check_all_here(const Engine::State& engine, const char* what) {
-  if (engine.division == nullptr) return {};
-  return make_error(ErrorCode::unsupported, "{} needs all keys and values, and ranks in other processes have some of them; divide the model within one process, or use one rank", what);
-}
-
 Result<KvPools> make_kv_pools(const Engine::State& engine) {
   const EngineOptions& options = engine.options;
   const Plan& plan = engine.plan;
@@ -259,11 +254,7 @@ PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream,
   return leaves_windows(resolved.budget, layout) ? PassedPages::give_back_edited : PassedPages::keep;
 }
 
-}  // namespace
-
-Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
-                              const StreamOptions& stream) {
-  TESSERA_TRY(KvLayout layout, own_kv_layout(engine, resolved));
+Result<KvCache> cache_with(KvLayout layout, const Engine::State& engine, const KvOptions& resolved, std::uint64_t context, const StreamOptions& stream) {
   TESSERA_TRY_STATUS(check_kv_types(*engine.backend, layout));
   const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
   KvCacheOptions options{.capacity = context, .checkpoints = resolved.checkpoints, .passed = passed_pages(resolved, stream, layout)};
@@ -276,6 +267,18 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
     options.prefix_identity = prefix_identity(engine.identity, resolved);
   }
   return KvCache::paged(std::move(layout), options, *engine.kv_pools);
+}
+
+}  // namespace
+
+Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
+                              const StreamOptions& stream) {
+  TESSERA_TRY(KvLayout whole, kv_layout(engine.model.spec, resolved));
+  if (engine.division == nullptr) return cache_with(std::move(whole), engine, resolved, context, stream);
+  TESSERA_TRY(KvLayout own, engine.division->own_layout_of(0, whole));
+  TESSERA_TRY(KvCache cache, cache_with(std::move(own), engine, resolved, context, stream));
+  set_elsewhere(cache, {.parts = engine.other_parts.get(), .whole = std::make_shared<const KvLayout>(std::move(whole))});
+  return cache;
 }
 
 }  // namespace tessera::detail

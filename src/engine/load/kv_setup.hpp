@@ -39,10 +39,6 @@ struct KvBytes {
 // Checks that a budget of bytes (0: no limit) has room for one page of every group and two states. Error: invalid_argument.
 [[nodiscard]] Status check_budget(const KvLayout& layout, std::uint64_t budget);
 
-// Checks that the engine's keys and values are all in this process. `what`: the operation that needs them, in words. Error: unsupported, ranks
-// in other processes have some.
-[[nodiscard]] Status check_all_here(const Engine::State& engine, const char* what);
-
 // Makes the engine's pools. If the backend has memory of its own (a GPU's), the pages lie there, else in host memory. Precondition: the
 // engine's plan and backend are set.
 [[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);

@@ -58,7 +58,6 @@ Result<Session> Session::clone() const noexcept {
     if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
-    TESSERA_TRY_STATUS(detail::check_all_here(*state_->shared, "clone()"));
     TESSERA_TRY(KvCache kv, state_->kv.clone());
     TESSERA_TRY(auto state, copy_state(*state_, std::move(kv)));
     return Session(std::move(state));
@@ -71,7 +70,6 @@ Result<Session> Session::convert(const KvOptions& to) const noexcept {
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
     const State& s = *state_;
-    TESSERA_TRY_STATUS(detail::check_all_here(*s.shared, "convert()"));
     const detail::FpState fp_state;
     const KvOptions options = detail::resolve(to, s.kv_options);
     TESSERA_TRY_STATUS(detail::check(to, options));

@@ -136,7 +136,7 @@ Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verifica
     if (a.layout().group_of(layer).is_recurrent()) {
       if (length == 0) continue;
       ++found.compared;
-      const std::uint64_t bytes = a.layout().layer(layer).shape.state_bytes;
+      const std::uint64_t bytes = detail::whole_layout(a).layer(layer).shape.state_bytes;
       TESSERA_TRY(Buffer states, Buffer::allocate(host, 2 * bytes, "two states of a recurrent layer"));
       const std::span<std::byte> mine = states.bytes().first(bytes), other = states.bytes().subspan(bytes, bytes);
       TESSERA_TRY_STATUS(detail::read_state(a, layer, length, mine));
@@ -152,7 +152,7 @@ Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verifica
     TESSERA_TRY(auto mine, kv::LayerOnHost::read(a, layer, first, length, host));
     TESSERA_TRY(auto other, kv::LayerOnHost::read(b, layer, first, length, host));
     const Compared in{std::move(mine), std::move(other), first, length};
-    const KvLayerShape& shape = a.layout().layer(layer).shape;
+    const KvLayerShape& shape = detail::whole_layout(a).layer(layer).shape;
     for (std::uint32_t head = 0; head < shape.kv_heads; ++head) {
       const bool before = found.records > 0;
       const auto key = compare(in, kv::KeyOrValue::key, head, found);
@@ -176,7 +176,6 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     TESSERA_TRY_STATUS(use.status());
     const State& s = *state_;
     if (s.kv.suspended()) return detail::suspended_error();
-    TESSERA_TRY_STATUS(detail::check_all_here(*s.shared, "verify()"));
     Verification found;
     if (found.what = why_unverifiable(s); !found.what.empty()) {
       found.verdict = Verdict::unverifiable;

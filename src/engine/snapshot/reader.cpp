@@ -374,7 +374,7 @@ Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by,
 
 Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memory& host) {
   TESSERA_TRY_STATUS(in.open(SectionType::layer));
-  if (const std::uint64_t bytes = kv.layout().layer(layer).shape.state_bytes; bytes != 0) {
+  if (const std::uint64_t bytes = detail::whole_layout(kv).layer(layer).shape.state_bytes; bytes != 0) {
     for (std::uint64_t at = 0; at < bytes && kv.length() > 0;) {
       TESSERA_TRY(const auto piece, in.records(1, bytes - at));
       TESSERA_TRY_STATUS(detail::write_state(kv, layer, kv.length(), piece, at));
@@ -384,7 +384,7 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
   }
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto to, kv::LayerOnHost::blank(kv, layer, first, kv.length(), host));
-  const KvLayerShape& shape = kv.layout().layer(layer).shape;
+  const KvLayerShape& shape = detail::whole_layout(kv).layer(layer).shape;
   for (const kv::KeyOrValue part : shape.parts()) {
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const kv::HeadPart of = to.head(part, head);
@@ -443,7 +443,6 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
   return guard([&]() -> Result<Session> {
     if (state_ == nullptr) return detail::empty_handle("Engine");
     if (source == nullptr) return detail::make_error(ErrorCode::invalid_argument, "there is no source to restore from");
-    TESSERA_TRY_STATUS(detail::check_all_here(*state_, "restore()"));
     const std::string name = detail::name_of(*source);
     auto restored = [&]() -> Result<Session> {
       TESSERA_TRY(Buffer buffer, Buffer::allocate(*state_->options.memory, kChunkBytes, "restoring a session"));

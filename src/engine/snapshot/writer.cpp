@@ -109,9 +109,9 @@ std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
 
 // Returns the bytes that one layer's section will have: all its records or, for a recurrent layer, its state.
 std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
-  const KvLayerShape& shape = s.kv.layout().layer(layer).shape;
+  const KvLayerShape& shape = detail::whole_layout(s.kv).layer(layer).shape;
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
-  const DType dtype = s.kv.layout().layer(layer).dtype;
+  const DType dtype = detail::whole_layout(s.kv).layer(layer).dtype;
   std::uint64_t bytes = 0;  // a key and a value of one token and head
   for (const kv::KeyOrValue part : shape.parts()) bytes += kv::record_bytes(dtype, part, shape.dim(part));
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
@@ -167,7 +167,7 @@ Status put_model(Writer& out, const Session::State& s) {
 
 Status put_state(Writer& out, const Session::State& s) {
   const bool began = s.last_layer != 0;
-  const KvLayout& layout = s.kv.layout();
+  const KvLayout& layout = detail::whole_layout(s.kv);
   TESSERA_TRY_STATUS(out.put(bytes_of(SavedState{
       .tokens = s.tokens.size(),
       .length = s.kv.length(),
@@ -227,7 +227,7 @@ Status put_votes(Writer& out, const detail::Votes& votes) {
 }
 
 Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host) {
-  if (const std::uint64_t bytes = kv.layout().layer(layer).shape.state_bytes; bytes != 0) {
+  if (const std::uint64_t bytes = detail::whole_layout(kv).layer(layer).shape.state_bytes; bytes != 0) {
     if (kv.length() == 0) return {};
     TESSERA_TRY(Buffer state, Buffer::allocate(host, bytes, "a recurrent layer's state"));
     TESSERA_TRY_STATUS(detail::read_state(kv, layer, kv.length(), state.bytes().first(bytes)));
@@ -235,7 +235,7 @@ Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host
   }
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, first, kv.length(), host));
-  const KvLayerShape& shape = kv.layout().layer(layer).shape;
+  const KvLayerShape& shape = detail::whole_layout(kv).layer(layer).shape;
   for (const kv::KeyOrValue part : shape.parts()) {
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const kv::HeadPart of = from.head(part, head);
@@ -287,7 +287,6 @@ Status Session::save(const std::filesystem::path& path) const noexcept {
     if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
-    TESSERA_TRY_STATUS(detail::check_all_here(*state_->shared, "save()"));
     TESSERA_TRY(auto file, detail::ReplacementFile::create(path));
     TESSERA_TRY_STATUS(write_session(*state_, [&](std::span<const std::byte> bytes) { return file.write(bytes); }));
     return file.commit();
@@ -299,7 +298,6 @@ Status Session::save(const ByteSink& sink) const noexcept {
     if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
-    TESSERA_TRY_STATUS(detail::check_all_here(*state_->shared, "save()"));
     if (!sink) return make_error(ErrorCode::invalid_argument, "there is no sink to save the session to");
     return write_session(*state_, sink);
   });

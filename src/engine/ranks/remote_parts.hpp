@@ -1,0 +1,43 @@
+// Brings the keys, values and states of an engine's sessions together from the ranks in other processes that have some of them, and takes
+// them apart.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/run/fair_queue.hpp"
+#include "kv/other_parts.hpp"
+#include "ranks/remote_ranks.hpp"
+
+namespace tessera::detail {
+
+class RemoteParts final : public OtherParts {
+ public:
+  // `queue`: the engine's turns.
+  RemoteParts(RemoteRanks& ranks, std::shared_ptr<const ModelDivision> division, FairQueue& queue) noexcept
+      : ranks_(ranks), division_(std::move(division)), queue_(queue) {}
+
+  Status read_layer(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::span<std::byte* const> pages) override;
+  Status write_layer(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::span<std::byte* const> pages) override;
+  Status read_state(const KvCache& cache, std::size_t layer, std::uint64_t page, std::uint64_t at, std::span<std::byte> out) override;
+  Status write_state(const KvCache& cache, std::size_t layer, std::uint64_t page, std::uint64_t at, std::span<const std::byte> bytes) override;
+
+ private:
+  static constexpr std::uint64_t kMessageBytes = std::uint64_t{8} << 20;  // of pages, about
+
+  // Copies between a layer's pages, of all heads, and a rank's bytes of them.
+  struct Place;
+
+  // Calls each(part, pages) for runs of the pages, of so many bytes as a message should have. `part` describes the run.
+  using EachRun = std::function<Status(const LayerPages& part, std::span<std::byte* const> pages)>;
+  Status for_runs(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::span<std::byte* const> pages, const EachRun& each);
+  [[nodiscard]] LayerPages describe(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::uint64_t end_page) const;
+  [[nodiscard]] Place place_of(const KvCache& cache, std::size_t layer, std::uint32_t rank) const;
+
+  RemoteRanks& ranks_;
+  std::shared_ptr<const ModelDivision> division_;
+  FairQueue& queue_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,26 @@
+// A part of a layer in pages, as numbers: the bytes of it that ranks are asked for, or given, outside of steps.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kv/step_pages.hpp"
+
+namespace tessera::detail {
+
+struct LayerPages {
+  std::vector<PageCopy> copies;  // made before: see StepDescription
+  StepPages pages;               // one sequence
+  std::uint32_t layer = 0;
+  std::uint64_t first_page = 0, end_page = 0;  // pages of the sequence
+  // Bytes [at, at + bytes) of the state of a recurrent layer. 0 and 0 for a layer with keys and values: the blocks of all heads that a rank
+  // has, [k | v][head].
+  std::uint64_t at = 0, bytes = 0;
+
+  void clear() noexcept {
+    copies.clear();
+    pages.clear();
+  }
+};
+
+}  // namespace tessera::detail
