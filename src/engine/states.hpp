@@ -14,6 +14,7 @@
 #include "engine/adapters/sequence_adapters.hpp"
 #include "engine/load/identity.hpp"
 #include "engine/load/metadata.hpp"
+#include "engine/ranks/remote_adapters.hpp"
 #include "engine/run/fair_queue.hpp"
 #include "engine/run/logits_buffer.hpp"
 #include "engine/run/run_lists.hpp"
@@ -52,6 +53,7 @@ struct Engine::State {
   std::shared_ptr<const detail::ModelDivision> division;
   std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
   std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
+  std::unique_ptr<detail::RemoteAdapters> remote_adapters;  // of the ranks in other processes; or nullptr
   std::unique_ptr<detail::OtherParts> other_parts;  // of the sessions' keys and values, which ranks in other processes have; or nullptr
   std::filesystem::path path;      // of the model; empty if it was loaded from a source
   detail::AdapterPlaces places;

@@ -21,6 +21,14 @@ OwnPages::Part OwnPages::part_of(std::size_t number, std::uint32_t layer) const 
   return {.offset = own.k_offset, .size = bytes_of_heads(own, own.shape.kv_heads)};
 }
 
+Status OwnPages::take(std::uint64_t bytes) {
+  if (bytes > most_bytes_ - std::min(most_bytes_, bytes_)) {
+    return make_error(ErrorCode::out_of_memory, "{} bytes beside {}; the rank's budget leaves {}", bytes, bytes_, most_bytes_);
+  }
+  bytes_ += bytes;
+  return {};
+}
+
 Result<std::byte*> OwnPages::page(const Name& name, PageId id) {
   if (id >= kMostPages) return make_error(ErrorCode::internal, "a KV page of the number {}", id);
   Numbered& pages = pages_[name];
@@ -28,11 +36,11 @@ Result<std::byte*> OwnPages::page(const Name& name, PageId id) {
   const std::uint64_t slab = id / pages.slab_pages;
   if (slab >= pages.slabs.size()) pages.slabs.resize(slab + 1);
   if (pages.slabs[slab].size() == 0) {
-    if (bytes_ + pages.slab_pages * name.own_bytes > most_bytes_) {
-      return make_error(ErrorCode::out_of_memory, "KV pages of {} bytes beside {}; the rank's budget leaves {}", pages.slab_pages * name.own_bytes, bytes_, most_bytes_);
-    }
-    TESSERA_TRY(pages.slabs[slab], Buffer::allocate(memory_, pages.slab_pages * name.own_bytes, "KV pages"));
-    bytes_ += pages.slab_pages * name.own_bytes;
+    const std::uint64_t bytes = pages.slab_pages * name.own_bytes;
+    TESSERA_TRY_STATUS(take(bytes));
+    auto slab_memory = Buffer::allocate(memory_, bytes, "KV pages");
+    if (!slab_memory) give_back(bytes);
+    TESSERA_TRY(pages.slabs[slab], std::move(slab_memory));
   }
   return pages.slabs[slab].data() + id % pages.slab_pages * name.own_bytes;
 }

@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 class OwnPages final : public PageMemory {
  public:
-  // `most_bytes`: what all pages may take.
+  // `most_bytes`: what all pages, and other memory that take() counts, may take.
   OwnPages(std::shared_ptr<const ModelDivision> division, std::uint32_t rank, Memory& memory, std::uint64_t most_bytes)
       : division_(std::move(division)), rank_(rank), memory_(memory), most_bytes_(most_bytes) {}
 
@@ -25,6 +25,9 @@ class OwnPages final : public PageMemory {
   // Returns rank 0's layout of a number below layouts().
   [[nodiscard]] const KvLayout& first_layout(std::size_t number) const noexcept { return layouts_[number]->first; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  // Counts other memory within the same limit. Error: out_of_memory, there is no room for it.
+  Status take(std::uint64_t bytes);
+  void give_back(std::uint64_t bytes) noexcept { bytes_ -= bytes; }
   // Returns how often copy() was called.
   [[nodiscard]] std::uint64_t copy_calls() const noexcept { return copy_calls_; }
   // Makes all later calls fail, because copies of a step were not made.

@@ -21,7 +21,7 @@ struct DividedMatrix {
 
 class RankBackend final : public backend::ForwardingBackend {
  public:
-  // Where the ranks are: adapters are loaded by the engine for all ranks of its process.
+  // Where the ranks are.
   enum class Ranks : std::uint8_t { in_this_process, elsewhere };
 
   RankBackend(std::unique_ptr<backend::Backend> inner, Communicator& ranks, Ranks where) noexcept
@@ -35,10 +35,7 @@ class RankBackend final : public backend::ForwardingBackend {
   [[nodiscard]] std::string_view name() const noexcept override { return own().name(); }
   [[nodiscard]] bool invariant() const noexcept override { return own().invariant(); }
   [[nodiscard]] bool activates(ActivationKind kind) const noexcept override { return own().activates(kind); }
-  [[nodiscard]] bool computes(backend::Capability capability) const noexcept override {
-    const bool is_of_one_process = capability == backend::Capability::votes || capability == backend::Capability::low_rank;
-    return own().computes(capability) && (where_ == Ranks::in_this_process || !is_of_one_process);
-  }
+  [[nodiscard]] bool computes(backend::Capability capability) const noexcept override { return own().computes(capability); }
   [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& shape) const noexcept override;
   Status reserve_workspace(const backend::WorkspaceShape& shape) override;
 

@@ -15,6 +15,7 @@
 #include "ranks/rank_backend.hpp"
 #include "ranks/rank_pages.hpp"
 #include "ranks/thread_ranks.hpp"
+#include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {
 
@@ -24,22 +25,6 @@ struct RankPart {
   std::unique_ptr<RankBackend> owned;
   RankBackend* backend = nullptr;
   Model model;
-};
-
-// The sink of a rank other than 0: takes no outputs, because rank 0 hands them out, and keeps the votes of the rank's heads.
-class VoteSink final : public OutputSink {
- public:
-  // Begins a step, which must live until add_to(). May throw bad_alloc.
-  void begin(const StepDescription& step);
-  std::span<float> destination(std::size_t) override { return {}; }
-  void done(std::size_t) override {}
-  std::span<std::uint64_t> votes(std::size_t row) override { return sums_[step_->rows[row].sequence]; }
-  // Adds the votes to rank 0's. They are integers, so the order does not matter.
-  void add_to(OutputSink& sink) const;
-
- private:
-  const StepDescription* step_ = nullptr;
-  std::vector<std::vector<std::uint64_t>> sums_;  // [sequence]
 };
 
 // Executes each step on all ranks.

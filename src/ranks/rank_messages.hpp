@@ -5,8 +5,12 @@
 //            <-------------------   accepted, or refusal
 //            <-------------------   ready, or refusal
 //   layout, step, move  -------->   executes them; a step exchanges parts (SocketRanks)
+//            <-------------------   reply, behind a step with votes: the votes of its heads, or refusal
 //   read_pages, write_pages  --->   reads or writes its part of a layer in pages
-//            <-------------------   pages, or refusal
+//            <-------------------   reply: the bytes that were asked for, or refusal
+//   adapter  ------------------->   loads its part of one change of an adapter
+//            <-------------------   reply, or refusal
+//   forget   ------------------->   drops an adapter
 #pragma once
 
 #include <cstdint>
@@ -24,7 +28,7 @@ namespace tessera::detail {
 inline constexpr std::uint32_t kRankProtocol = 2;  // raised when a message changes
 inline constexpr std::size_t kMostRanks = 64;
 
-enum class MessageKind : std::uint32_t { welcome = 1, join, accepted, ready, refusal, layout, step, move, read_pages, write_pages, pages };
+enum class MessageKind : std::uint32_t { welcome = 1, join, accepted, ready, refusal, layout, step, move, read_pages, write_pages, adapter, forget, reply };
 
 template <class Bytes>
 void text(Bytes& bytes, std::string& of) {
@@ -53,6 +57,8 @@ struct Welcome {
   std::int32_t numerics = 0;
   std::int32_t split = 0;              // RankSplit
   std::uint64_t timeout = 0;           // milliseconds
+  std::uint32_t budget_tokens = 0;     // EngineOptions::kv.budget, which decides whether rows may vote
+  std::int32_t budget_choice = 0;
   std::string spec;                    // spec_text() of the whole model
 
   template <class Bytes, class Self>
@@ -71,6 +77,8 @@ struct Welcome {
     bytes.number(of.numerics);
     bytes.number(of.split);
     bytes.number(of.timeout);
+    bytes.number(of.budget_tokens);
+    bytes.number(of.budget_choice);
     text(bytes, of.spec);
   }
 };
@@ -142,6 +150,17 @@ struct LayoutMessage {
       bytes.number(layer.dtype);
       bytes.number(layer.shares);
     });
+  }
+};
+
+struct Forget {
+  static constexpr MessageKind kKind = MessageKind::forget;
+  Hash128 adapter;
+
+  template <class Bytes, class Self>
+  static void each(Bytes& bytes, Self& of) {
+    bytes.number(of.adapter.low);
+    bytes.number(of.adapter.high);
   }
 };
 

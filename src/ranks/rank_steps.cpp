@@ -13,13 +13,6 @@ namespace {
 
 Error senseless(std::string_view what) { return make_error(ErrorCode::device_error, "rank 0 has sent {} that makes no sense", what); }
 
-// Takes no outputs: rank 0 hands them out.
-class NoOutputs final : public OutputSink {
- public:
-  std::span<float> destination(std::size_t) override { return {}; }
-  void done(std::size_t) override {}
-};
-
 }  // namespace
 
 bool RankSteps::is_sound(const StepPages& pages, Writes writes) const noexcept {
@@ -54,18 +47,36 @@ bool RankSteps::has_pages(const StepPages& pages, const SequencePages& of, std::
 
 bool RankSteps::is_sound(const StepDescription& step, std::size_t embeddings) const noexcept {
   const std::size_t sequences = step.pages.sequences.size();
-  if (step.rows.empty() || step.rows.size() > step_rows_ || !step.adapters.empty() || !is_sound(step.pages, Writes::states)) return false;
+  if (step.rows.empty() || step.rows.size() > step_rows_ || !is_sound(step.pages, Writes::states)) return false;
   if (step.first_layer > step.last_layer || step.last_layer > model_.spec.n_layers()) return false;
   for (const DescribedRow& row : step.rows) {
     const bool has_embedding = row.embedding != kNoEmbedding;
     if (row.token < 0 || static_cast<std::uint64_t>(row.token) >= model_.spec.vocab_size || (has_embedding && row.embedding >= embeddings)) return false;
-    if (row.sequence >= sequences || row.branches >= sequences - row.sequence || row.votes || row.n_adapters != 0) return false;
+    if (row.sequence >= sequences || row.branches >= sequences - row.sequence || (row.votes && !votes_)) return false;
+    if (row.first_adapter > step.adapters.size() || row.n_adapters > step.adapters.size() - row.first_adapter) return false;
     if (row.output > RowOutput::scores || row.output == RowOutput::token || row.position >= model_.spec.context || (model_.spec.n_segments != 0 && row.segment >= model_.spec.n_segments)) return false;
     for (std::uint32_t i = 0; i <= row.branches; ++i) {
       if (!has_pages(step.pages, step.pages.sequences[row.sequence + i], row.position)) return false;
     }
   }
   return step.draws.empty();  // rank 0 draws
+}
+
+Status RankSteps::forget(std::span<const std::byte> message) {
+  Forget which;
+  if (!read_message(message, which)) return senseless("a message about an adapter");
+  adapters_.forget(which.adapter);
+  return {};
+}
+
+// Rank 0 waits for the votes if the step has been done there. If it has failed there, it throws them away.
+Status RankSteps::send_votes(const Status& done) {
+  reply_.clear();
+  ByteWriter writer(reply_);
+  writer.number(MessageKind::reply);
+  if (done) sink_.write(writer);
+  else write_message(Refusal{.why = done.error().text()}, reply_);
+  return ranks_.send(0, reply_);
 }
 
 Status RankSteps::add_layout(std::span<const std::byte> message) {
@@ -93,8 +104,13 @@ Status RankSteps::compute(std::span<const std::byte> message) {
   if (!bytes.empty()) std::memcpy(values_.data(), bytes.data(), bytes.size());
   embeddings_.clear();
   for (std::size_t i = 0; i < n; ++i) embeddings_.push_back(values_.data() + i * width);
-  NoOutputs none;
-  return executor_.execute(step_, {.embeddings = embeddings_}, none, {});
+  weights_.clear();
+  for (const DescribedAdapter& one : step_.adapters) {
+    weights_.push_back(adapters_.find(one.content));
+    if (weights_.back() == nullptr) return senseless("a step with an adapter that was not given");
+  }
+  sink_.begin(step_);
+  return executor_.execute(step_, {.embeddings = embeddings_, .adapters = weights_}, sink_, {});
 }
 
 Status RankSteps::move(std::span<const std::byte> message) {
@@ -154,10 +170,10 @@ Status RankSteps::read_or_write(std::span<const std::byte> message, std::vector<
 
 Status RankSteps::answer(std::span<const std::byte> message) {
   reply_.clear();
-  ByteWriter(reply_).number(MessageKind::pages);
+  ByteWriter(reply_).number(MessageKind::reply);
   const std::uint64_t copies = pages_.copy_calls();
-  const Status done = guard([&] { return read_or_write(message, reply_); });
-  if (!done && pages_.copy_calls() == copies) pages_.lose(done.error());
+  const Status done = guard([&] { return kind_of(message) == MessageKind::adapter ? adapters_.take(message) : read_or_write(message, reply_); });
+  if (!done && kind_of(message) != MessageKind::adapter && pages_.copy_calls() == copies) pages_.lose(done.error());
   if (!done) write_message(Refusal{.why = done.error().text()}, reply_);
   return ranks_.send(0, reply_);
 }
@@ -165,7 +181,8 @@ Status RankSteps::answer(std::span<const std::byte> message) {
 Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step) {
   const MessageKind kind = kind_of(message);
   if (kind == MessageKind::layout) return guard([&] { return add_layout(message); });
-  const bool asks = kind == MessageKind::read_pages || kind == MessageKind::write_pages;
+  if (kind == MessageKind::forget) return forget(message);
+  const bool asks = kind == MessageKind::read_pages || kind == MessageKind::write_pages || kind == MessageKind::adapter;
   if (kind != MessageKind::step && kind != MessageKind::move && !asks) return senseless("a message");
   // Rank 0 says whether it went on with its last step. If that one failed here, it did not know in time: its pages are not those of this rank.
   bool went_on = false;
@@ -180,7 +197,8 @@ Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step
   has_failed_ = !done;
   if (!done && pages_.copy_calls() == copies) pages_.lose(done.error());
   if (!done) ranks_.stop(done.error());
-  return ranks_.broken();
+  if (!ranks_.broken()) return ranks_.broken();
+  return kind == MessageKind::step && sink_.any() ? guard([&] { return send_votes(done); }) : Status();
 }
 
 }  // namespace tessera::detail

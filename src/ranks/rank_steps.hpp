@@ -7,15 +7,19 @@
 #include "model/step/step_executor.hpp"
 #include "ranks/layer_pages.hpp"
 #include "ranks/own_pages.hpp"
+#include "ranks/rank_adapters.hpp"
 #include "ranks/rank_backend.hpp"
 #include "ranks/socket_ranks.hpp"
+#include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {
 
 class RankSteps {
  public:
-  RankSteps(SocketRanks& ranks, const Model& model, RankBackend& backend, OwnPages& pages, std::uint32_t step_rows)
-      : ranks_(ranks), model_(model), pages_(pages), executor_(model, backend, pages), step_rows_(step_rows) {}
+  // `votes`: rows may vote.
+  RankSteps(SocketRanks& ranks, const Model& model, RankBackend& backend, OwnPages& pages, RankAdapters& adapters, std::uint32_t step_rows,
+            bool votes)
+      : ranks_(ranks), model_(model), pages_(pages), adapters_(adapters), executor_(model, backend, pages), step_rows_(step_rows), votes_(votes) {}
 
   // Executes one message of rank 0. `step`: the sender's. A step that fails is told to the other ranks, and is no error here. Errors:
   // device_error, the message makes no sense.
@@ -24,9 +28,11 @@ class RankSteps {
 
  private:
   Status add_layout(std::span<const std::byte> message);
+  Status forget(std::span<const std::byte> message);
+  Status send_votes(const Status& done);
   Status compute(std::span<const std::byte> message);
   Status move(std::span<const std::byte> message);
-  // Answers a message that reads or writes pages.
+  // Answers a message that reads or writes pages, or gives an adapter.
   Status answer(std::span<const std::byte> message);
   Status read_or_write(std::span<const std::byte> message, std::vector<std::byte>& reply);
   // `writes`: the pages are those of a step, which writes states if there are any.
@@ -38,8 +44,10 @@ class RankSteps {
   SocketRanks& ranks_;
   const Model& model_;
   OwnPages& pages_;
+  RankAdapters& adapters_;
   BackendExecutor executor_;
   std::uint32_t step_rows_;
+  bool votes_;
   std::uint64_t steps_ = 0;
   bool has_failed_ = false;  // the last step
   StepDescription step_;
@@ -49,6 +57,8 @@ class RankSteps {
   std::vector<std::byte> reply_;
   std::vector<float> values_;
   std::vector<const float*> embeddings_;
+  std::vector<const backend::AdapterWeights*> weights_;
+  VoteSink sink_;
 };
 
 }  // namespace tessera::detail

@@ -1,5 +1,6 @@
 #include "ranks/remote_ranks.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "core/error.hpp"
@@ -31,12 +32,34 @@ Status RemoteRanks::send_to_all() noexcept {
   return {};
 }
 
+Status RemoteRanks::send_forgotten() {
+  std::vector<Hash128> forgotten;
+  {
+    const std::lock_guard lock(forgotten_mutex_);
+    forgotten.swap(forgotten_);
+  }
+  for (const Hash128& content : forgotten) {
+    write_message(Forget{.adapter = content}, message_);
+    TESSERA_TRY_STATUS(send_to_all());
+  }
+  return {};
+}
+
+void RemoteRanks::forget_adapter(const Hash128& content) noexcept {
+  (void)guard([&]() -> Status {  // without memory the ranks keep the adapter: nothing wrong is computed
+    const std::lock_guard lock(forgotten_mutex_);
+    forgotten_.push_back(content);
+    return {};
+  });
+}
+
 template <class Write>
 Status RemoteRanks::send(const StepPages& pages, Write write) noexcept {
   if (!failed_) return failed_;
   if (!ranks_->broken()) return ranks_->broken();
   ranks_->begin_step(ranks_->step() + 1);
   const Status sent = guard([&]() -> Status {
+    TESSERA_TRY_STATUS(send_forgotten());
     for (const SequencePages& sequence : pages.sequences) {
       while (layouts_ <= sequence.layout) {
         KvLayout layout;
@@ -83,7 +106,21 @@ Status RemoteRanks::execute(const StepDescription& step, const StepInputs& input
     writer.number(std::uint64_t{inputs.embeddings.size()});
     for (const float* values : inputs.embeddings) writer.add(std::as_bytes(std::span(values, model_->spec.d_model)));
   }));
-  return end(executor_.execute(step, inputs, sink, stop));
+  const Status done = executor_.execute(step, inputs, sink, stop);
+  const bool votes = done && std::ranges::any_of(step.rows, &DescribedRow::votes);
+  return end(votes ? take_votes(step, sink) : done);
+}
+
+Status RemoteRanks::take_votes(const StepDescription& step, OutputSink& sink) noexcept {
+  return guard([&]() -> Status {
+    votes_.begin(step);
+    return take_replies([&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
+      ByteReader reader(bytes);
+      if (!votes_.read(reader)) return make_error(ErrorCode::device_error, "rank {} ({}) gives votes that are not the step's", rank, ranks_->address(rank));
+      votes_.add_to(sink);
+      return {};
+    });
+  });
 }
 
 Status RemoteRanks::guess(const StepDescription&, std::span<float>, std::span<float>, const std::stop_token&) noexcept {
@@ -108,7 +145,7 @@ Status RemoteRanks::take_replies(const Take& take) noexcept {
   TESSERA_TRY_STATUS(guard([&] {
     return ranks_->receive_from_all(timeout_, {}, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
       Refusal refusal;
-      if (kind_of(bytes) == MessageKind::pages) return take(rank, bytes.subspan(sizeof(MessageKind)));
+      if (kind_of(bytes) == MessageKind::reply) return take(rank, bytes.subspan(sizeof(MessageKind)));
       if (!read_message(bytes, refusal)) return make_error(ErrorCode::device_error, "rank {} ({}) answers with no message of this version", rank, ranks_->address(rank));
       if (refused) refused = make_error(ErrorCode::device_error, "rank {} ({}): {}", rank, ranks_->address(rank), printable(refusal.why, 500));
       return {};
@@ -131,6 +168,15 @@ Status RemoteRanks::read(const LayerPages& of, std::vector<std::vector<std::byte
     replies[rank].assign(bytes.begin(), bytes.end());
     return Status();
   });
+}
+
+Status RemoteRanks::give_adapter(std::span<const std::byte> change) noexcept {
+  TESSERA_TRY_STATUS(send({}, [&](ByteWriter& writer) {
+    writer.number(MessageKind::adapter);
+    writer.number(false);  // as in other messages; an adapter needs no step
+    writer.add(change);
+  }));
+  return take_replies([](std::uint32_t, std::span<const std::byte>) { return Status(); });
 }
 
 Status RemoteRanks::write(const LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "model/step/step_executor.hpp"
@@ -10,6 +11,7 @@
 #include "ranks/model_division.hpp"
 #include "ranks/rank_backend.hpp"
 #include "ranks/socket_ranks.hpp"
+#include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {
 
@@ -27,6 +29,10 @@ class RemoteRanks final : public StepExecutor {
   Status read(const LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept;
   // Writes to other ranks the bytes that each has of a layer: bytes[rank].
   Status write(const LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept;
+  // Gives the other ranks one change of an adapter: `change` is the message without its kind. Errors as for read().
+  Status give_adapter(std::span<const std::byte> change) noexcept;
+  // Has the other ranks drop an adapter, before the next step. Called by any thread; the other functions in the engine's turn.
+  void forget_adapter(const Hash128& content) noexcept;
   [[nodiscard]] const KvPools& pools() const noexcept { return pools_; }
 
  private:
@@ -35,6 +41,9 @@ class RemoteRanks final : public StepExecutor {
   template <class Write>
   Status send(const StepPages& pages, Write write) noexcept;
   Status send_to_all() noexcept;
+  Status send_forgotten();
+  // Adds the votes of the other ranks' heads to the sink's.
+  Status take_votes(const StepDescription& step, OutputSink& sink) noexcept;
   // Waits for each rank's reply to a message about pages.
   template <class Take>
   Status take_replies(const Take& take) noexcept;
@@ -48,6 +57,9 @@ class RemoteRanks final : public StepExecutor {
   BackendExecutor executor_;
   std::size_t layouts_ = 0;  // that the others know
   std::vector<std::byte> message_;
+  VoteSink votes_;  // of another rank
+  std::mutex forgotten_mutex_;
+  std::vector<Hash128> forgotten_;  // adapters that the other ranks must drop
   bool has_gone_on_ = true;  // with the last step
   Status failed_ = {};       // the others may not have what a step has changed: nothing works any more
 };

@@ -1,6 +1,9 @@
 // Adapters on several ranks give the bits that they give on one.
+#include <atomic>
+#include <thread>
+
 #include "adapters/adapters.hpp"
-#include "ranks/divided.hpp"
+#include "ranks/rank_threads.hpp"
 
 namespace test_rank_adapters {
 
@@ -8,7 +11,7 @@ using namespace tessera;
 using namespace tessera::test;
 
 TEST_CASE("adapters of PEFT give one rank's bits on several ranks") {
-  std::size_t compared = 0, divided_by_layers = 0;
+  std::size_t compared = 0, divided_by_layers = 0, over = 0;
   for (const AdapterGolden& golden : adapter_goldens()) {
     if (golden.name.find("embed-dora") != std::string::npos) continue;  // of one rank alone: merged only
     const auto tokens = read_tokens(golden_dir() / "adapters" / (golden.name + ".tokens.txt"));
@@ -47,9 +50,55 @@ TEST_CASE("adapters of PEFT give one rank's bits on several ranks") {
     if (by_layers.empty()) continue;
     ++divided_by_layers;
     CHECK(same_bits(by_layers, expected));
+    // Over sockets.
+    RankThreads others(golden_folder(golden.base), 1 + compared % 2);
+    EngineOptions remote = others.options();
+    remote.rank_split = compared % 3 == 0 ? RankSplit::layers : RankSplit::heads;
+    const auto over_sockets = logits_with(remote);
+    if (over_sockets.empty()) continue;
+    ++over;
+    INFO(golden.name << " over sockets");
+    CHECK(same_bits(over_sockets, expected));
   }
+  CHECK(over > 10);
   CHECK(compared > adapter_goldens().size());
   CHECK(divided_by_layers > 10);
+}
+
+TEST_CASE("adapters come and go while ranks in other processes compute") {
+  const AdapterGolden golden = adapter_goldens().front();
+  const auto tokens = read_tokens(golden_dir() / "adapters" / (golden.name + ".tokens.txt"));
+  const auto logits_of = [&](const Engine& engine, const AdapterUse& use) {
+    Session session = must(engine.session({.kv = {.prefix = PrefixReuse::off}, .adapters = {use}}));
+    return all_logits(session, tokens, 5);
+  };
+  const auto path = adapter_folder(golden.adapters.front().first);
+  RankThreads ranks(golden_folder(golden.base), 2);
+  EngineOptions options = ranks.options();
+  options.tokenizer = TokenizerUse::none;
+  const Engine one = must(Engine::load(golden_folder(golden.base), {.tokenizer = TokenizerUse::none, .threads = 1}));
+  const Engine many = must(Engine::load(golden_folder(golden.base), options));
+  const auto expected = logits_of(one, {.adapter = must(one.adapter(path))});
+  for (int i = 0; i < 5; ++i) {
+    const Adapter adapter = must(many.adapter(path));
+    CHECK(same_bits(logits_of(many, {.adapter = adapter}), expected));
+    if (i % 2 == 0) {  // sessions keep an adapter whose handle has gone
+      Session session = must(many.session({.adapters = {{.adapter = must(many.adapter(path))}}}));
+      must(session.append(std::span(tokens).first(3)));
+    }
+  }
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 8; ++i) {
+        auto adapter = many.adapter(path);
+        if (!adapter || !same_bits(logits_of(many, {.adapter = *adapter}), expected)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
 }
 
 }  // namespace test_rank_adapters

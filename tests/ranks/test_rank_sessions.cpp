@@ -4,7 +4,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "ranks/divided.hpp"
+#include "ranks/rank_threads.hpp"
 
 namespace test_rank_sessions {
 
@@ -142,12 +142,12 @@ TEST_CASE("a scheduler's requests on several ranks get one rank's tokens") {
 }
 
 TEST_CASE("token budgets that choose by votes choose the same tokens on several ranks") {
-  const auto logits_of = [](std::uint32_t ranks, TokenChoice choice) {
-    EngineOptions options = divided(ranks);
+  const auto model = source_dir() / "models/tessera-stories.gguf";
+  const auto logits_of = [&](EngineOptions options, TokenChoice choice) {
     options.numerics = Numerics::invariant;
     options.step_rows = 64;
     options.kv.budget = {.tokens = kLeastTokenBudget, .choice = choice};
-    const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories.gguf", options));
+    const Engine engine = must(Engine::load(model, options));
     std::vector<Token> tokens(300);
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<Token>(5 + i * 7919 % (engine.spec().vocab_size - 5));
     const KvOptions kv{.page_tokens = 16, .prefix = PrefixReuse::off, .budget = {.tokens = kLeastTokenBudget, .choice = choice}};
@@ -160,7 +160,12 @@ TEST_CASE("token budgets that choose by votes choose the same tokens on several 
     CHECK(session.edited());
     return values;
   };
-  for (const TokenChoice choice : {TokenChoice::h2o, TokenChoice::snapkv}) CHECK(same_bits(logits_of(2, choice), logits_of(1, choice)));
+  for (const TokenChoice choice : {TokenChoice::h2o, TokenChoice::snapkv}) {
+    const auto expected = logits_of(divided(1), choice);
+    CHECK(same_bits(logits_of(divided(2), choice), expected));
+    RankThreads others(model, 2);
+    CHECK(same_bits(logits_of(others.options(), choice), expected));
+  }
 }
 
 }  // namespace test_rank_sessions

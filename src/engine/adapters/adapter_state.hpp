@@ -27,6 +27,7 @@ struct Adapter::State {
   std::uint32_t rank = 0;
   std::size_t matrices = 0;
   backend::AdapterWeights weights;
+  bool is_on_ranks = false;  // ranks in other processes have it
 };
 
 }  // namespace tessera

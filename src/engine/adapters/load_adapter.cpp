@@ -172,13 +172,20 @@ Result<Adapter> load_adapter(const std::shared_ptr<const Engine::State>& engine,
   for (const auto& rank : engine->rank_places) {
     TESSERA_TRY_STATUS(add_changes(file, rank.places, *rank.backend, base.get(), options.stop, state->weights.add_rank()));
   }
+  if (engine->remote_adapters != nullptr) {
+    TESSERA_TRY_STATUS(engine->remote_adapters->add(file, options.stop));
+    state->is_on_ranks = true;
+  }
   engine->adapters.add(state);
   return Adapter(std::shared_ptr<const Adapter::State>(std::move(state)));
 }
 
 }  // namespace
 
-Adapter::State::~State() { engine->adapters.give_back(bytes); }
+Adapter::State::~State() {
+  if (is_on_ranks) engine->remote_adapters->remove(content);
+  engine->adapters.give_back(bytes);
+}
 
 Adapter::Adapter() noexcept = default;
 Adapter::Adapter(const Adapter&) noexcept = default;

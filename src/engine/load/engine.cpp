@@ -14,6 +14,7 @@
 #include "engine/load/metadata.hpp"
 #include "engine/load/plan.hpp"
 #include "engine/ranks/connect_ranks.hpp"
+#include "engine/ranks/remote_adapters.hpp"
 #include "engine/ranks/remote_parts.hpp"
 #include "engine/states.hpp"
 #include "files/no_settings.hpp"
@@ -165,6 +166,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
     TESSERA_TRY_STATUS(detail::await_ranks(*others, part->weights_hash, backend, options.stop));
     state->model = detail::whole_model(*part, state->model.spec);
     state->division = blueprint.division;
+    state->places = detail::AdapterPlaces(*part, source, blueprint.division->bindings_of(0, blueprint.bindings));
   } else if (blueprint.division != nullptr) {
     TESSERA_TRY_STATUS(detail::load_parts(source, blueprint, options, machine.parts));
     state->model = detail::whole_model(machine.parts.front()->model, state->model.spec);
@@ -197,6 +199,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
     state->pages = std::make_unique<detail::CacheMemory>(*state->kv_pools);
     auto ranks = std::make_unique<detail::RemoteRanks>(std::move(others), std::move(part), static_cast<detail::RankBackend&>(*state->backend),
                                                        *state->kv_pools, *state->pages, std::chrono::milliseconds(options.rank_timeout_ms));
+    state->remote_adapters = std::make_unique<detail::RemoteAdapters>(*ranks, state->queue);
     state->other_parts = std::make_unique<detail::RemoteParts>(*ranks, state->division, state->queue);
     state->steps = std::move(ranks);
   } else if (blueprint.division != nullptr) {

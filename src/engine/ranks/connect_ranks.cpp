@@ -72,6 +72,8 @@ Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options,
                           .numerics = static_cast<std::int32_t>(options.numerics),
                           .split = static_cast<std::int32_t>(options.rank_split),
                           .timeout = options.rank_timeout_ms,
+                          .budget_tokens = options.kv.budget.tokens,
+                          .budget_choice = static_cast<std::int32_t>(options.kv.budget.choice),
                           .spec = spec_text(spec)},
                   message);
     TESSERA_TRY_STATUS(ranks->send(rank, message));

@@ -14,6 +14,7 @@
 #include "engine/load/make_backend.hpp"
 #include "engine/load/plan.hpp"
 #include "engine/ranks/connect_ranks.hpp"
+#include "engine/ranks/served_adapters.hpp"
 #include "engine/session/token_budget.hpp"
 #include <tessera/extend/files/model_source.hpp>
 #include "model/spec/spec_text.hpp"
@@ -134,6 +135,8 @@ class RankService {
     given.step_rows = welcome.step_rows;
     given.numerics = static_cast<Numerics>(welcome.numerics);
     given.rank_split = static_cast<RankSplit>(welcome.split);
+    given.kv.budget.tokens = welcome.budget_tokens;
+    given.kv.budget.choice = static_cast<TokenChoice>(welcome.budget_choice);
     if (welcome.sliding_window >= 0) given.sliding_window = static_cast<std::uint32_t>(std::min<std::int64_t>(welcome.sliding_window, UINT32_MAX));
     given.threads = options_.threads;
     given.instruction_set = options_.instruction_set;
@@ -161,7 +164,8 @@ class RankService {
     tell(LogLevel::info, fmt::format("rank {} of {}: ready, with {} bytes of weights", welcome.rank, welcome.ranks, blueprint.weights.packed));
     const std::uint64_t taken = backend_bytes(blueprint, backend, welcome.rank, *source, options);
     detail::OwnPages pages(blueprint.division, welcome.rank, *options.memory, options_.memory_budget == 0 ? UINT64_MAX : options_.memory_budget - taken);
-    detail::RankSteps steps(ranks, model, backend, pages, blueprint.step_rows);
+    detail::ServedAdapters adapters(detail::AdapterPlaces(model, *source, blueprint.division->bindings_of(welcome.rank, blueprint.bindings)), backend, *source, pages);
+    detail::RankSteps steps(ranks, model, backend, pages, adapters, blueprint.step_rows, counts_attention(options.kv.budget));
     for (;;) {
       std::uint64_t step = 0;
       const Status received = ranks.receive(0, message, step, kIdleTime, options_.stop);

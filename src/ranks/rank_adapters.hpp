@@ -1,0 +1,29 @@
+// The adapters that a rank in another process has been given.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <tessera/core/result.hpp>
+#include <tessera/extend/core/hash.hpp>
+
+#include "backend/adapter_backend.hpp"
+
+namespace tessera::detail {
+
+// Orders adapters by their content.
+struct ByContent {
+  bool operator()(const Hash128& a, const Hash128& b) const noexcept { return a.high != b.high ? a.high < b.high : a.low < b.low; }
+};
+
+class RankAdapters {
+ public:
+  virtual ~RankAdapters() = default;
+  // Takes one change of an adapter (MessageKind::adapter). Errors: device_error, the bytes make no sense; out_of_memory; unsupported.
+  virtual Status take(std::span<const std::byte> message) = 0;
+  virtual void forget(const Hash128& content) noexcept = 0;
+  // Returns an adapter's changes for this rank's weights; nullptr: it was not given, or was forgotten.
+  [[nodiscard]] virtual const backend::AdapterWeights* find(const Hash128& content) const noexcept = 0;
+};
+
+}  // namespace tessera::detail
