@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include "engine/recorded_steps.hpp"
+#include "ranks/layer_pages.hpp"
 #include "ranks/rank_messages.hpp"
 #include "ranks/rank_threads.hpp"
 #include "ranks/socket_ranks.hpp"
+#include "engine/ranks/adapter_message.hpp"
 #include "engine/ranks/connect_ranks.hpp"
 #include "model/spec/spec_text.hpp"
 
@@ -217,6 +219,13 @@ TEST_CASE("steps that make no sense are refused, and the rank computes the next 
     const Status status = rank->gather(own, parts);  // the rank sends its first part, which is larger, or stops the step
     return status ? "" : status.error().text();
   };
+  const auto connect_again = [&] {
+    rank.reset();
+    rank = must(detail::connect_ranks(options, engine.spec(), engine.plan().context));
+    must(rank->receive(1, message, step, std::chrono::seconds(60)));
+    detail::write_message(detail::message_of(layout), message);
+    must(rank->send(1, message));
+  };
   std::size_t refused = 0;
   for (int i = 0; i < 400; ++i) {
     auto bytes = sound;
@@ -227,14 +236,41 @@ TEST_CASE("steps that make no sense are refused, and the rank computes the next 
       ++refused;
       continue;
     }
-    // The rank has begun to compute, so the connection is broken here: connect again.
-    rank.reset();
-    rank = must(detail::connect_ranks(options, engine.spec(), engine.plan().context));
-    must(rank->receive(1, message, step, std::chrono::seconds(60)));
-    detail::write_message(detail::message_of(layout), message);
-    must(rank->send(1, message));
+    connect_again();  // the rank has begun to compute, so the connection is broken here
   }
+  connect_again();
   CHECK(refused > 100);
+  // Questions about pages, and adapters.
+  std::size_t answered = 0, not_answered = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::byte> bytes;
+    detail::ByteWriter question(bytes);
+    question.number(std::array{detail::MessageKind::read_pages, detail::MessageKind::write_pages, detail::MessageKind::adapter}[static_cast<std::size_t>(i % 3)]);
+    question.number(false);
+    if (i % 3 == 2) {
+      const detail::AdapterTensor change{.tensor = 0, .rank = 2, .a = std::vector<std::byte>(512), .b = std::vector<std::byte>(512)};
+      const Hash128 content{.low = 1, .high = 2};
+      const bool is_first = true;
+      detail::each_number(question, content, is_first, change);
+    } else {
+      const detail::LayerPages part{.copies = {}, .pages = record.front().step.pages, .layer = 0, .first_page = 0, .end_page = 1};
+      detail::each_number(question, part);
+      if (i % 3 == 1) question.add(random_bytes(random, random() % 5000));
+    }
+    if (i > 3) {
+      for (std::size_t n = random() % 3; n-- > 0;) bytes[5 + random() % (bytes.size() - 5)] = static_cast<std::byte>(random());
+    }
+    if (i % 7 == 0) bytes.resize(5 + random() % (bytes.size() - 5));
+    rank->begin_step(rank->step() + 1);
+    must(rank->send(1, bytes));
+    must(rank->receive(1, message, step, std::chrono::seconds(60)));
+    const bool is_reply = detail::kind_of(message) == detail::MessageKind::reply;
+    CHECK((is_reply || detail::kind_of(message) == detail::MessageKind::refusal));
+    ++(is_reply ? answered : not_answered);
+    if (!is_reply && i % 3 != 2) connect_again();  // copies of pages were lost with the question
+  }
+  CHECK(answered > 30);
+  CHECK(not_answered > 30);
   rank.reset();
   const Engine after = must(Engine::load(file, ranks.options()));
   Session again = must(after.session());
