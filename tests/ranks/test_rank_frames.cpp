@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "engine/recorded_steps.hpp"
-#include "ranks/layer_pages.hpp"
-#include "ranks/rank_messages.hpp"
+#include "ranks/processes/layer_pages.hpp"
+#include "ranks/processes/rank_messages.hpp"
 #include "ranks/rank_threads.hpp"
-#include "ranks/socket_ranks.hpp"
+#include "ranks/processes/socket_ranks.hpp"
 #include "engine/ranks/adapter_message.hpp"
 #include "engine/ranks/connect_ranks.hpp"
 #include "model/spec/spec_text.hpp"

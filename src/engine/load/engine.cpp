@@ -20,7 +20,7 @@
 #include "files/no_settings.hpp"
 #include "heads/joined_source.hpp"
 #include "model/draft_heads.hpp"
-#include "ranks/remote_ranks.hpp"
+#include "ranks/processes/remote_ranks.hpp"
 #include "os/file.hpp"
 #include "engine/session/token_budget.hpp"
 #include "core/empty.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/load/plan.hpp"
-#include "ranks/rank_group.hpp"
+#include "ranks/threads/rank_group.hpp"
 
 namespace tessera::detail {
 

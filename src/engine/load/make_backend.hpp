@@ -8,7 +8,7 @@
 #include <tessera/extend/core/executor.hpp>
 
 #include "backend/backend.hpp"
-#include "ranks/rank_group.hpp"
+#include "ranks/threads/rank_group.hpp"
 
 namespace tessera::detail {
 

@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "model/spec/spec_text.hpp"
-#include "ranks/rank_messages.hpp"
+#include "ranks/processes/rank_messages.hpp"
 
 namespace tessera::detail {
 

@@ -8,7 +8,7 @@
 
 #include "backend/backend.hpp"
 #include "model/model.hpp"
-#include "ranks/socket_ranks.hpp"
+#include "ranks/processes/socket_ranks.hpp"
 
 namespace tessera::detail {
 

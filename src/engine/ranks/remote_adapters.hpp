@@ -7,8 +7,8 @@
 
 #include "adapters/adapter_file.hpp"
 #include "engine/run/fair_queue.hpp"
-#include "ranks/rank_adapters.hpp"
-#include "ranks/remote_ranks.hpp"
+#include "ranks/processes/rank_adapters.hpp"
+#include "ranks/processes/remote_ranks.hpp"
 
 namespace tessera::detail {
 

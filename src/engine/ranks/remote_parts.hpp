@@ -8,7 +8,7 @@
 
 #include "engine/run/fair_queue.hpp"
 #include "kv/other_parts.hpp"
-#include "ranks/remote_ranks.hpp"
+#include "ranks/processes/remote_ranks.hpp"
 
 namespace tessera::detail {
 

@@ -18,9 +18,9 @@
 #include "engine/session/token_budget.hpp"
 #include <tessera/extend/files/model_source.hpp>
 #include "model/spec/spec_text.hpp"
-#include "ranks/own_pages.hpp"
-#include "ranks/rank_messages.hpp"
-#include "ranks/rank_steps.hpp"
+#include "ranks/processes/own_pages.hpp"
+#include "ranks/processes/rank_messages.hpp"
+#include "ranks/processes/rank_steps.hpp"
 
 namespace tessera {
 

@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "engine/ranks/adapter_message.hpp"
-#include "ranks/rank_messages.hpp"
+#include "ranks/processes/rank_messages.hpp"
 
 namespace tessera::detail {
 

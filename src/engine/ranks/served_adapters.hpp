@@ -4,8 +4,8 @@
 #include <map>
 
 #include "engine/adapters/adapter_places.hpp"
-#include "ranks/own_pages.hpp"
-#include "ranks/rank_adapters.hpp"
+#include "ranks/processes/own_pages.hpp"
+#include "ranks/processes/rank_adapters.hpp"
 
 namespace tessera::detail {
 

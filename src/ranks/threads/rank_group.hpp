@@ -13,8 +13,8 @@
 #include "os/thread.hpp"
 #include "ranks/model_division.hpp"
 #include "ranks/rank_backend.hpp"
-#include "ranks/rank_pages.hpp"
-#include "ranks/thread_ranks.hpp"
+#include "ranks/threads/rank_pages.hpp"
+#include "ranks/threads/thread_ranks.hpp"
 #include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {

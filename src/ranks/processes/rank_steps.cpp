@@ -1,11 +1,11 @@
-#include "ranks/rank_steps.hpp"
+#include "ranks/processes/rank_steps.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.hpp"
 #include "core/guard.hpp"
-#include "ranks/rank_messages.hpp"
+#include "ranks/processes/rank_messages.hpp"
 
 namespace tessera::detail {
 

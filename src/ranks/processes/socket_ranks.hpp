@@ -14,7 +14,7 @@
 
 #include "os/socket.hpp"
 #include "ranks/communicator.hpp"
-#include "ranks/frame.hpp"
+#include "ranks/processes/frame.hpp"
 
 namespace tessera::detail {
 

@@ -1,4 +1,4 @@
-#include "ranks/thread_ranks.hpp"
+#include "ranks/threads/thread_ranks.hpp"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "ranks/own_pages.hpp"
+#include "ranks/processes/own_pages.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "model/step/step_executor.hpp"
-#include "ranks/layer_pages.hpp"
+#include "ranks/processes/layer_pages.hpp"
 #include "ranks/model_division.hpp"
 #include "ranks/rank_backend.hpp"
-#include "ranks/socket_ranks.hpp"
+#include "ranks/processes/socket_ranks.hpp"
 #include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {

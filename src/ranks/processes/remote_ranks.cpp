@@ -1,4 +1,4 @@
-#include "ranks/remote_ranks.hpp"
+#include "ranks/processes/remote_ranks.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -7,7 +7,7 @@
 #include "core/guard.hpp"
 #include "core/printable.hpp"
 #include "kv/pages/pools_state.hpp"
-#include "ranks/rank_messages.hpp"
+#include "ranks/processes/rank_messages.hpp"
 
 namespace tessera::detail {
 

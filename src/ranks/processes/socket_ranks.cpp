@@ -1,4 +1,4 @@
-#include "ranks/socket_ranks.hpp"
+#include "ranks/processes/socket_ranks.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "model/step/step_executor.hpp"
-#include "ranks/layer_pages.hpp"
-#include "ranks/own_pages.hpp"
-#include "ranks/rank_adapters.hpp"
+#include "ranks/processes/layer_pages.hpp"
+#include "ranks/processes/own_pages.hpp"
+#include "ranks/processes/rank_adapters.hpp"
 #include "ranks/rank_backend.hpp"
-#include "ranks/socket_ranks.hpp"
+#include "ranks/processes/socket_ranks.hpp"
 #include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {

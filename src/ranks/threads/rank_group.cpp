@@ -1,4 +1,4 @@
-#include "ranks/rank_group.hpp"
+#include "ranks/threads/rank_group.hpp"
 
 #include <algorithm>
 #include <new>
