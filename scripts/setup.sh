@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # compiles them twice is gpu-check's.
 # shellcheck disable=SC2034  # other scripts use it
 everything=(-DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_BENCH=ON -DTESSERA_KERNEL_SETS=all -DTESSERA_CUDA=AUTO
-  -DTESSERA_CUDA_ARCHITECTURES=80 -DCMAKE_UNITY_BUILD=OFF)
+  -DTESSERA_CUDA_ARCHITECTURES=80 -DCMAKE_UNITY_BUILD=OFF -DTESSERA_PROGRAM_UNITS=ON)
 
 say() { printf '%s\n' "$*" >&2; }
 

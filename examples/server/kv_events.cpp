@@ -61,15 +61,15 @@ std::string all_cleared() { return MessagePack().array(1).text("AllBlocksCleared
 }  // namespace
 
 std::string KvEventWriter::write(const tessera::KvEvent& event) {
-  using Kind = tessera::KvEvent::Kind;
+  using EventKind = tessera::KvEvent::Kind;
   const std::uint64_t page = event.page.low, before = event.before.low;
   MessagePack out;
   switch (event.kind) {
-    case Kind::cleared: stored_.clear(); return all_cleared();
-    case Kind::removed:
+    case EventKind::cleared: stored_.clear(); return all_cleared();
+    case EventKind::removed:
       stored_.erase(page);
       return out.array(3).text("BlockRemoved").array(1).number(page).nil().take();
-    case Kind::stored: break;
+    case EventKind::stored: break;
   }
   out.array(8).text("BlockStored").array(1).number(page);
   if (stored_.contains(before)) out.number(before);

@@ -7,15 +7,15 @@
 namespace server {
 
 void add_figures(tessera::SchedulerFigures& sum, const tessera::SchedulerFigures& more) {
-  using Figures = tessera::SchedulerFigures;
-  for (tessera::Histogram Figures::*each : {&Figures::queue, &Figures::time_to_first_token, &Figures::inter_token, &Figures::per_output_token,
-                                           &Figures::end_to_end, &Figures::step, &Figures::planning, &Figures::rows}) {
+  using Sums = tessera::SchedulerFigures;
+  for (tessera::Histogram Sums::*each : {&Sums::queue, &Sums::time_to_first_token, &Sums::inter_token, &Sums::per_output_token,
+                                           &Sums::end_to_end, &Sums::step, &Sums::planning, &Sums::rows}) {
     (sum.*each).merge(more.*each);
   }
-  for (std::uint64_t Figures::*each :
-       {&Figures::submitted, &Figures::refused_busy, &Figures::refused_size, &Figures::refused_late, &Figures::finished, &Figures::cancelled, &Figures::failed,
-        &Figures::late, &Figures::steps, &Figures::prompt_tokens, &Figures::reused_tokens, &Figures::tokens, &Figures::recomputed_tokens, &Figures::drafted,
-        &Figures::accepted, &Figures::suspended, &Figures::recomputed, &Figures::out_of_room}) {
+  for (std::uint64_t Sums::*each :
+       {&Sums::submitted, &Sums::refused_busy, &Sums::refused_size, &Sums::refused_late, &Sums::finished, &Sums::cancelled, &Sums::failed,
+        &Sums::late, &Sums::steps, &Sums::prompt_tokens, &Sums::reused_tokens, &Sums::tokens, &Sums::recomputed_tokens, &Sums::drafted,
+        &Sums::accepted, &Sums::suspended, &Sums::recomputed, &Sums::out_of_room}) {
     sum.*each += more.*each;
   }
   sum.running += more.running;

@@ -18,4 +18,3 @@ if(WIN32)  # sockets, and what a static OpenSSL takes from the system
   target_link_libraries(tessera_http PUBLIC crypt32 ws2_32 mswsock)
 endif()
 target_compile_definitions(tessera_http PUBLIC BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_USE_STD_STRING_VIEW)
-set_target_properties(tessera_http PROPERTIES UNITY_BUILD OFF)
