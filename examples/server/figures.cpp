@@ -140,6 +140,8 @@ std::string Figures::metrics(const Models& models, std::size_t connections) cons
                        static_cast<double>(std::time(nullptr)));
   }
   out.number("vllm:num_preemptions_total", "counter", "Requests that gave way to another", [](Of of) { return of.scheduler.suspended + of.scheduler.recomputed; });
+  out.number("vllm:spec_decode_num_draft_tokens_total", "counter", "Tokens that drafters guessed", [](Of of) { return of.scheduler.drafted; });
+  out.number("vllm:spec_decode_num_accepted_tokens_total", "counter", "Guessed tokens that were right", [](Of of) { return of.scheduler.accepted; });
   out.number("vllm:prompt_tokens_total", "counter", "Tokens of prompts", [](Of of) { return of.scheduler.prompt_tokens; });
   out.number("vllm:generation_tokens_total", "counter", "Tokens drawn", [](Of of) { return of.scheduler.tokens; });
   out.number("vllm:prefix_cache_queries_total", "counter", "Tokens of prompts that were looked for in the prefix index", [](Of of) { return of.scheduler.prompt_tokens; });

@@ -59,10 +59,11 @@ KvPeers::Fetched KvPeers::run(const Task& task) const {
     });
     if (answer.status != 200) {
       fetched.outcome = Outcome::gone;
-      fetched.error = fmt::format("{} answers {}", task.from->text(), answer.status);
+      fetched.error = fmt::format("the server that has it answers {}", answer.status);
+      fetched.detail = fmt::format("{} answers {}", task.from->text(), answer.status);
     }
   } catch (const std::exception& error) {
-    fetched = {.outcome = Outcome::unreachable, .error = error.what()};
+    fetched = {.outcome = Outcome::unreachable, .error = "the server that has it was not reached, or did not send it in time", .detail = error.what()};
   }
   fetched.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return fetched;

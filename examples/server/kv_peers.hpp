@@ -37,7 +37,8 @@ class KvPeers {
   struct Fetched {
     Outcome outcome = Outcome::fetched;
     std::string bytes{};
-    std::string error{};    // a sentence, unless the outcome is `fetched`
+    std::string error{};    // a sentence for the client, unless the outcome is `fetched`
+    std::string detail{};   // a sentence for the log, which names the other server; may be empty
     double seconds = 0.0;   // of the fetch
   };
   using Done = std::function<void(Fetched)>;

@@ -116,15 +116,13 @@ void KvTransfers::import_prompt(const Api& api, const Call& call, const KvWish& 
     start_or_refuse(call, [&] {
       const std::string error = fetched.outcome == Outcome::fetched ? restore(api, call, fetched, prompt) : fetched.error;
       if (fetched.outcome != Outcome::fetched) count(name_of(fetched.outcome), 0, fetched.seconds);
+      if (!fetched.detail.empty()) call.notes.tell_log(fetched.detail);
       if (!error.empty()) call.notes.warn(fmt::format("The prompt was computed here: {}.", error));
       start();
     });
   };
-  peers_.fetch(*wish.origin, most_bytes_of(api.job.model.engine().plan()), authorization_of(call.request), stop.get_token(),
-               [&workers = api.job.workers, work](KvPeers::Fetched fetched) {
-                 const auto held = std::make_shared<KvPeers::Fetched>(std::move(fetched));
-                 workers.post([work, held] { work(*held); });
-               });
+  // The session is restored on the thread that has fetched it: these are few, and the threads that write answers go on.
+  peers_.fetch(*wish.origin, most_bytes_of(api.job.model.engine().plan()), authorization_of(call.request), stop.get_token(), work);
 }
 
 std::string KvTransfers::restore(const Api& api, const Call& call, const KvPeers::Fetched& fetched, const std::vector<tessera::Token>& prompt) {

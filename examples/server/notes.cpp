@@ -40,8 +40,10 @@ void Notes::leave_out(const std::string& where, std::string_view kind, std::stri
 }
 
 void Notes::warn(const std::string& sentence) { add(warnings_, sentence); }
+void Notes::tell_log(const std::string& sentence) { add(for_log_, sentence); }
 
 std::string Notes::text() const { return joined(names_, ", ", ','); }
 std::string Notes::warnings() const { return joined(warnings_, " ", '\n'); }
+std::string Notes::for_log() const { return joined(for_log_, " ", '\n'); }
 
 }  // namespace server

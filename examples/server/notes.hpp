@@ -24,16 +24,19 @@ class Notes {
 
   // Notes a sentence about a thing that has less effect than the request asks for, like a tool whose schema is not held whole.
   void warn(const std::string& sentence);
+  // Notes a sentence for the log alone, because it names things that clients should not learn, like addresses of other servers.
+  void tell_log(const std::string& sentence);
 
   [[nodiscard]] bool empty() const noexcept { return names_.empty(); }
   // Returns the names, joined by commas: printable ASCII only, at most 1,000 bytes.
   [[nodiscard]] std::string text() const;
-  // Returns the sentences in the same form; empty if there are none.
+  // Returns the sentences of warn() in the same form; empty if there are none.
   [[nodiscard]] std::string warnings() const;
+  [[nodiscard]] std::string for_log() const;  // those of tell_log()
 
  private:
   bool strict_;
-  std::vector<std::string> names_, warnings_;  // each once
+  std::vector<std::string> names_, warnings_, for_log_;  // each once
 };
 
 }  // namespace server

@@ -210,6 +210,7 @@ void Server::log(Exchange& exchange, unsigned status, const AnswerReport* report
   line += fmt::format(" {:.3f} s", seconds);
   if (!exchange.notes->empty()) line += fmt::format(", ignored: {}", exchange.notes->text());
   if (const std::string warnings = exchange.notes->warnings(); !warnings.empty()) line += fmt::format(", warning: {}", warnings);
+  if (const std::string more = exchange.notes->for_log(); !more.empty()) line += fmt::format(" ({})", more);
   fmt::print(stderr, "{}\n", line);
 }
 

@@ -157,6 +157,7 @@ Url parse_url(const std::string& text) {
   url.host = authority;
   const bool is_bad = text.find_first_of(" \t\r\n@?#") != text.npos;
   if (is_bad || url.host.empty() || url.port.empty() || url.port.find_first_not_of("0123456789") != std::string::npos || url.port.size() > 5) throw wrong();
+  if (const int port = std::stoi(url.port); port < 1 || port > 65535) throw wrong();
   return url;
 }
 

@@ -1,4 +1,6 @@
 // A server with draft heads (--draft-heads): answers are those of a server without, also under a grammar, and wrong uses are refused.
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "server/http_client.hpp"
@@ -30,16 +32,27 @@ std::vector<std::string> answers(const RunningServer& server) {
   return texts;
 }
 
+// Returns the value of a figure of /metrics; -1 if there is none of that name.
+double figure(const RunningServer& server, const std::string& name) {
+  const std::string text = server.request("GET", "/metrics").body;
+  const std::size_t line = text.find("\n" + name), end = text.find('\n', line + 1);
+  if (line == text.npos) return -1.0;
+  return std::strtod(text.c_str() + text.rfind(' ', end), nullptr);
+}
+
 }  // namespace
 
 TEST_CASE("answers are the same with draft heads", "[server][heads]") {
   if (lacks_server()) return;
   const RunningServer plain(options());
   const auto expected = answers(plain);
+  CHECK(figure(plain, "vllm:spec_decode_num_draft_tokens_total") == 0.0);
   for (const char* kind : {"medusa", "eagle", "eagle3"}) {
     const RunningServer server(options(kind));
     INFO(kind);
     CHECK(answers(server) == expected);
+    CHECK(figure(server, "vllm:spec_decode_num_draft_tokens_total") > 0.0);
+    CHECK(figure(server, "vllm:spec_decode_num_accepted_tokens_total") >= 0.0);
   }
 }
 
