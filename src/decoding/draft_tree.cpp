@@ -22,7 +22,7 @@ std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits
   return drafts_.size() - 1;
 }
 
-// Sorts the chains, so that every chain is followed by the chains that branch off it, and each of those by its own branches. Of the
+// Sorts the chains, so that every chain is followed by the chains that branch off it, and each of these chains by its own branches. Of the
 // chains that branch off the same chain, the one with the deepest beginning comes first.
 void DraftTree::sort_chains() {
   if (chains_.size() < 2) return;

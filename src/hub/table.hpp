@@ -32,8 +32,8 @@ enum class Of : std::uint8_t { all, models_with_experts, models_without_experts,
 // A tensor of the model, and the tensor of the folder that it is made from.
 struct TensorRow {
   Role role;
-  // A layer's tensor has "model.layers.N." in front, another one "model." (Prefixes below). '*' stands for an expert's number: the
-  // tensors of all experts become one.
+  // The name without its prefix (Prefixes below): "model.layers.N." for a layer's tensor, "model." for any other tensor. '*' stands for an
+  // expert's number: the tensors of all experts become one.
   std::string_view name;
   Arrange arrange = nullptr;  // nullptr: as it is
   Of of = Of::all;

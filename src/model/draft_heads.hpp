@@ -93,8 +93,8 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 // heads.
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
-// Returns the end of the range of cache layers that a session fills which computes the layers [first, last). The cache has the model's
-// layers, then those of draft heads, then hidden_layer(). A session of the whole model fills all of them.
+// A session that computes the model's layers [first, last) fills a range of the cache's layers. Returns the end of that range. The cache
+// has the model's layers, then those of draft heads, then hidden_layer(). A session of the whole model fills all of them.
 [[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
   return spec.has_draft_heads() && first == 0 && last == spec.n_layers() ? hidden_layer(spec) + 1 : last;
 }

@@ -28,8 +28,8 @@ struct PeftModules {
   std::vector<std::pair<std::string_view, const SafetensorsTensor*>> copies;  // the module, the tensor
 };
 
-// Returns the modules of a file. Errors, which name the tensor: corrupt_file, one without its other half, or a shape; unsupported, a tensor that is
-// no part of LoRA or DoRA, such as a module that was trained as a whole.
+// Returns the modules of a file. Errors, which name the tensor: corrupt_file, an A without its B or a B without its A, or a wrong shape;
+// unsupported, a tensor that is no part of LoRA or DoRA, such as a module that was trained as a whole.
 [[nodiscard]] Result<PeftModules> list_modules(const SafetensorsFolder& file, const std::string& place);
 
 }  // namespace tessera::detail::adapters

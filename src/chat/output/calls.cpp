@@ -63,8 +63,8 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// Returns whether the text can be a tool's name. It can if a given tool has that name, or if it has no white space and no character of
-// which markers, JSON and calls are made.
+// Returns whether the text can be a tool's name. It can if a given tool has that name, or if it has neither white space nor a character
+// that occurs in markers, in JSON's syntax or in calls.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;

@@ -10,8 +10,8 @@ namespace tessera::detail {
 
 namespace {
 
-// The keys that a layer sees. as_all: the same as all other layers. In a model that mixes both kinds of layers, window: those in its
-// window; all_among_windows: all keys.
+// The keys that a layer sees. as_all: all layers of the model see keys alike. The other two are for models in which some layers have a
+// window and some have none. window: the keys in the layer's window. all_among_windows: all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
 // Returns which keys the layer sees. The file gives the pattern as a number N (every N-th layer sees everything), or as a list of

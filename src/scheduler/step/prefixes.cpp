@@ -38,7 +38,7 @@ Sequence sequence_of(const Active& active, const Session& session, std::span<con
 }
 
 // Returns whether the embeddings before position `end`, and the adapters there, are the same in both sequences. Precondition: the tokens
-// before `end` are.
+// before `end` are the same.
 bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) noexcept {
   const auto active_before = [&](const Sequence& one) {
     return one.adapters.first(static_cast<std::size_t>(std::ranges::lower_bound(one.adapters, end, {}, &KvAdapter::from) - one.adapters.begin()));
