@@ -31,8 +31,8 @@ namespace tessera::cuda {
 
 inline constexpr std::uint32_t kAttentionThreads = 128;
 inline constexpr std::uint32_t kSegmentKeys = 512;
-// Head classes: a kernel for each. The most elements of a key; values have as many, but at most kMostValues. The last class is for latent
-// attention (values in keys) alone, and so only for codecs without a scale.
+// Head classes, with a kernel for each. A class is the most elements that a key may have. A value may have as many elements as a key, but
+// at most kMostValues. The last class is for latent attention (values in keys) alone, and so only for codecs without a scale.
 inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512, 576};
 inline constexpr std::uint32_t kMostValues = 512;
 [[nodiscard]] constexpr std::uint32_t value_class(std::uint32_t head_class) noexcept {
