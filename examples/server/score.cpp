@@ -14,7 +14,7 @@ using tessera::Json;
 
 namespace {
 
-// Pairs of texts. One query stands for as many as there are documents.
+// Pairs of texts. A single query is compared with each document.
 struct ScoreWish {
   std::vector<std::string> queries, documents;
   std::string instruction{};

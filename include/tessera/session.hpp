@@ -148,10 +148,10 @@ class Session {
   // the vocabulary; cache_full, the context has no room for the pending tokens.
   Status add_pending(Token token) noexcept;
 
-  // Changes the session's adapters. The tokens stay. Those whose keys and values would be others with the new adapters are pending
-  // afterwards: the next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another engine
-  // or an empty one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported, a session
-  // with embeddings among these tokens. After an error the session is as it was.
+  // Changes the session's adapters. The tokens stay. Tokens whose keys and values would be others with the new adapters are pending
+  // afterwards: the next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another
+  // engine or an empty one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported,
+  // a session with embeddings among these tokens. After an error the session is as it was.
   Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
   // Returns the session's adapters, in the order of their first positions. Adapters with scale 0 are left out.
   [[nodiscard]] Result<std::vector<AdapterUse>> adapters() const noexcept;

@@ -1,6 +1,6 @@
 // Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search). A step ranks all continuations of all beams by one
-// token. Of the best `beams` continuations, those that end the text become finished sequences. The next beams are the best `beams`
-// continuations that do not end the text, wherever they rank.
+// token. Continuations that end the text become finished sequences, if they are among the best `beams` ones. The next beams are the best
+// `beams` continuations that do not end the text, wherever they rank.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -22,8 +22,8 @@ std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits
   return drafts_.size() - 1;
 }
 
-// Sorts the chains, so that every chain is followed by the chains that branch off it, and each of these chains by its own branches. Of the
-// chains that branch off the same chain, the one with the deepest beginning comes first.
+// Sorts the chains, so that every chain is followed by the chains that branch off it, and each of these chains by its own branches. Among
+// the chains that branch off the same chain, the one with the deepest beginning comes first.
 void DraftTree::sort_chains() {
   if (chains_.size() < 2) return;
   std::vector<std::size_t> order, place(chains_.size()), to_place;

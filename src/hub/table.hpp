@@ -26,7 +26,7 @@ struct Shape {
 // Arranges a recipe whose parts and dims are as the folder has them. Returns false if the parts do not have a shape that can be arranged.
 using Arrange = bool (*)(const Shape&, Recipe&);
 
-// Which models use a row.
+// The models that use a row.
 enum class Of : std::uint8_t { all, models_with_experts, models_without_experts, models_with_scores };
 
 // A tensor of the model, and the tensor of the folder that it is made from.
@@ -49,7 +49,7 @@ struct Table {
   std::string_view layers = "layers.";  // what stands before a layer's number
   // false: transformers' class ignores tie_word_embeddings, and always has an output matrix of its own.
   bool can_be_tied = true;
-  // What stands before the names of the draft heads, whose layers are numbered from 0: "mtp.". Empty: their layers follow the model's.
+  // The prefix of the names of the draft heads, whose layers are numbered from 0: "mtp.". Empty: their layers follow the model's.
   std::string_view heads = {};
 };
 

@@ -22,7 +22,7 @@ namespace tessera::detail {
 struct Model;
 struct Pass;
 
-// Which rows of a step the heads get after the last layer. (The step must be one of the whole model.)
+// The rows of a step that the heads get after the last layer. (The step must be one of the whole model.)
 enum class RowsRead : std::uint8_t {
   wanted,  // only rows whose output is wanted; the last layer drops the others
   all,     // all rows, with their hidden states in Act::x, because the heads keep keys and values of each row
@@ -110,7 +110,7 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 // sequence gets 0. Keeps the rows' hidden states in each sequence's hidden_layer().
 Status shift_hidden(const Pass& pass);
 
-// Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; the backend's.
+// Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; those of the backend.
 Status guess_by_heads(const Model& model, backend::Backend& backend, const HeadRow& row, std::span<float> logits, std::span<float> hidden,
                       const std::stop_token& stop);
 

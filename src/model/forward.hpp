@@ -79,8 +79,8 @@ void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32
 // Returns the sizes of the activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
 
-// Computes the step: writes the rows' keys and values to their sequences' pages, and hands the wanted outputs to `sink`, each kind in
-// row order. Looks at `stop` before every layer. Errors: cancelled; the backend's.
+// Computes the step: writes the rows' keys and values to their sequences' pages, and hands the wanted outputs to `sink`, each kind in row
+// order. Looks at `stop` before every layer. Errors: cancelled; those of the backend.
 Status forward(const Model& model, backend::Backend& backend, const Step& step, OutputSink& sink,
                const std::stop_token& stop);
 

@@ -22,7 +22,7 @@ struct DividedMatrix {
 
 class RankBackend final : public backend::ForwardingBackend {
  public:
-  // Where the ranks are: adapters are loaded by the engine for all ranks of its process.
+  // The place of the other ranks. Connections to ranks elsewhere need buffers, which workspace_bytes() counts.
   enum class Ranks : std::uint8_t { in_this_process, elsewhere };
 
   RankBackend(std::unique_ptr<backend::Backend> inner, Communicator& ranks, Ranks where) noexcept

@@ -131,7 +131,7 @@ Status write_model(const Writing& writing, std::span<const OutputPart> parts) {
       losses.push_back(*loss);
       return {};
     };
-    // One file is complete when it is renamed. Of several, none has its name before the last is complete.
+    // One file is complete when it is renamed. If there are several files, none gets its name before the last one is complete.
     const auto written = writer.write_file(parts.size() == 1 ? parts[i].path : drafts.add(parts[i].path), encode);
     if (!written) {
       line.clear();

@@ -71,8 +71,8 @@ void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   if (state.scaled_digits < longest) ++state.scaled_digits;
 }
 
-// Returns the state after an "e"; nullopt if no exponent may follow. What may follow depends only on how the digits compare with the
-// bounds'.
+// Returns the state after an "e"; nullopt if no exponent may follow. Which exponents may follow depends only on how the digits compare with
+// the digits of the bounds.
 std::optional<NumberState> to_exponent(const NumberSpec& spec, const NumberState& state) {
   if (!spec.allows_exponent()) return std::nullopt;
   if (state.nonzero && !state.single && !spec.reads_all_exponents()) return std::nullopt;

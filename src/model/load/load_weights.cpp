@@ -106,7 +106,8 @@ Status add_hidden_shift(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Returns how many of a tensor's `bytes` in the file are read to compute one token. Of experts only those that the token takes are read.
+// Returns how many of a tensor's `bytes` in the file are read to compute one token. If the tensor has experts, only the experts that the
+// token takes are read.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = row_of(binding.role).count == extent::experts;
   return !is_experts || binding.shape.count == 1 ? bytes

@@ -34,7 +34,7 @@ enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding,
 
 inline constexpr std::uint32_t kNoEmbedding = ~std::uint32_t{0};
 
-// An adapter and its scale. Whoever executes the step finds the adapter's weights by its content.
+// An adapter and its scale. The executor of the step finds the adapter's weights by the adapter's content.
 struct DescribedAdapter {
   Hash128 content;
   float scale = 1.0f;

@@ -21,7 +21,7 @@ struct Sequence {
   bool is_edited = false;
 
   [[nodiscard]] std::size_t size() const noexcept { return session.size() + prompt.size(); }
-  // Returns as many of the tokens [begin, end) as are consecutive in memory, beginning with `begin`.
+  // Returns the tokens from `begin` on that are consecutive in memory, up to `end` at most.
   [[nodiscard]] std::span<const Token> stretch(std::size_t begin, std::size_t end) const noexcept {
     if (begin < session.size()) return session.subspan(begin, std::min(end, session.size()) - begin);
     return prompt.subspan(begin - session.size(), end - begin);

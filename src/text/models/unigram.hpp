@@ -1,6 +1,6 @@
-// Unigram tokenization (Kudo, 2018) as SentencePiece does it. Of all ways to cut a text into pieces it finds the one with the largest sum
-// of scores, from left to right (Viterbi). A character that is in no piece counts with a score that is 10 below the worst piece's. It
-// becomes the tokens of its bytes or, together with its unknown neighbours, one unknown token.
+// Unigram tokenization (Kudo, 2018) as SentencePiece does it. It cuts a text into the pieces whose scores have the largest sum, which it
+// finds from left to right (Viterbi). A character that is in no piece counts with a score that is 10 below the worst piece's. It becomes
+// the tokens of its bytes or, together with its unknown neighbours, one unknown token.
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@ namespace tessera::detail {
 // The fate of the matches by which a text is split.
 enum class SplitBehavior : std::uint8_t { removed, isolated, contiguous, merged_with_previous, merged_with_next };
 
-// Where Metaspace puts its mark in front of a word: in front of every text between added tokens, of a text at the very beginning, or never.
+// The texts before whose first word Metaspace puts its mark: each text between added tokens, only a text at the very beginning, or none.
 enum class PrependScheme : std::uint8_t { always, first, never };
 
 struct SplitStep {
