@@ -123,8 +123,8 @@ class RequestHandle {
   // were drawn before the error can still be read. Exception: while drive_status() has an error and the request has none, returns the error
   // of drive_status(), although the request has not failed (state() is not ended).
   [[nodiscard]] Status status() const noexcept;
-  // Returns the error of the steps that failed one after another, if the last next() therefore gave up driving the
-  // scheduler; otherwise success. It says nothing about the request, which goes on.
+  // Returns the error of the scheduler's steps, if several of them failed one after another and the last next() gave up driving the
+  // scheduler for that reason; otherwise success. It says nothing about the request, which goes on.
   [[nodiscard]] Status drive_status() const noexcept;
 
   // Ends the request at the next step, with ErrorCode::cancelled.

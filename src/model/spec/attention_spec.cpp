@@ -102,8 +102,8 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
   return {};
 }
 
-// Returns the factor of attention scores. It is the file's, else the architecture's (Architecture::score_scale), else 1 / sqrt(key_dim)
-// (Vaswani et al. 2017). A factor of 0 counts as missing. Exception: Architecture::layers_scaled_by_width replaces key_dim.
+// Returns the factor of attention scores: the factor that the file states, else Architecture::score_scale, else 1 / sqrt(key_dim) (Vaswani
+// et al. 2017). A factor of 0 counts as missing. Exception: Architecture::layers_scaled_by_width replaces key_dim.
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);
