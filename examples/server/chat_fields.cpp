@@ -182,8 +182,8 @@ std::string text_of_parts(const Json& content, const std::string& path, Notes& n
 }
 
 GrammarSource source_of(const AnswerForm& form) {
-  // Limits white space and digits, because a model that may write them for ever sometimes does. The order of properties is the
-  // schema's, as with OpenAI.
+  // Limits white space and digits, because a model that may write them for ever sometimes does. Properties come in the order of the schema,
+  // as with OpenAI.
   return {.kind = form.kind,
           .text = form.text,
           .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated, .numbers = tessera::JsonNumbers::plain}};

@@ -206,11 +206,11 @@ class Engine {
                                         const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(std::span<const std::byte> bytes, const SessionOptions& options = {}) const noexcept;
 
-  // Computes the batch's rows and appends them to their sessions: prefill, decode, pieces of prompts, and mixtures. A row's
-  // result does not depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics). A session
-  // whose rows cannot be computed (a bad token, no room, a full context, its own stop) stays as it was, and the other sessions go
-  // on: Outputs::outcome() says which session failed. Errors: if all sessions failed, the first one's error; invalid_state, an empty
-  // session. A session of another engine is an error of that session.
+  // Computes the batch's rows and appends them to their sessions: prefill, decode, pieces of prompts, and mixtures. A row's result does not
+  // depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics). A session whose rows cannot be
+  // computed (a bad token, no room, a full context, its own stop) stays as it was, and the other sessions go on: Outputs::outcome() says
+  // which session failed. Errors: if all sessions failed, the error of the first of them; invalid_state, an empty session. A session of
+  // another engine is an error of that session.
   //
   // Tokens with which several new sessions of the batch begin are computed once: the first session computes them, and the other
   // sessions then take its full pages, as through the prefix index (paged sessions with prefix reuse, of equal type, page size

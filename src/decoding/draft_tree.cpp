@@ -5,7 +5,8 @@
 
 namespace tessera::detail {
 
-// Adds a draft and returns its index. If the parent has a child with that token already, returns that one. kNone: the draft is left out.
+// Adds a draft and returns its index. If the parent has a child with that token already, returns the index of that child. kNone: the draft
+// is left out.
 std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits) {
   if (token < 0 || static_cast<std::size_t>(token) >= limits.vocab || drafts_.size() == drafts_.capacity()) return kNone;
   if (const std::size_t same = child(parent, token); same != kNone) return same;

@@ -128,7 +128,8 @@ class JsonParser {
     std::size_t at;      // offset of the key in the text
   };
 
-  // Handles keys that an object has more than once. Either returns an error, or keeps the first one's position and the last one's value.
+  // Handles keys that an object has more than once. Either returns an error, or keeps the position of the first occurrence and the value of
+  // the last one.
   Status single_keys(Json::Object& members, std::vector<Key>& keys) {
     const auto name = [&](const Key& key) -> const std::string& { return members[key.member].first; };
     const auto same = [&](const Key& a, const Key& b) { return name(a) == name(b); };

@@ -116,7 +116,8 @@ Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step
   const MessageKind kind = kind_of(message);
   if (kind == MessageKind::layout) return guard([&] { return add_layout(message); });
   if (kind != MessageKind::step && kind != MessageKind::move) return senseless("a message");
-  // Rank 0 says whether it went on with its last step. If that one failed here, it did not know in time: its pages are not those of this rank.
+  // Rank 0 says whether it went on with its last step. If that step failed here, rank 0 did not know this in time, so its pages are not
+  // those of this rank.
   bool went_on = false;
   ByteReader reader(message.subspan(sizeof kind));
   reader.number(went_on);

@@ -14,7 +14,8 @@ namespace tessera::detail::adapters {
 
 struct PeftModule {
   std::string_view name;  // without "base_model.model." and what PEFT adds: "model.layers.0.self_attn.q_proj"
-  // Parameters of one module are wrapped one into the other. depth: how many wrappers are around this one, 0 for the outermost.
+  // Parameters of one module are wrapped one into the other. depth: the number of wrappers around this parameter's wrapper, 0 for the
+  // outermost.
   std::uint32_t depth = 0;
   bool is_embedding = false;
   const SafetensorsTensor* a = nullptr;        // [rank, inputs]; embeddings [rank, tokens]

@@ -327,8 +327,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   if (!form.id_mark.empty() && !is_tool(name)) {
     if (std::string tool = tool_of_id(id); !tool.empty()) name = std::move(tool);
   }
-  // The whole header is checked again, so that the result is the same as for a header that came in pieces, which is given up at the first
-  // byte that cannot belong to it.
+  // The whole header is checked again, because a header that comes in pieces is given up at the first byte that cannot belong to it, and
+  // the result must not depend on the pieces.
   if (!may_end || !is_name(name) || !may_become_name(header)) {
     malformed();
     return Progress::made;
