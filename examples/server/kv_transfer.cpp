@@ -166,7 +166,7 @@ std::string KvTransfers::metrics() const {
   number("tessera:kv_sent_total", "counter", "Kept prompts that a server has fetched", static_cast<double>(out.sent));
   number("tessera:kv_sent_bytes_total", "counter", "Their bytes", static_cast<double>(out.sent_bytes));
   const std::lock_guard lock(mutex_);
-  head("tessera:kv_imports_total", "counter", "Prompts that another server was to have computed, by what came of it");
+  head("tessera:kv_imports_total", "counter", "Prompts that were to be fetched from another server, by result");
   for (const auto& [result, n] : imports_) text += fmt::format("tessera:kv_imports_total{{result=\"{}\"}} {}\n", result, n);
   number("tessera:kv_fetched_bytes_total", "counter", "Bytes of prompts that were fetched", static_cast<double>(fetched_bytes_));
   number("tessera:kv_fetch_seconds_total", "counter", "Seconds that fetches took", fetch_seconds_);

@@ -81,7 +81,7 @@ Result<std::vector<OutputPart>> parts_of(const fs::path& out, std::span<const St
   }
   if (parts.empty()) parts.push_back({out, steps});
   if (parts.size() > kMostParts) {
-    return Error(ErrorCode::invalid_argument, fmt::format("the model would become {} files; {} is most: choose a larger --split-max-size", parts.size(), kMostParts));
+    return Error(ErrorCode::invalid_argument, fmt::format("the model would become {} files, and at most {} are possible: choose a larger --split-max-size", parts.size(), kMostParts));
   }
   if (parts.size() == 1) return parts;
   std::string name = tool::text_of(out.filename());
