@@ -81,7 +81,7 @@ class JsonParser {
         return {};
       default: return number(out);
     }
-    return error("no JSON value begins so");
+    return error("no JSON value begins like this");
   }
 
   Status array(Json& out, int depth) {
@@ -168,7 +168,7 @@ class JsonParser {
     const std::size_t whole = digits();
     if (whole == 0 || (whole > 1 && text_[first] == '0')) {
       at_ = begin;
-      return error(whole == 0 ? "no JSON value begins so" : "a number with a zero in front");
+      return error(whole == 0 ? "no JSON value begins like this" : "a number with a zero in front");
     }
     bool floating = false;
     if (skip('.')) {

@@ -163,7 +163,7 @@ struct GgufWriter::State {
       offset = *next;
     }
     if (out.size() > detail::kMaxHeaderBytes) {
-      return detail::make_error(ErrorCode::invalid_argument, "the keys and names make a header of {} bytes; {} is most",
+      return detail::make_error(ErrorCode::invalid_argument, "the keys and names make a header of {} bytes; at most {} are possible",
                                 out.size(), detail::kMaxHeaderBytes);
     }
     return out;
@@ -195,7 +195,7 @@ struct GgufWriter::State {
 
   Status write(const ByteSink& sink, const TensorData& data) const {
     if (!sink || (!data && !tensors.empty())) {
-      return Error(ErrorCode::invalid_argument, "a callback is empty: where to write, or whence the tensors' data come");
+      return Error(ErrorCode::invalid_argument, "a callback is empty: the one that writes, or the one that reads the tensors' data");
     }
     TESSERA_TRY(const auto align, alignment());
     {
