@@ -139,7 +139,7 @@ std::string KvTransfers::restore(const Api& api, const Call& call, const KvPeers
   };
   count(!session ? (has_no_room(session.error().code()) ? "no_room" : "unfit") : is_ours ? "restored" : "other_prompt", fetched.bytes.size(), fetched.seconds);
   if (!session) return session.error().text();
-  return is_ours ? std::string() : "what was fetched is another prompt";
+  return is_ours ? std::string() : "the fetched prompt is not the one that was asked for";
 }
 
 void KvTransfers::count(const char* result, std::uint64_t bytes, double seconds) {

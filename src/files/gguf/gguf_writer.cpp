@@ -267,7 +267,7 @@ Status GgufWriter::set_list(std::string_view key, const ValueList& values) noexc
     if (values.type() == ValueType::string) {
       for (const std::string_view text : values.strings()) put_string(out, text);
     } else {
-      if (!values.is_whole()) return detail::error_at(ErrorCode::invalid_argument, place_of("key", key), "the list's bytes are not its elements");
+      if (!values.is_whole()) return detail::error_at(ErrorCode::invalid_argument, place_of("key", key), "the list's size in bytes does not match its number of elements");
       out.append(reinterpret_cast<const char*>(values.bytes().data()), values.bytes().size());
     }
     return state().set(key, std::move(out));
