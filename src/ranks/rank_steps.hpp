@@ -16,8 +16,8 @@ class RankSteps {
   RankSteps(SocketRanks& ranks, const Model& model, RankBackend& backend, OwnPages& pages, std::uint32_t step_rows)
       : ranks_(ranks), model_(model), pages_(pages), executor_(model, backend, pages), step_rows_(step_rows) {}
 
-  // Executes one message of rank 0. `step`: the sender's. A step that fails is told to the other ranks, and is no error here. Errors:
-  // device_error, the message makes no sense.
+  // Executes one message of rank 0. `step`: the number of the sender's step. A step that fails is told to the other ranks, and is no error
+  // here. Errors: device_error, the message makes no sense.
   Status execute(std::span<const std::byte> message, std::uint64_t step);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
