@@ -102,8 +102,8 @@ struct EngineOptions {
   // votes are unsupported.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // the ranks' RankOptions::secret
-  // A rank that is silent for this time in a step counts as failed. The time must be longer than a rank computes between two exchanges.
-  // With RankSplit::layers, a rank computes all its layers for step_rows tokens in between.
+  // A rank that is silent for this time in a step counts as failed. This time must be longer than the time that a rank computes between two
+  // exchanges. With RankSplit::layers, a rank computes all its layers for step_rows tokens in between.
   std::uint32_t rank_timeout_ms = 120'000;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;

@@ -164,11 +164,11 @@ class Session {
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
 
-  // Removes tokens [first, last), which must not be pending. Later tokens move up, and their keys are rotated to the new positions.
-  // The later tokens' values were computed with the removed tokens in sight, so the session is no longer what the model would
-  // compute from tokens(): it is edited(). The last logits stay, unless the last token was removed. To remove the end, use
-  // truncate(). Errors: unsupported, with learned positions, keys that are normed behind their rotation, recurrent layers or a
-  // loaded draft heads; device_error, the session is as it was but edited().
+  // Removes tokens [first, last), which must not be pending. Later tokens move up, and their keys are rotated to the new positions. The
+  // later tokens' values were computed with the removed tokens in sight, so the session is no longer what the model would compute from
+  // tokens(): it is edited(). The last logits stay, unless the last token was removed. To remove the end, use truncate(). Errors:
+  // unsupported, with learned positions, keys that are normed behind their rotation, recurrent layers or loaded draft heads; device_error,
+  // the session is as it was but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
   // Keeps the first `sinks` and the last `window` of the tokens that are not pending, and removes the tokens between (StreamingLLM;
   // Xiao et al. 2023). Pending tokens stay as well. Errors as for remove().

@@ -1,7 +1,7 @@
 // Tool calls: the steps of the parser that all call syntaxes share. The header of a call is everything before its arguments: markers and
 // the name.
 //
-// If a header is malformed: a name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
+// If a header is malformed, the name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
 // name, the region is treated as text (without its markers), up to its end or up to where the next call begins.
 #include <algorithm>
 #include <cctype>

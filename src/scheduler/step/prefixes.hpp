@@ -1,4 +1,4 @@
-// Finds out which beginning of a waiting request need not be computed by it: tokens that the prefix index has, and tokens that another
+// Finds out which tokens at its beginning a waiting request need not compute: those that the prefix index has, and those that another
 // request with the same beginning is going to compute. Only the driving thread uses it.
 #pragma once
 
