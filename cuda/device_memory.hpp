@@ -1,6 +1,7 @@
-// A device's memory for KV pages. Addresses are the device's. Bytes go in and out through page-locked buffers on a stream of its own, so
-// that moving the pages of one session does not wait for the steps of other sessions. (Giving memory back may wait: cuMemFree does.) The
-// two streams need no order between them: a session's pages are used by kernels only inside a step, and Backend::end() waits for the step.
+// A device's memory for KV pages. Addresses are addresses of the device. Bytes go in and out through page-locked buffers on a stream of its
+// own, so that moving the pages of one session does not wait for the steps of other sessions. (Giving memory back may wait: cuMemFree
+// does.) The two streams need no order between them: a session's pages are used by kernels only inside a step, and Backend::end() waits for
+// the step.
 #pragma once
 
 #include <mutex>

@@ -31,8 +31,9 @@
 
 namespace tessera::cuda {
 
-// The forms in which a device holds weights: those of formats::PackedForm that take blocks apart, and two for blocks that are opened when they
-// are packed. Opened blocks have an integer of 8 bits, less 128, for each weight, and f32 scales for 16 weights; with minima also these.
+// The forms in which a device holds weights: those of formats::PackedForm that take blocks apart, and two for blocks that are opened when
+// they are packed. An opened block has for each weight an integer of 8 bits, from which 128 is subtracted, and for each 16 weights a scale
+// (f32) and, with open_min, a minimum.
 enum class DeviceForm : std::uint8_t {
   f32, f16, bf16, block32_4, block32_4_min, block32_5, block32_5_min, block32_8, block256_4, block256_5, block256_6,
   open, open_min,

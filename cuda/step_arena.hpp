@@ -15,7 +15,7 @@ namespace tessera::cuda {
 
 class StepArena {
  public:
-  // Allocates the first block: `block_bytes` bytes of the host's memory and as many of the device's.
+  // Allocates the first block: `block_bytes` bytes of the host's memory, and the same number of bytes of the device's memory.
   Status init(std::shared_ptr<const Device> device, std::size_t block_bytes);
   void reset() noexcept;
 

@@ -85,20 +85,20 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Kernels of matrix products by turns. Libraries are build/release/bin/kernels_*.so.");
   app.add_option("builds", options.builds,
-                 "libraries; PATH@4096 asks for one line in four, so many bytes ahead, PATH@3072+ for all")
+                 "libraries; PATH@4096 prefetches one line in four, 4096 bytes ahead; PATH@3072+ all lines")
       ->required();
   app.add_option("--family", options.family)->capture_default_str();
   app.add_option("--form", options.form, "of packed weights")->capture_default_str();
   app.add_option("--rows", options.rows)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--inputs", options.inputs)->check(CLI::Range(256, 1 << 20))->capture_default_str();
-  app.add_option("--outputs", options.outputs, "of a product; a turn is one product a thread")->capture_default_str();
-  app.add_option("--job", options.job, "outputs of it at a time, as tasks are cut, in whole pieces of the kernel's; 0: all")
+  app.add_option("--outputs", options.outputs, "outputs of a product; in a turn each thread computes one product")->capture_default_str();
+  app.add_option("--job", options.job, "outputs of the product at a time, as tasks are cut, in whole pieces of the kernel; 0: all")
       ->capture_default_str();
-  app.add_option("--megabytes", options.megabytes, "weights that turns go through; 0: the same ones each time")
+  app.add_option("--megabytes", options.megabytes, "megabytes of weights that the turns go through; 0: the same weights in each turn")
       ->capture_default_str();
   app.add_option("--threads", options.threads)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seconds", options.seconds)->capture_default_str();
-  app.add_option("--least", options.least_gb_per_s, "GB/s that a plain read has in the turns that count")->capture_default_str();
+  app.add_option("--least", options.least_gb_per_s, "only turns count in which a plain read reaches this many GB/s")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
 #if defined(__x86_64__)

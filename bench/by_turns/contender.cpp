@@ -66,7 +66,7 @@ void multiply(void* state, const std::byte* weights, std::size_t panels) {
 const char* tessera_contender(const Question* question, Contender* contender) {
   const std::size_t family = find(kFamilyNames, question->family), form_index = find(kFormNames, question->form);
   if (family == kFamilies) return "no such family: f32, int8, bf16, bf16x3, bf16-pairs";
-  if (form_index == formats::kPackedForms) return "no such form: those of cpu/packed_layout.hpp";
+  if (form_index == formats::kPackedForms) return "no such form: cpu/packed_layout.hpp lists the forms";
   const auto form = static_cast<PackedForm>(form_index);
   if (question->inputs % form_layout(form).block_values != 0) return "the inputs end within a block of the form";
   Kernels kernels;

@@ -121,7 +121,7 @@ void add_model_options(CLI::App& app, Options& o) {
       ->type_name("SHAPE");
   app.add_option_function<std::string>(
          "--format", [&o](const std::string& name) { o.format = format_named(name); },
-         "Of the made-up weights. Default: Q8_0")
+         "The format of the made-up weights. Default: Q8_0")
       ->type_name("FORMAT");
   app.add_option("--write", o.write,
                  "Measure nothing: write the made-up model to a file that\nother programs load too, vocabulary and all")
@@ -150,7 +150,7 @@ void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& s
 
 void add_speculating_options(CLI::App& app, Options& o) {
   const std::string group("Drafts (what they would bring, and do; for the batches of -b, 1,2,4,8,16 without it)");
-  app.add_flag("--speculate", o.speculate.wanted, "Instead: the costs of steps with drafts, the speedup that\nfollows from them, and the one that a scheduler has")->group(group);
+  app.add_flag("--speculate", o.speculate.wanted, "Instead: the costs of steps with drafts, the speedup that\nfollows from them, and the speedup that a scheduler gets")->group(group);
   app.add_option_function<std::string>(
          "--acceptance",
          [&o](const std::string& text) {
@@ -178,13 +178,13 @@ void add_speculating_options(CLI::App& app, Options& o) {
          [&o](const std::string& text) {
            const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), o.speculate.draft_ms);
            if (error != std::errc() || stop != text.data() + text.size() || !(o.speculate.draft_ms >= 0.0 && o.speculate.draft_ms < 1e6)) {
-             throw UsageError(fmt::format("--draft-ms: \"{}\" are no milliseconds", text));
+             throw UsageError(fmt::format("--draft-ms: \"{}\" is not a number of milliseconds", text));
            }
          },
-         "Milliseconds that making a draft takes, of the estimate\nDefault: 0, as of n-grams")
+         "Milliseconds to make a draft, for the estimate\nDefault: 0, as for n-grams")
       ->group(group)
       ->type_name("MS");
-  app.add_flag("--mtp", o.speculate.mtp, "The model's MTP head makes the drafts, of which those shares\nare then put right; what one takes is measured")->group(group);
+  app.add_flag("--mtp", o.speculate.mtp, "The model's MTP head makes the drafts, and then the shares\nof --acceptance are put right. Their time is measured")->group(group);
 }
 
 // Checks the options of --speculate against each other. Throws UsageError.
@@ -236,17 +236,17 @@ void add_engine_options(CLI::App& app, Options& o) {
   tool::add_kv_dtype(app, o.kv.dtype, "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   tool::add_kv_wide(app, o.kv.wide);
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
-                     "How they lie in memory. Default: paged");
+                     "How keys and values lie in memory. Default: paged");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
-                          "What computes. Default: cpu");
+                          "Compute on the CPU or on a GPU. Default: cpu");
   app.add_option_function<std::string>(
          "--cuda-device",
          [&o](const std::string& text) { o.cuda.device = static_cast<std::int32_t>(number("--cuda-device", text, 0, 1023)); },
-         "Which GPU of the cuda backend. Default: 0")
+         "The number of the GPU, for --backend cuda. Default: 0")
       ->type_name("N");
-  app.add_option("--cuda-driver", o.cuda.driver_library, "Its driver's library. Default: the system's libcuda.so.1")
+  app.add_option("--cuda-driver", o.cuda.driver_library, "The library of the GPU's driver. Default: the system's\nlibcuda.so.1")
       ->type_name("FILE");
-  app.add_option("--cuda-blas", o.cuda.blas_library, "Its cuBLASLt. Default: the system's libcublasLt.so")->type_name("FILE");
+  app.add_option("--cuda-blas", o.cuda.blas_library, "The library cuBLASLt. Default: the system's libcublasLt.so")->type_name("FILE");
   tool::add_instruction_set(app, o.instruction_set);
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
@@ -260,7 +260,7 @@ void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
          "--limits", [&o](const std::string& text) { o.limits = given_limits(text); },
          "What the GPU can do, GB/s and TFLOP/s. Without it, results\nof the cuda backend have no percentages")
       ->type_name("READ,MATRIX");
-  app.add_flag("--json", o.json, "An object a line for each result, instead of a table");
+  app.add_flag("--json", o.json, "Print a JSON object in a line for each result, instead of\na table");
   app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, or the\ntimes of a trace's requests, as SVG")->type_name("FILE");
   add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
              "MiB that the read bandwidth is measured with; few of them\nmeasure the caches. "
@@ -282,7 +282,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   Options options;
   std::optional<std::uint32_t> steps;
   std::uint32_t read_buffer = 4096;
-  CLI::App app("Measures how fast a model runs here, and how much of what the machine can do that is.",
+  CLI::App app("Measures how fast a model runs on this machine, and compares that with the machine's limits.",
                "tessera-bench");
   tool::add_version(app, "tessera-bench");
   app.footer(help_footer());

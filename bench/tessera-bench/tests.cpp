@@ -79,8 +79,8 @@ void Tests::step(Session& session, std::uint32_t steps, std::string_view what) {
   }
 }
 
-// Measures the machine's limits, and returns the higher ones of these and of those before the run that has just ended. The new limits are
-// also the ones before the next run.
+// Measures the machine's limits after the run that has just ended. Returns the higher of these limits and of the limits measured before the
+// run. The new limits are kept as the limits before the next run.
 Limits Tests::limits_around() {
   const Limits after = machine_.measure();
   Limits most = before_.read > after.read ? before_ : after;

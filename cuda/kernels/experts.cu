@@ -79,7 +79,7 @@ class Router {
     return sum > kLeast ? sum : kLeast;
   }
 
-  // Returns whether fewer than n_used_groups groups are better. Of groups with equal scores the first is better.
+  // Returns whether fewer than n_used_groups groups are better. If groups have equal scores, the first of them is better.
   [[nodiscard]] TESSERA_DEVICE bool is_used_group(std::uint32_t group) const {
     std::uint32_t better = 0;
     for (std::uint32_t g = 0; g < args_.n_groups; ++g) {

@@ -11,7 +11,7 @@ struct Help {
 };
 constexpr std::array<Help, 9> kHelps = {{
     {"answers", "Answers that a tier computed"},
-    {"cache_lookups", "Questions that were looked up in the semantic cache, and why others were not"},
+    {"cache_lookups", "Questions by what the semantic cache had for them, or why they were not looked up"},
     {"comparisons", "Cached and small-tier answers that the large model computed again, by whether they differ"},
     {"compressed_tokens", "Tokens of prompts that were shortened, before and after"},
     {"escalations", "Answers of the small model that the large model replaced"},
@@ -50,7 +50,7 @@ std::string Figures::metrics(const SemanticCache* cache) const {
       out += fmt::format("gateway_{}_total{{{}}} {}\n", name, labels, count);
       last = name;
     }
-    out += agreements_.exposition("gateway_agreement", "Similarity of given answers and the large model's");
+    out += agreements_.exposition("gateway_agreement", "Similarity of the answers that were given and those of the large model");
     out += logprobs_.exposition("gateway_small_logprob", "Mean log-probability of the small model's answers");
     out += seconds_.exposition("gateway_seconds", "Time of an answer, from the request to its end");
   }

@@ -45,9 +45,9 @@ class Flights {
     std::optional<Lead> lead;      // this caller computes
     std::optional<Answer> answer;  // another caller has computed
   };
-  // Returns at once with a lead if nobody computes `key`. Otherwise waits for the answer of the caller that does; if there is none to share,
-  // returns neither a lead nor an answer. `is_over` is called ten times a second; if it returns true, the wait ends with neither.
-  // `before_wait` is called before a wait begins: it frees memory that the caller does not need meanwhile.
+  // Returns at once with a lead if nobody computes `key`. Otherwise waits for the answer of the caller that computes it. If that caller has
+  // no answer to share, returns neither a lead nor an answer. `is_over` is called ten times a second; if it returns true, the wait ends
+  // with neither. `before_wait` is called before a wait begins: it frees memory that the caller does not need meanwhile.
   template <class IsOver, class BeforeWait>
   [[nodiscard]] Joined join(const std::string& key, IsOver is_over, BeforeWait before_wait) {
     std::unique_lock lock(mutex_);

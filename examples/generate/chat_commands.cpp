@@ -31,7 +31,7 @@ constexpr std::string_view kHelp =
     "/lora [NAME SCALE] lists the adapters of --lora, or changes the scale of one; 0: not used\n"
     "/think on|off|N  whether the model thinks first, if it can be told; N tokens at most\n"
     "/save FILE       writes the conversation as JSON; generate --render reads it too\n"
-    "/load FILE       goes on from one\n"
+    "/load FILE       goes on from a saved conversation\n"
     "/tokens          what the model reads of it all, token by token\n"
     "/stats           what was read and written so far\n"
     "/quit            ends, as Ctrl-D does\n"

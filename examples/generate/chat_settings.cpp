@@ -49,7 +49,7 @@ std::array<Setting, 7> settings() {
   return {number_setting("temperature", "0 takes the likeliest token", &Options::temperature),
           number_setting("top-k", "the likeliest N tokens; 0: all", &Options::top_k),
           number_setting("top-p", "the likeliest tokens that have this share", &Options::top_p),
-          number_setting("min-p", "tokens with this share of the likeliest one's chance", &Options::min_p),
+          number_setting("min-p", "tokens with at least this share of the likeliest token's chance", &Options::min_p),
           number_setting("repeat-penalty", "above 1: repeated tokens are less likely", &Options::repeat_penalty),
           Setting{"length", "tokens of an answer at most",
                   [](const Options& o) {

@@ -41,7 +41,7 @@ std::string plan_text(const std::string& model, const Plan& plan) {
   };
   const std::string_view device = plan.device_peak != 0 ? "on the GPU" : "";
   std::vector<Line> lines = {
-      {"weights", plan.weights, fmt::format("{} of them read for a token", human_bytes(plan.weights_per_token))},
+      {"weights", plan.weights, fmt::format("{} read for each token", human_bytes(plan.weights_per_token))},
       {"keys and values", plan.kv, kv},
       {"workspace", plan.workspace, std::string(device)},
       {"tokenizer, tables", plan.host, ""},

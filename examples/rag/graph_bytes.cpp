@@ -64,7 +64,8 @@ class Reader {
   Hasher hasher_;
 };
 
-// Reads the levels of all vectors and their links above level 0. The graph's count grows with each vector, because its destructor frees so many.
+// Reads the levels of all vectors and their links above level 0. The graph's count grows with each vector, because its destructor frees
+// this number of vectors.
 bool read_levels(Reader& reader, std::size_t count, std::int32_t highest, Links& links) {
   for (std::size_t i = 0; i < count; ++i) {
     std::uint32_t level = 0;

@@ -34,7 +34,7 @@ std::vector<Passage> passages_of(const ListedFile& file, std::string_view text, 
 }  // namespace
 
 std::string difference(const IndexSettings& index, const std::string& folder, const Embedder& embedder) {
-  if (!folder.empty() && folder != index.folder) return fmt::format("the index is of the folder {}", index.folder);
+  if (!folder.empty() && folder != index.folder) return fmt::format("the index was made from the folder {}", index.folder);
   if (!embedder.made(index)) {
     return fmt::format("the index was made with another embedder ({}, {} dimensions; this one has {})", index.embedder, index.dimensions, embedder.dimensions());
   }

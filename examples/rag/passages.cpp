@@ -95,7 +95,8 @@ class Packer {
       std::vector<Unit> parts;
       std::size_t line = unit.first_line;
       for (std::size_t at = 0; at < unit.text.size();) {
-        // Takes as many pieces as fit. Twice as many bytes as tokens fit for certain are not tried at once: the search doubles.
+        // Takes as many pieces as fit. The search tries one more piece, then two, then four, and so on, so that it never counts the tokens
+        // of a text that is much too long.
         std::size_t stop = piece_end(unit.text, at, end);
         for (std::size_t step = 1; stop < unit.text.size();) {
           std::size_t further = stop;

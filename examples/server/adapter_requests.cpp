@@ -27,7 +27,7 @@ NamedAdapter find_adapter(const Json* id, const AdapterNames& names, const std::
   } else if (const std::int64_t* number = id->integer(); number != nullptr && *number >= 0) {
     found = names.at(static_cast<std::size_t>(*number));
   } else {
-    throw ApiError(400, "This is an adapter's number or name: GET /lora-adapters lists both.", field);
+    throw ApiError(400, "This must be an adapter's number or name: GET /lora-adapters lists both.", field);
   }
   if (!found) throw ApiError(404, "There is no such adapter: GET /lora-adapters lists them.", field, "not_found");
   return *std::move(found);
@@ -50,7 +50,7 @@ std::vector<NamedAdapter> take_lora_field(Json& body, const AdapterNames& names,
   const Json list = std::move(field->second);
   members->erase(field);
   if (list.is_null()) return adapters;
-  if (list.elements() == nullptr) throw ApiError(400, "This is a list of {\"id\": 0, \"scale\": 1.0}.", "lora");
+  if (list.elements() == nullptr) throw ApiError(400, "This must be a list of {\"id\": 0, \"scale\": 1.0}.", "lora");
   if (list.elements()->size() > kMostAdapters) throw ApiError(400, fmt::format("A request has at most {} adapters.", kMostAdapters), "lora");
   for (std::size_t i = 0; i < list.elements()->size(); ++i) {
     const std::string path = fmt::format("lora[{}]", i);

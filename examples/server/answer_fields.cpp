@@ -122,7 +122,7 @@ void read_rarer_ways(Fields& fields, const ServedModel& model, AnswerFields& a) 
   if (xtc > 0.0) a.xtc = {.probability = static_cast<float>(xtc), .threshold = static_cast<float>(threshold)};
   const auto mirostat = fields.integer("mirostat", 0, 2).value_or(0);
   const double tau = fields.number("mirostat_tau", 0.01, 100.0).value_or(5.0), eta = fields.number("mirostat_eta", 0.0001, 1.0).value_or(0.1);
-  if (mirostat == 1) fields.refuse("mirostat", "There is version 2 alone: send 2, or 0 for none.");
+  if (mirostat == 1) fields.refuse("mirostat", "Only version 2 is supported: send 2, or 0 for none.");
   if (mirostat == 2) a.mirostat = {.tau = static_cast<float>(tau), .eta = static_cast<float>(eta)};
   read_dry(fields, model, a);
 }
@@ -172,7 +172,7 @@ void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   if (const Json::Array* ids = fields.list("stop_token_ids")) {
     for (const Json& id : *ids) {
       if (id.integer() == nullptr || *id.integer() < 0 || static_cast<std::uint64_t>(*id.integer()) >= model.engine().spec().vocab_size) {
-        fields.refuse("stop_token_ids", "These are ids of the model's vocabulary.");
+        fields.refuse("stop_token_ids", "These must be ids of tokens in the model's vocabulary.");
       }
       a.stop_tokens.push_back(static_cast<tessera::Token>(*id.integer()));
     }

@@ -22,8 +22,8 @@ class AnswerTokens {
     std::size_t characters = 0;      // characters of the output in front of the token
   };
 
-  // `options` and `prompt` are the generation's own, so that tokens become text as the generation makes them (control text, shown
-  // control tokens, the place where the prompt ends).
+  // Pass the `options` and the `prompt` of the generation. Then tokens become text in the same way as in the generation (control text,
+  // shown control tokens, the place where the prompt ends).
   AnswerTokens(const tessera::Tokenizer& tokenizer, const tessera::GenerateOptions& options, std::span<const tessera::Token> prompt);
 
   // Adds a token of the output. Call it for every token, in order.

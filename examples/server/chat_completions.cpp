@@ -225,7 +225,7 @@ void chat_completions(const Api& api, const Call& call) {
   answer.stops = read_stops(fields, "stop", api.limits);
   answer.shows_logprobs = fields.boolean("logprobs").value_or(false);
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, api.limits.logprobs).value_or(0));
-  if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This is for log-probabilities: logprobs is not true.");
+  if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This field is for log-probabilities: set logprobs to true, or leave it out.");
   const StreamFields stream = read_stream(fields);
   const KvWish kv = read_kv_wish(fields, stream.streams);
   if (kv.exports) answer.max_tokens = 1;

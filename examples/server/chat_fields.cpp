@@ -60,7 +60,7 @@ Json checked(const Json& message, const std::string& path, Notes& notes) {
 
 void read_messages(Fields& fields, tessera::ChatRequest& request, Notes& notes) {
   const Json::Array& list = *fields.need(fields.list("messages"), "messages");
-  if (list.empty()) fields.refuse("messages", "There must be a message at least.");
+  if (list.empty()) fields.refuse("messages", "There must be at least one message.");
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = fmt::format("messages[{}]", i);
     Json message = checked(list[i], path, notes);
@@ -160,11 +160,11 @@ std::optional<std::string> text_of_part(Fields& part, Notes& notes) {
   }
   if (type == "text" || type == "input_text" || type == "output_text") return part.need(part.text("text"), "text");
   for (const auto& [word, thing] : {std::pair("image", "pictures"), std::pair("audio", "sounds"), std::pair("video", "films"), std::pair("file", "files"),
-                                    std::pair("document", "documents but those of plain text")}) {
+                                    std::pair("document", "documents other than plain text")}) {
     if (type.find(word) != type.npos) part.refuse("type", fmt::format("This model reads text alone: it takes no {}.", thing));
   }
   if (auto text = part.text("text")) return text;
-  notes.leave_out(part.path(), type, "nobody here knows this type.");
+  notes.leave_out(part.path(), type, "this server does not know this type.");
   return std::nullopt;
 }
 
@@ -182,8 +182,8 @@ std::string text_of_parts(const Json& content, const std::string& path, Notes& n
 }
 
 GrammarSource source_of(const AnswerForm& form) {
-  // Limits white space and digits, because a model that may write them for ever sometimes does. The order of properties is the
-  // schema's, as with OpenAI.
+  // Limits white space and digits, because a model that may write them for ever sometimes does. Properties come in the order of the schema,
+  // as with OpenAI.
   return {.kind = form.kind,
           .text = form.text,
           .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated, .numbers = tessera::JsonNumbers::plain}};
@@ -214,7 +214,7 @@ class FormReader {
   void choice(std::string_view name) {
     if (fields_.any(name) == nullptr) return;
     const std::vector<std::string> texts = fields_.texts(name, kMostChoices);
-    if (texts.empty()) fields_.refuse(name, "There must be a text at least to choose from.");
+    if (texts.empty()) fields_.refuse(name, "There must be at least one text to choose from.");
     std::string any;
     for (const std::string& text : texts) {
       if (!any.empty()) any += '|';
@@ -238,7 +238,7 @@ class FormReader {
     return "(?:" + pattern + ")";
   }
   void set(std::string_view name, GrammarSource::Kind kind, std::string text) {
-    if (form_) fields_.refuse(name, fmt::format("An answer has one form, and {} says another one.", form_->field));
+    if (form_) fields_.refuse(name, fmt::format("An answer has one form, but {} states another one: send one of the two fields.", form_->field));
     form_ = AnswerForm{kind, std::move(text), fields_.path_of(name)};
   }
 

@@ -220,7 +220,7 @@ Prompt of_ids(const Fields& fields, const ServedModel& model, const Json::Array&
   for (const Json& id : ids) {
     const std::int64_t* token = id.integer();
     if (token == nullptr || *token < 0 || static_cast<std::uint64_t>(*token) >= model.engine().spec().vocab_size) {
-      fields.refuse("prompt", "This is a text, a list of texts, a list of token ids, or a list of such lists.");
+      fields.refuse("prompt", "This must be a text, a list of texts, a list of token ids, or a list of lists of token ids.");
     }
     prompt.tokens.push_back(static_cast<tessera::Token>(*token));
   }
@@ -243,7 +243,7 @@ std::vector<Prompt> read_prompts(Fields& fields, const ServedModel& model, std::
   } else if (given->string() != nullptr) {
     prompts.push_back(of_text(model, *given->string()));
   } else if (given->elements() == nullptr || given->elements()->empty()) {
-    fields.refuse("prompt", "This is a text, a list of texts, a list of token ids, or a list of such lists.");
+    fields.refuse("prompt", "This must be a text, a list of texts, a list of token ids, or a list of lists of token ids.");
   } else if (given->elements()->front().integer() != nullptr) {
     prompts.push_back(of_ids(fields, model, *given->elements()));
   } else {

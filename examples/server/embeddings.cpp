@@ -31,7 +31,7 @@ std::string base64(const std::vector<float>& vector) {
 
 std::vector<std::vector<Token>> read_inputs(Fields& fields, const ServedModel& model, std::size_t most) {
   const Json* given = fields.need(fields.any("input"), "input");
-  constexpr std::string_view kWhat = "This is a text, a list of texts, a list of token ids, or a list of such lists.";
+  constexpr std::string_view kWhat = "This must be a text, a list of texts, a list of token ids, or a list of lists of token ids.";
   std::vector<std::vector<Token>> inputs;
   const auto add_ids = [&](const Json::Array& ids) {
     std::vector<Token> tokens;

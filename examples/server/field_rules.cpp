@@ -24,9 +24,9 @@ constexpr unsigned kAll = 2 * kScore - 1;
 
 constexpr std::string_view kTracks = "it tracks or labels the request";
 constexpr std::string_view kCaches = "it hints at caching, which is done anyway";
-constexpr std::string_view kService = "it belongs to a service, which this server is not";
-constexpr std::string_view kShown = "it belongs to what a service adds to texts";
-constexpr std::string_view kHeld = "arguments are as the schema says, always";
+constexpr std::string_view kService = "it is for hosted services, and this server is none";
+constexpr std::string_view kShown = "it concerns things that a hosted service adds to texts";
+constexpr std::string_view kHeld = "arguments always follow the schema";
 constexpr std::string_view kLoaded = "every tool is told to the model at once";
 
 constexpr FieldRule kRules[] = {
@@ -49,12 +49,12 @@ constexpr FieldRule kRules[] = {
     {kAnswers, "", "n_probs", Fate::refused, "n_probs is not supported: send logprobs, and top_logprobs in a chat.", "0"},
     {kAnswers, "", "prompt_logprobs", Fate::refused, "prompt_logprobs is not supported: send echo and logprobs to /v1/completions.", "0|false"},
     {kAnswers, "", "use_beam_search", Fate::refused, "Beam search is not supported here: leave use_beam_search out, or set it to false.", "false"},
-    {kAnswers, "", "length_penalty", Fate::refused, "length_penalty is of beam search, which is not supported here: leave it out.", "1|1.0"},
+    {kAnswers, "", "length_penalty", Fate::refused, "length_penalty belongs to beam search, which is not supported here: leave it out.", "1|1.0"},
     {kAnswers, "", "truncate_prompt_tokens", Fate::refused, "truncate_prompt_tokens is not supported: send a prompt that fits.", "-1"},
     {kAnswers, "", "samplers logits_processors vllm_xargs", Fate::refused, "This is not supported here: leave it out.", "[]|{}"},
     {kAnswers, "", "skip_special_tokens", Fate::refused, "Control tokens are never in the text: leave skip_special_tokens out, or set it to true.", "true"},
     {kAnswers, "", "include_stop_str_in_output", Fate::refused, "A stop string is never in the answer: leave this out, or set it to false.", "false"},
-    {kAnswers, "", "spaces_between_special_tokens add_special_tokens", Fate::ignored, "the tokenizer of the model says it"},
+    {kAnswers, "", "spaces_between_special_tokens add_special_tokens", Fate::ignored, "the model's tokenizer decides this"},
 
     // --- The form of the answer.
     {kChatLike | kAnswers, "",
@@ -76,7 +76,7 @@ constexpr FieldRule kRules[] = {
     {kChatLike, "messages[]", "function_call", Fate::refused, "function_call is the old form: send tool_calls, and the result with role tool."},
     {kChatLike, "messages[]", "*", Fate::read},  // for the template
     {kChatLike, "messages[].tool_calls[]", "id type function custom", Fate::read},
-    {kChatLike, "messages[].tool_calls[]", "index extra_content", Fate::ignored, "it is a stream's, or of a service"},
+    {kChatLike, "messages[].tool_calls[]", "index extra_content", Fate::ignored, "it belongs to a stream, or to a hosted service"},
     {kChatLike, "messages[].content[]", "type text refusal", Fate::read},
     {kChatLike, "messages[].content[]", "annotations cache_control citations logprobs prompt_cache_breakpoint", Fate::ignored, kShown},
     {kChatLike, "response_format", "type json_schema schema", Fate::read},
@@ -86,12 +86,12 @@ constexpr FieldRule kRules[] = {
     {kCompletions, "stream_options", "continuous_usage_stats", Fate::ignored, "usage comes at the end"},
     {kChat, "", "store", Fate::ignored, "this server stores no answers"},
     {kChat, "", "prediction", Fate::ignored, "it hints at the answer; the model writes the same without it"},
-    {kChat, "", "verbosity", Fate::ignored, "it is of models that were trained on it"},
+    {kChat, "", "verbosity", Fate::ignored, "only models that were trained with it use it"},
     {kChat, "", "web_search_options", Fate::ignored, kService},
     {kChat, "", "modalities", Fate::refused, "The answer is text: leave modalities out, or set it to [\"text\"].", R"(["text"])"},
     {kChat, "", "audio", Fate::refused, "The answer is text: leave audio out."},
     {kChat, "", "functions function_call", Fate::refused, "This is the old form: send tools and tool_choice.", "[]"},
-    {kChat, "", "echo", Fate::refused, "echo is of /v1/completions: leave it out, or set it to false.", "false"},
+    {kChat, "", "echo", Fate::refused, "echo belongs to /v1/completions: leave it out, or set it to false.", "false"},
     {kChat, "", "chat_template", Fate::refused, "A request cannot bring a template: start the server with --template."},
     {kChat, "", "documents mm_processor_kwargs", Fate::refused, "This is not supported: put documents into the messages.", "[]|{}"},
 
@@ -126,10 +126,10 @@ constexpr FieldRule kRules[] = {
     {kResponses, "tools[].tools[]", "defer_loading", Fate::ignored, kLoaded},
     {kResponses, "tools[].tools[].format", "type syntax definition", Fate::read},
     {kResponses, "tools[].format", "type syntax definition", Fate::read},
-    {kResponses, "tools[]", "*", Fate::ignored, "it is of a tool of a service, which is left out"},
+    {kResponses, "tools[]", "*", Fate::ignored, "it belongs to a tool of a hosted service, which is left out"},
     {kResponses, "input[]", "type role content call_id name namespace arguments input output summary id tools", Fate::read},
     {kResponses, "input[]", "status phase encrypted_content internal_chat_message_metadata_passthrough", Fate::ignored, kTracks},
-    {kResponses, "input[]", "*", Fate::ignored, "it is of an item of a service"},
+    {kResponses, "input[]", "*", Fate::ignored, "it belongs to an item of a hosted service"},
     {kResponses, "input[].content[]", "type text refusal", Fate::read},
     {kResponses, "input[].output[]", "type text refusal", Fate::read},
     {kResponses, "input[].summary[]", "type text", Fate::read},
@@ -147,7 +147,7 @@ constexpr FieldRule kRules[] = {
     {kMessagesLike, "system[]", "type text", Fate::read},
     {kMessagesLike, "system[]", "cache_control citations", Fate::ignored, kCaches},
     {kMessagesLike, "messages[]", "role content", Fate::read},
-    {kMessagesLike, "messages[]", "id type stop_reason stop_sequence usage", Fate::ignored, "it is of the answer that the message was"},
+    {kMessagesLike, "messages[]", "id type stop_reason stop_sequence usage", Fate::ignored, "it describes the answer that this message once was"},
     {kMessagesLike, "messages[].content[]", "type text thinking id name input tool_use_id content is_error source title context", Fate::read},
     {kMessagesLike, "messages[].content[]", "cache_control", Fate::ignored, kCaches},
     {kMessagesLike, "messages[].content[]", "citations", Fate::ignored, kShown},
@@ -161,7 +161,7 @@ constexpr FieldRule kRules[] = {
     {kMessagesLike, "tools[]", "defer_loading", Fate::ignored, kLoaded},
     {kMessagesLike, "tools[]", "strict eager_input_streaming", Fate::ignored, kHeld},
     {kMessagesLike, "tools[]", "input_examples allowed_callers", Fate::ignored, kService},
-    {kMessagesLike, "tools[]", "*", Fate::ignored, "it is of a tool of a service, which is left out"},
+    {kMessagesLike, "tools[]", "*", Fate::ignored, "it belongs to a tool of a hosted service, which is left out"},
     {kMessagesLike, "tool_choice", "type name disable_parallel_tool_use", Fate::read},
     {kMessagesLike, "thinking", "type budget_tokens display", Fate::read},
     {kMessagesLike, "output_config", "effort format", Fate::read},
@@ -179,18 +179,18 @@ constexpr FieldRule kRules[] = {
     {kOllamaAnswers, "options", "stop num_predict num_ctx", Fate::read},
     {kOllamaAnswers | kOllamaEmbed, "options",
      "num_batch num_gpu main_gpu num_thread use_mmap use_mlock numa low_vram f16_kv vocab_only logits_all embedding_only", Fate::ignored,
-     "it says how a model is loaded, and this one is"},
+     "it says how a model is loaded, but this model is loaded already"},
     {kOllamaAnswers, "options", "num_keep", Fate::ignored, "nothing is shifted out of the context while an answer is written"},
     {kOllamaAnswers, "options", "penalize_newline", Fate::refused, "A newline is penalised as any other token: leave penalize_newline out, or set it to true.", "true"},
     {kOllamaAnswers, "options", "tfs_z", Fate::refused, "Tail-free sampling is not supported: leave tfs_z out, or set it to 1.", "1|1.0"},
-    {kOllamaAnswers, "options", "rope_frequency_base rope_frequency_scale", Fate::refused, "The model file says this: leave it out, or set it to 0.", "0|0.0"},
+    {kOllamaAnswers, "options", "rope_frequency_base rope_frequency_scale", Fate::refused, "The model's file decides this: leave it out, or set it to 0.", "0|0.0"},
     {kOllamaChat, "", "messages tools tool_choice parallel_tool_calls", Fate::read},
     {kOllamaChat, "messages[]", "role content thinking tool_calls tool_name tool_call_id", Fate::read},
-    {kOllamaChat, "messages[]", "images", Fate::refused, "This model reads text alone: it takes no pictures.", "[]"},
+    {kOllamaChat, "messages[]", "images", Fate::refused, "This model reads only text: it takes no pictures.", "[]"},
     {kOllamaChat, "messages[].content[]", "type text refusal", Fate::read},
     {kOllamaChat, "messages[].tool_calls[]", "id type function", Fate::read},
     {kOllamaGenerate, "", "prompt suffix system raw", Fate::read},
-    {kOllamaGenerate, "", "images", Fate::refused, "This model reads text alone: it takes no pictures.", "[]"},
+    {kOllamaGenerate, "", "images", Fate::refused, "This model reads only text: it takes no pictures.", "[]"},
     {kOllamaGenerate, "", "template", Fate::refused, "A request cannot bring a template: write the whole prompt and send raw, or start the server with --template.", R"("")"},
     {kOllamaGenerate, "", "context", Fate::refused, "This server keeps no conversation as tokens: send its messages to /api/chat.", "[]"},
     {kOllamaGenerate, "", "width height steps", Fate::refused, "This model makes no pictures: leave it out.", "0"},

@@ -145,14 +145,14 @@ std::string Figures::metrics(const Models& models, std::size_t connections) cons
   out.number("vllm:prompt_tokens_total", "counter", "Tokens of prompts", [](Of of) { return of.scheduler.prompt_tokens; });
   out.number("vllm:generation_tokens_total", "counter", "Tokens drawn", [](Of of) { return of.scheduler.tokens; });
   out.number("vllm:prefix_cache_queries_total", "counter", "Tokens of prompts that were looked for in the prefix index", [](Of of) { return of.scheduler.prompt_tokens; });
-  out.number("vllm:prefix_cache_hits_total", "counter", "Of them, those that were there", [](Of of) { return of.scheduler.reused_tokens; });
-  out.histogram("vllm:time_to_first_token_seconds", "From a request to its first token", &SchedulerFigures::time_to_first_token);
-  out.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a request", &SchedulerFigures::inter_token);
-  out.histogram("vllm:request_time_per_output_token_seconds", "Of a request's tokens after the first, on average", &SchedulerFigures::per_output_token);
-  out.histogram("vllm:e2e_request_latency_seconds", "From a request to its last token", &SchedulerFigures::end_to_end);
-  out.histogram("vllm:request_queue_time_seconds", "From a request to its first row", &SchedulerFigures::queue);
-  out.histogram("tessera:step_seconds", "A step of the scheduler", &SchedulerFigures::step);
-  out.head("tessera:requests_refused_total", "counter", "Requests that were not taken, by why");
+  out.number("vllm:prefix_cache_hits_total", "counter", "Tokens of prompts that were found in the prefix index", [](Of of) { return of.scheduler.reused_tokens; });
+  out.histogram("vllm:time_to_first_token_seconds", "Time from a request to its first token", &SchedulerFigures::time_to_first_token);
+  out.histogram("vllm:inter_token_latency_seconds", "Time between two tokens of a request", &SchedulerFigures::inter_token);
+  out.histogram("vllm:request_time_per_output_token_seconds", "Mean time of a request's tokens after the first", &SchedulerFigures::per_output_token);
+  out.histogram("vllm:e2e_request_latency_seconds", "Time from a request to its last token", &SchedulerFigures::end_to_end);
+  out.histogram("vllm:request_queue_time_seconds", "Time from a request to its first row", &SchedulerFigures::queue);
+  out.histogram("tessera:step_seconds", "Time of a step of the scheduler", &SchedulerFigures::step);
+  out.head("tessera:requests_refused_total", "counter", "Requests that were refused, by reason");
   out.labelled("tessera:requests_refused_total", "reason=\"busy\"", [](Of of) { return of.scheduler.refused_busy; });
   out.labelled("tessera:requests_refused_total", "reason=\"size\"", [](Of of) { return of.scheduler.refused_size; });
   out.labelled("tessera:requests_refused_total", "reason=\"late\"", [](Of of) { return of.scheduler.refused_late; });
@@ -167,7 +167,7 @@ std::string Figures::metrics(const Models& models, std::size_t connections) cons
     out.alone("tessera:models_memory_bytes", "gauge", "Memory that all loaded models may take together", static_cast<double>(models.memory()));
   }
   out.alone("tessera:connections", "gauge", "Open connections", static_cast<double>(connections));
-  out.head("vllm:request_success_total", "counter", "Answers (each of n) that ended, by how");
+  out.head("vllm:request_success_total", "counter", "Answers (each of n) that ended, by finish reason");
   out.labelled("vllm:request_success_total", "finished_reason=\"stop\"", [](Of of) { return of.stopped; });
   out.labelled("vllm:request_success_total", "finished_reason=\"length\"", [](Of of) { return of.cut; });
   out.labelled("vllm:request_success_total", "finished_reason=\"abort\"", [](Of of) { return of.scheduler.cancelled; });

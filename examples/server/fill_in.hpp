@@ -10,8 +10,8 @@ namespace server {
 
 // Returns whether the model has tokens to fill in between texts.
 [[nodiscard]] bool fills_in(const ServedModel& model);
-// Returns the prompt for the text between `before`, which may begin with BOS, and `behind`.
-// Errors: ApiError of status 400 that names suffix, if the model has no tokens for this.
+// Returns a prompt that makes the model write the text between `before` and `behind`. `before` may begin with BOS.
+// Errors: ApiError of status 400 that names the field suffix, if the model has no fill-in-the-middle tokens.
 [[nodiscard]] std::vector<tessera::Token> fill_in_prompt(const ServedModel& model, std::vector<tessera::Token> before, const std::string& behind);
 
 }  // namespace server

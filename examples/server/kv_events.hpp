@@ -31,8 +31,8 @@ class KvEventWriter {
   [[nodiscard]] std::string write(const tessera::KvEvent& event);
 
  private:
-  // Pages that can be found now, by their hashes. The first page of a sequence has nothing before it; a KvEvent names a hash there that is no
-  // page's.
+  // Hashes of the pages that can be found now. KvEvent::before of a sequence's first page is not among them: it is a hash that belongs to
+  // no page.
   std::unordered_set<std::uint64_t> stored_;
 };
 

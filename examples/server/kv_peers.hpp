@@ -44,7 +44,7 @@ class KvPeers {
   using Done = std::function<void(Fetched)>;
 
   explicit KvPeers(Options options) : options_(std::move(options)) {}
-  // Stops the fetches that run. Those that wait end without a call of `done`.
+  // Stops the fetches that run. Fetches that wait end without a call of `done`.
   ~KvPeers();
   KvPeers(const KvPeers&) = delete;
   KvPeers& operator=(const KvPeers&) = delete;

@@ -137,7 +137,7 @@ std::string KvTransfers::restore(const Api& api, const Call& call, const KvPeers
   };
   count(!session ? (has_no_room(session.error().code()) ? "no_room" : "unfit") : is_ours ? "restored" : "other_prompt", fetched.bytes.size(), fetched.seconds);
   if (!session) return session.error().text();
-  return is_ours ? std::string() : "what was fetched is another prompt";
+  return is_ours ? std::string() : "the fetched prompt is not the one that was asked for";
 }
 
 void KvTransfers::count(const char* result, std::uint64_t bytes, double seconds) {
@@ -164,7 +164,7 @@ std::string KvTransfers::metrics() const {
   number("tessera:kv_sent_total", "counter", "Kept prompts that a server has fetched", static_cast<double>(out.sent));
   number("tessera:kv_sent_bytes_total", "counter", "Their bytes", static_cast<double>(out.sent_bytes));
   const std::lock_guard lock(mutex_);
-  head("tessera:kv_imports_total", "counter", "Prompts that another server was to have computed, by what came of it");
+  head("tessera:kv_imports_total", "counter", "Prompts that were to be fetched from another server, by result");
   for (const auto& [result, n] : imports_) text += fmt::format("tessera:kv_imports_total{{result=\"{}\"}} {}\n", result, n);
   number("tessera:kv_fetched_bytes_total", "counter", "Bytes of prompts that were fetched", static_cast<double>(fetched_bytes_));
   number("tessera:kv_fetch_seconds_total", "counter", "Seconds that fetches took", fetch_seconds_);

@@ -118,7 +118,7 @@ class Lark {
   }
   void import(std::string_view line, std::size_t number) {
     constexpr std::string_view kImport = "%import common.";
-    if (!line.starts_with(kImport)) fail(number, "of the statements that begin with % there is %import common.NAME alone");
+    if (!line.starts_with(kImport)) fail(number, "of the statements that begin with %, only %import common.NAME is supported");
     std::string_view name = line.substr(kImport.size());
     name = name.substr(0, name.find_first_of(" \t\r"));
     if (!common().contains(name)) fail(number, fmt::format("there is no common.{} here", name));
@@ -136,7 +136,7 @@ class Lark {
     const auto found = rules_.find(name);
     if (found == rules_.end()) fail(line, fmt::format("there is no rule \"{}\"", name));
     if (std::ranges::find(open_, name) != open_.end()) {
-      fail(found->second.line, fmt::format("\"{}\" refers to itself, and a tool's input can be held to grammars alone whose rules do not", name));
+      fail(found->second.line, fmt::format("\"{}\" refers to itself; a tool's input can only be held to a grammar whose rules do not", name));
     }
     open_.push_back(name);
     Cursor cursor{.text = found->second.body, .line = found->second.line, .depth = static_cast<int>(open_.size())};

@@ -71,7 +71,7 @@ void read_block(Turns& turns, const std::string& role, Fields& block, bool begin
 
 void read_turns(Fields& fields, std::vector<Message>& messages, Notes& notes) {
   const Json::Array& list = *fields.need(fields.list("messages"), "messages");
-  if (list.empty()) fields.refuse("messages", "There must be a message at least.");
+  if (list.empty()) fields.refuse("messages", "There must be at least one message.");
   Turns turns(messages);
   for (std::size_t i = 0; i < list.size(); ++i) {
     Fields message(list[i], fmt::format("messages[{}]", i));
@@ -88,7 +88,7 @@ void read_turns(Fields& fields, std::vector<Message>& messages, Notes& notes) {
       read_block(turns, role, block, k == 0, notes);
     }
   }
-  if (messages.empty()) fields.refuse("messages", "These messages say nothing.");
+  if (messages.empty()) fields.refuse("messages", "These messages have no text.");
 }
 
 void read_tools(Fields& fields, const RequestLimits& limits, std::vector<Json>& tools, Notes& notes) {
@@ -159,7 +159,7 @@ ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits, Notes
     chat.form = read_form(inner.object("format"), "output_config.format", true);
   }
   if (const Json* format = fields.object("output_format")) {  // the older name of output_config's field
-    if (chat.form) fields.refuse("output_format", "An answer has one form, and output_config.format says another one.");
+    if (chat.form) fields.refuse("output_format", "An answer has one form, but output_config.format states another one: send one of the two fields.");
     chat.form = read_form(format, "output_format", true);
   }
   read_guided(fields, chat.form);
@@ -167,7 +167,7 @@ ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits, Notes
   const Message& last = request.messages.back();
   if (last.role == "assistant") {
     if (!last.tool_calls.empty()) fields.refuse("messages", "The last message calls tools; their results (tool_result) must follow.");
-    if (thinks) fields.refuse("thinking", "An answer that is begun by the last message is not thought about first.");
+    if (thinks) fields.refuse("thinking", "The last message begins the answer, so no thinking can come before it.");
     chat.wish.continues = true;
   }
   return chat;

@@ -22,7 +22,7 @@ class Notes {
   // Notes a thing that is left out, like a tool of a service: "tools[1] (web_search)".
   void leave_out(const std::string& where, std::string_view kind, std::string_view why);
 
-  // Notes a sentence about a thing that has less effect than the request asks for, like a tool whose schema is not held whole.
+  // Notes a sentence about a thing that has less effect than the request asks for, like a tool whose schema cannot be enforced completely.
   void warn(const std::string& sentence);
   // Notes a sentence for the log alone, because it names things that clients should not learn, like addresses of other servers.
   void tell_log(const std::string& sentence);

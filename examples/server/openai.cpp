@@ -64,7 +64,7 @@ StreamFields read_stream(Fields& fields) {
     Fields inner(*options, "stream_options");
     stream.shows_usage = inner.boolean("include_usage").value_or(false);
     stream.shows_running_usage = inner.boolean("continuous_usage_stats").value_or(false);
-    if (!stream.streams) fields.refuse("stream_options", "This is for streams: stream is not true.");
+    if (!stream.streams) fields.refuse("stream_options", "This field is for streams: set stream to true, or leave it out.");
   }
   return stream;
 }

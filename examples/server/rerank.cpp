@@ -80,7 +80,7 @@ std::vector<std::string> read_documents(Fields& fields, std::size_t most) {
   std::vector<std::string> documents;
   for (const Json& document : *given) {
     const Json* text = document.members() != nullptr ? document.find("text") : &document;
-    if (text == nullptr || text->string() == nullptr) fields.refuse("documents", "This is a list of texts, or of objects with a text.");
+    if (text == nullptr || text->string() == nullptr) fields.refuse("documents", "This must be a list of texts, or of objects with a text.");
     documents.push_back(*text->string());
   }
   return documents;

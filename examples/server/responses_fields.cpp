@@ -30,7 +30,7 @@ class Items {
       return;
     }
     if (type == "item_reference") item.refuse("type", "This server stores no items: send the item itself.");
-    notes_.leave_out(path, type, "nobody here knows items of this type.");
+    notes_.leave_out(path, type, "this server does not know items of this type.");
   }
 
  private:
@@ -105,7 +105,7 @@ void read_include(Fields& fields, AnswerFields& answer, Notes& notes) {
   for (const std::string& each : fields.texts("include", 16)) {
     if (each == "message.output_text.logprobs") answer.shows_logprobs = true;
     // reasoning.encrypted_content needs no note: reasoning comes in clear.
-    else if (each != "reasoning.encrypted_content") notes.leave_out("include", each, "this server has nothing of it.");
+    else if (each != "reasoning.encrypted_content") notes.leave_out("include", each, "this server does not have it.");
   }
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, 20).value_or(0));
 }
@@ -159,7 +159,7 @@ ResponseFields read_response(Fields& fields, const ServedModel& model, const Req
   r.streams = fields.boolean("stream").value_or(false);
   r.shows_progress = fields.boolean("return_progress").value_or(false);
   if (fields.object("stream_options") != nullptr) {
-    if (!r.streams) fields.refuse("stream_options", "This is for streams: stream is not true.");
+    if (!r.streams) fields.refuse("stream_options", "This field is for streams: set stream to true, or leave it out.");
   }
   const std::string truncation = fields.choice("truncation", {"disabled", "auto"}).value_or("disabled");
   r.chat.drops_old = truncation == "auto";

@@ -14,7 +14,7 @@ using tessera::Json;
 
 namespace {
 
-// Pairs of texts. One query stands for as many as there are documents.
+// Pairs of texts. A single query is compared with each document.
 struct ScoreWish {
   std::vector<std::string> queries, documents;
   std::string instruction{};
@@ -111,7 +111,7 @@ void score(const Api& api, const Call& call) {
   pass_model(fields);
   ScoreWish wish{.queries = read_texts(fields, "text_1", "queries", api.limits.prompts), .documents = read_texts(fields, "text_2", "documents", api.limits.prompts)};
   if (wish.queries.size() != 1 && wish.queries.size() != wish.documents.size()) {
-    fields.refuse("text_1", fmt::format("There are {} of these and {} of text_2: send one, or as many as of text_2.", wish.queries.size(), wish.documents.size()));
+    fields.refuse("text_1", fmt::format("There are {} texts here and {} in text_2: send one text, or the same number as in text_2.", wish.queries.size(), wish.documents.size()));
   }
   wish.instruction = fields.text("instruction").value_or("");
   fields.done(call.notes);

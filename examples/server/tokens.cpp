@@ -53,7 +53,7 @@ void detokenize(const Api& api, const Call& call) {
   for (const Json& id : *fields.need(fields.list("tokens"), "tokens")) {
     const std::int64_t* token = id.integer();
     if (token == nullptr || *token < 0 || static_cast<std::uint64_t>(*token) >= model.tokenizer().vocab_size()) {
-      fields.refuse("tokens", "These are ids of the model's vocabulary.");
+      fields.refuse("tokens", "These must be ids of tokens in the model's vocabulary.");
     }
     tokens.push_back(static_cast<tessera::Token>(*token));
   }

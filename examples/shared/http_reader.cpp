@@ -144,7 +144,7 @@ bool HttpReader::takes_header() {
   if (codings > 0) {
     // The end of a body in another coding is not known, so the bytes that follow must not be read as a request.
     if (codings > 1 || is_http_1_0_) return fails(400, "A request has one Transfer-Encoding header at most, and HTTP/1.0 has none.");
-    if (lower(message[http::field::transfer_encoding]) != "chunked") return fails(501, "The one transfer coding here is chunked.");
+    if (lower(message[http::field::transfer_encoding]) != "chunked") return fails(501, "The only transfer coding that this server knows is chunked.");
   }
   const auto hosts = message.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && !is_http_1_0_)) return fails(400, "A request has one Host header.");

@@ -28,8 +28,8 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // Takes the port and reads the certificates, so that their errors are found before a model is loaded. Throws Failure (an invalid
-  // host, a port in use, certificates that cannot be read); so may start().
+  // Takes the port and reads the certificates, so that their errors are found before a model is loaded. Throws Failure: an invalid host, a
+  // port in use, certificates that cannot be read. start() may throw it too.
   explicit HttpServer(const HttpOptions& options);
   // Begins to listen and to answer.
   void start(HttpHandler handler, HttpRefusal refusal);

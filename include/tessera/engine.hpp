@@ -87,22 +87,23 @@ struct EngineOptions {
   // signal stacks that are too small for that. A host with small signal stacks forces avx512_vnni.
   InstructionSet instruction_set = InstructionSet::automatic;
   std::uint32_t threads = 0;                             // threads of the engine's own pool; 0: usable_threads() (executor.hpp)
-  // Divides the model among so many ranks. Each rank is a thread with a part of the weights and an equal share of `threads` (at least one
-  // thread). Results are the same bits for every number of ranks. It pays on machines with several memories (NUMA nodes): docs/howto/ranks.md.
-  // Errors: unsupported, the model has fewer columns than ranks, or draft heads; an executor, an input observer or another backend than the
-  // CPU's is asked for too.
+  // Number of ranks among which the model is divided. Each rank is a thread with a part of the weights and an equal share of `threads` (at
+  // least one thread). Results are the same bits for every number of ranks. It pays on machines with several memories (NUMA nodes):
+  // docs/howto/ranks.md. Errors: unsupported, the model has fewer columns than ranks, or draft heads; an executor, an input observer or
+  // another backend than the CPU's is asked for too.
   std::uint32_t ranks = 1;
   RankSplit rank_split = RankSplit::heads;               // how the model is divided, among threads or processes
-  // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or others:
-  // they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads. All must
-  // load the same model; what differs is an error. If a rank fails or does not answer, the call returns device_error and nothing of its step is
-  // kept; every later call fails too, until the engine is loaded again. Errors beside those of `ranks`: io or not_found, nobody listens there;
-  // invalid_argument, an address is wrong or not known, or a rank refuses. Sessions cannot be saved, restored, suspended, cloned, converted or
-  // verified, because their keys and values are not all here; adapters and token budgets that choose by votes are unsupported.
+  // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or
+  // others: they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads.
+  // All must load the same model; a difference is an error. If a rank fails or does not answer, the call returns device_error and nothing
+  // of its step is kept; every later call fails too, until the engine is loaded again. Errors beside those of `ranks`: io or not_found,
+  // nobody listens there; invalid_argument, an address is wrong or not known, or a rank refuses. Sessions cannot be saved, restored,
+  // suspended, cloned, converted or verified, because their keys and values are not all here; adapters and token budgets that choose by
+  // votes are unsupported.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // the ranks' RankOptions::secret
-  // A rank that is silent for so long in a step has failed. It must be longer than a rank computes between two exchanges; with
-  // RankSplit::layers that is its layers for step_rows tokens.
+  // A rank that is silent for this time in a step counts as failed. This time must be longer than the time that a rank computes between two
+  // exchanges. With RankSplit::layers, a rank computes all its layers for step_rows tokens in between.
   std::uint32_t rank_timeout_ms = 120'000;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
@@ -205,21 +206,21 @@ class Engine {
                                         const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(std::span<const std::byte> bytes, const SessionOptions& options = {}) const noexcept;
 
-  // Computes the batch's rows and appends them to their sessions: prefill, decode, pieces of prompts, and mixtures. A row's
-  // result does not depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics). A session
-  // whose rows cannot be computed (a bad token, no room, a full context, its own stop) stays as it was, and the other sessions go
-  // on: Outputs::outcome() says which session failed. Errors: if all sessions failed, the first one's error; invalid_state, an empty
-  // session. A session of another engine is an error of that session.
+  // Computes the batch's rows and appends them to their sessions: prefill, decode, pieces of prompts, and mixtures. A row's result does not
+  // depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics). A session whose rows cannot be
+  // computed (a bad token, no room, a full context, its own stop) stays as it was, and the other sessions go on: Outputs::outcome() says
+  // which session failed. Errors: if all sessions failed, the error of the first of them; invalid_state, an empty session. A session of
+  // another engine is an error of that session.
   //
   // Tokens with which several new sessions of the batch begin are computed once: the first session computes them, and the other
   // sessions then take its full pages, as through the prefix index (paged sessions with prefix reuse, of equal type, page size
   // and salt). Exception: each session computes the rows for which it wants a result.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
 
-  // Returns the vectors of texts. A text's vector does not depend on the other texts. Texts are read in steps of as many as fit into
-  // step_rows tokens, without padding; requests of other threads get their turns in between. An empty text has the tokens that the
-  // tokenizer puts around every text. `tokens`: in place of texts, all tokens of each text. Nothing is put around
-  // them, and they are cut to the context, not to what the model's files say of texts.
+  // Returns the vectors of texts. A text's vector does not depend on the other texts. A step reads as many texts as fit into step_rows
+  // tokens, without padding. Between two steps, requests of other threads get their turn. An empty text has the tokens that the tokenizer
+  // puts around every text. `tokens`: in place of texts, all tokens of each text. Nothing is put around them, and they are cut to the
+  // context, not to what the model's files say of texts.
   // Works with every model: ModelSpec::pooling says how the model's files want rows pooled, and a model that was not trained for embeddings
   // compares texts badly.
   // Errors: invalid_argument, an option, or a text that is too long (LongText::refuse) or has no token; invalid_state, an engine without a

@@ -54,7 +54,7 @@ struct SpeculateOptions {
   // The most chains of a tree of drafts, 1 to 16, for drafters that make trees. Chains branch off where several tokens may follow, and the
   // longest chain of right drafts is kept. Each chain but the first takes a page of each group of layers (layers with the same window)
   // during its step. Drafts do not branch if there is no page, if pages cannot be forked (contiguous sessions, recurrent layers, a loaded
-  // MTP head, a budget of tokens), and on CUDA.
+  // MTP head, a budget of tokens).
   std::uint32_t branches = 1;
 };
 

@@ -36,9 +36,9 @@ struct RankOptions {
 };
 
 // Waits for an engine, loads the part of the model at `path` that the engine gives it, and executes the engine's steps. When the engine is
-// gone, or has failed, waits for the next one. Returns success after `stop`. Errors: those of Engine::load() that the file or the machine
-// have; invalid_argument or io, the address. What goes wrong with one engine is logged, and that engine gets the error.
-// An engine that brings the secret is trusted: the rank checks what it sends, but not everything that a malicious program could think of.
+// gone, or has failed, waits for the next one. Returns success after `stop`. Errors: the errors of Engine::load() that come from the file
+// or the machine; invalid_argument or io, the address. An error in serving one engine is logged and sent to that engine. An engine that
+// brings the secret is trusted: the rank checks what it sends, but not everything that a malicious program could think of.
 [[nodiscard]] Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept;
 
 }  // namespace tessera

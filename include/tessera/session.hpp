@@ -148,10 +148,10 @@ class Session {
   // the vocabulary; cache_full, the context has no room for the pending tokens.
   Status add_pending(Token token) noexcept;
 
-  // Changes the session's adapters. The tokens stay. Those whose keys and values would be others with the new adapters are pending
-  // afterwards: the next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another engine
-  // or an empty one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported, a session
-  // with embeddings among these tokens. After an error the session is as it was.
+  // Changes the session's adapters. The tokens stay. Tokens whose keys and values would be others with the new adapters are pending
+  // afterwards: the next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another
+  // engine or an empty one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported,
+  // a session with embeddings among these tokens. After an error the session is as it was.
   Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
   // Returns the session's adapters, in the order of their first positions. Adapters with scale 0 are left out.
   [[nodiscard]] Result<std::vector<AdapterUse>> adapters() const noexcept;
@@ -164,11 +164,11 @@ class Session {
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
 
-  // Removes tokens [first, last), which must not be pending. Later tokens move up, and their keys are rotated to the new positions.
-  // The later tokens' values were computed with the removed tokens in sight, so the session is no longer what the model would
-  // compute from tokens(): it is edited(). The last logits stay, unless the last token was removed. To remove the end, use
-  // truncate(). Errors: unsupported, with learned positions, keys that are normed behind their rotation, recurrent layers or a
-  // loaded draft heads; device_error, the session is as it was but edited().
+  // Removes tokens [first, last), which must not be pending. Later tokens move up, and their keys are rotated to the new positions. The
+  // later tokens' values were computed with the removed tokens in sight, so the session is no longer what the model would compute from
+  // tokens(): it is edited(). The last logits stay, unless the last token was removed. To remove the end, use truncate(). Errors:
+  // unsupported, with learned positions, keys that are normed behind their rotation, recurrent layers or loaded draft heads; device_error,
+  // the session is as it was but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
   // Keeps the first `sinks` and the last `window` of the tokens that are not pending, and removes the tokens between (StreamingLLM;
   // Xiao et al. 2023). Pending tokens stay as well. Errors as for remove().

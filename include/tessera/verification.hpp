@@ -29,8 +29,9 @@ struct Verification {
   Verdict verdict = Verdict::same;
   std::string what;  // the result in words; empty for `same`
 
-  // Place of the first difference: the lowest layer; in it the lowest KV head; of it the lowest position; of it the key before the value. A
-  // wrong key or value spoils only later positions of higher layers, so this is where the damage began.
+  // Place of the first difference: in the lowest layer that differs, the lowest KV head; in that head, the lowest position; at that
+  // position, the key before the value. A wrong key or value spoils only later positions of higher layers, so this is where the damage
+  // began.
   std::uint32_t layer = 0;
   std::uint32_t head = 0;
   std::uint64_t position = 0;

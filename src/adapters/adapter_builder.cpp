@@ -134,7 +134,7 @@ Result<AdapterFile> AdapterBuilder::finish(std::string name, std::string base_na
   std::ranges::sort(made_.tensors, {}, place_of_tensor);
   const auto twice = std::ranges::adjacent_find(made_.tensors, {}, place_of_tensor);
   if (twice != made_.tensors.end()) {
-    return error_at(ErrorCode::corrupt_file, file_, "the file has two changes of {}", base_.tensors[twice->tensor].name);
+    return error_at(ErrorCode::corrupt_file, file_, "the file changes {} twice", base_.tensors[twice->tensor].name);
   }
   made_.name = std::move(name);
   made_.base = std::move(base_name);

@@ -23,11 +23,11 @@ class AdapterBuilder {
   [[nodiscard]] const AdapterBase& base() const noexcept { return base_; }
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
 
-  // Takes bytes from those that all tensors may have. To be called before memory of a size that the file states is taken.
+  // Subtracts `bytes` from the bytes that all tensors together may still take. Call it before taking memory of a size that the file states.
   // Error: corrupt_file.
   [[nodiscard]] Status take(std::uint64_t bytes, std::string_view called);
 
-  // Returns the rank, which both halves must have. Error: corrupt_file, two ranks, or one beyond kMaxAdapterRank.
+  // Returns the rank, which A and B must have in common. Error: corrupt_file, their ranks differ, or the rank is above kMaxAdapterRank.
   [[nodiscard]] Result<std::uint32_t> check_rank(std::uint64_t of_a, std::uint64_t of_b, std::string_view called) const;
   // Returns the rank of A and B, which change the base's tensor. `called`: the tensor's name in the file, for errors. Errors: corrupt_file, a
   // shape that does not fit the model's matrix, or a rank beyond kMaxAdapterRank.

@@ -54,9 +54,9 @@ struct AdapterTensor {
   std::vector<std::byte> b = {};  // [b_count, outputs, rank]; embeddings: [inputs, rank]
   std::vector<float> lengths = {};  // [count * outputs], DoRA's magnitude: the length of each row of W + scale * B A; empty: not DoRA
   float scale = 1.0f;           // alpha / rank, alpha / sqrt(rank) (rsLoRA), or 1 if the file gives no alpha
-  // true: the change of the table of embeddings: of what a token's row is, not of a product. If the table is the output matrix too (tied
-  // embeddings), the product with it does not change. false: the change of a product. In a tied model the change of the output's product
-  // has the table as its `tensor` too.
+  // true: the change of the table of embeddings, where it changes a token's row and not a product. If the table is the output matrix too
+  // (tied embeddings), the product with it does not change. false: the change of a product. In a tied model the change of the output's
+  // product has the table as its `tensor` too.
   bool is_embedding = false;
 };
 

@@ -1,8 +1,8 @@
 // A model with adapters merged into its weights, as a source around the model's own. A merged row is computed when it is read: the model's row is
 // decoded, B A is added in float64, and the sum is rounded once, to the format that the tensor has.
 //
-// The adapters are applied in the order of the list. A plain one adds scale * B A to what those before it made. DoRA, as PEFT computes it, adds
-// its B A too and then scales the row by length / |W + scale * B A|, where W is the model's own row.
+// The adapters are applied in the order of the list. A plain adapter adds scale * B A to the result of the adapters before it. DoRA, as
+// PEFT computes it, adds its B A too and then scales the row by length / |W + scale * B A|, where W is the model's own row.
 #pragma once
 
 #include <memory>

@@ -95,7 +95,7 @@ class PairReader {
     }
     for (const TensorInfo* half : {pair.a, pair.b}) {
       if (!formats::block_of(half->dtype)) {
-        return refused_half(ErrorCode::unsupported, builder_.file(), half->name, "its format is none that tessera reads");
+        return refused_half(ErrorCode::unsupported, builder_.file(), half->name, "tessera does not read its format");
       }
       if (half->dims[3] != 1) return refused_half(ErrorCode::corrupt_file, builder_.file(), half->name, "it has 4 dimensions");
     }

@@ -32,8 +32,8 @@
 
 namespace tessera::backend {
 
-// The activations of a step, each [rows, columns] of f32. The backend owns them. An operation writes only activations that its
-// signature names. Those that its comment calls scratch have no value afterwards.
+// The activations of a step, each [rows, columns] of f32. The backend owns them. An operation writes only activations that its signature
+// names. Activations that its comment calls scratch have no value afterwards.
 enum class Act : std::uint8_t {
   x,       // the residual stream           [rows, d_model]
   h,       // a norm's output               [rows, d_model]
@@ -113,8 +113,9 @@ class ExpertProducts {
                     std::span<float> product) noexcept = 0;
 };
 
-// Makes rows whole that are divided among ranks, in the middle of experts() (ranks/rank_backend.hpp). Both functions get `n` rows that have
-// this rank's columns, one after another, and replace them by rows that have all ranks' columns. The memory has room for those.
+// Exchanges, in the middle of experts(), the columns of rows that are divided among ranks (ranks/rank_backend.hpp). Both functions get `n`
+// rows that have this rank's columns, one after another, and replace them by rows that have all ranks' columns. The memory has room for the
+// longer rows.
 class ExpertExchange {
  public:
   virtual ~ExpertExchange() = default;
@@ -413,9 +414,9 @@ class Backend {
   // x += table[segment]. `scratch` is as wide as x.
   virtual Status add_segments(const Matrix& table, Act scratch, Act x);
 
-  // Keeps rows in pages of a layer whose keys are the rows, cut into heads (draft heads keep hidden states so). Writes each row of x to the
-  // key of the row's position. Then x = the key of the position before the row's, which this step or an earlier one has written; 0 for
-  // position 0.
+  // Stores the rows of x as keys of a layer, cut into heads, and replaces each row by the one before it in its sequence. (Draft heads store
+  // hidden states in this way.) First writes each row of x to the key of its position. Then sets the row to the key of the position before,
+  // which this step or an earlier step has written; to 0 at position 0.
   virtual Status shift_rows(std::uint32_t layer, Act x);
 
   // Latent attention. Head h of out = W_h (head h of in); `weight` has a matrix for each head.
@@ -447,8 +448,8 @@ class Backend {
   [[nodiscard]] virtual std::uint64_t low_rank_bytes(const LowRankShape&) const noexcept { return 0; }
   // Keeps a change in the form that the kernels read. May be called while a step is computed.
   virtual Result<std::shared_ptr<const LowRank>> hold_low_rank(const LowRankShape& shape, const LowRankValues& values) const;
-  // Makes the changes, one after another in each row: the row of a term's `out`, which is W x with x the row of `in`, gets the change. `in`
-  // and `out` have all matrices of the weight, one after another.
+  // Makes the changes of the terms in order. For each row of a term, adds the change to the row of the term's `out`, which has the product
+  // W x, where x is the row of `in`. `in` and `out` have all matrices of the weight, one after another.
   virtual Status add_low_rank(std::span<const LowRankTerm> terms, Act in);
   // Makes the changes of tables: each row of a term's `out` is the row of the table for the row's token. Rows with an embedding of their own
   // do not change. (Gemma: `out` is scaled already, and so is the change, by `factor`.)

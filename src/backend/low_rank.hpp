@@ -31,8 +31,8 @@ struct LowRankShape {
 struct LowRankValues {
   std::span<const std::byte> a;  // [a_count, rank, inputs]; in tables [inputs, rank]
   std::span<const std::byte> b;  // [b_count, outputs, rank]
-  // With lengths, for each output of each matrix: the wanted length, and the products of the rows of W and B A, from which the length that
-  // a row of W + scale * B A has follows for any scale.
+  // With lengths, for each output of each matrix: the wanted length, and the dot products of the rows of W and B A. From these the length
+  // of a row of W + scale * B A can be computed for any scale.
   struct Length {
     double wanted = 0.0;
     double base = 0.0, mixed = 0.0, change = 0.0;  // W W, W BA, BA BA

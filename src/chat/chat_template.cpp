@@ -46,8 +46,8 @@ struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
 
 namespace {
 
-// Returns the name under which the template reads a message's reasoning, if that is not reasoning_content. Returns an empty text if it
-// is, or if the template reads no reasoning.
+// Returns the name under which the template reads a message's reasoning, if that is not reasoning_content. Returns an empty text if the
+// name is reasoning_content, or if the template reads no reasoning.
 std::string_view reasoning_key(std::string_view source) {
   if (source.find("reasoning_content") != source.npos) return {};
   for (const std::string_view key : {"thinking", "thought", "reasoning"}) {

@@ -19,7 +19,7 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   [[nodiscard]] Result<Prompt> whole_prompt() const;
   // Checks that no Answer of this conversation is unfinished. Error: invalid_state.
   [[nodiscard]] Status no_answer() const;
-  // Returns the format in which answers are read. If tools are described in words, it is Hermes'.
+  // Returns the format in which answers are read. If tools are described in words, it is the format of Hermes models.
   [[nodiscard]] const OutputFormat& answer_format() const { return tells_tools && !request.tools.empty() ? *told_format : format; }
   // Makes a new session if a scheduler took the old one and has not given it back.
   Status own_session();

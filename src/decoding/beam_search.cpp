@@ -1,6 +1,6 @@
 // Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search). A step ranks all continuations of all beams by one
-// token. Of the best `beams` continuations, those that end the text become finished sequences. The next beams are the best `beams`
-// continuations that do not end the text, wherever they rank.
+// token. Continuations that end the text become finished sequences, if they are among the best `beams` ones. The next beams are the best
+// `beams` continuations that do not end the text, wherever they rank.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -280,8 +280,8 @@ BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
         if (at != nullptr && at != page_of(base, page)) own.push_back(at);
       }
       ++taken;
-      // A shared last page is copied when a beam writes to it: by all beams that share it but one or, if the base has it too, by all of
-      // them.
+      // A beam that writes to a shared last page copies it first. Exception: the last of the beams that share the page writes to the page
+      // itself, unless the base has the page too.
       const std::byte* const at = length % page_tokens != 0 ? page_of(beam.session, length / page_tokens) : nullptr;
       if (at != nullptr && at != page_of(base, length / page_tokens)) last.push_back(at);
     }

@@ -34,8 +34,8 @@ namespace tessera::detail {
 
 class Decoding {
  public:
-  // `prompt` is what follows the session's tokens. Session and sampler must outlive the decoding. Tells the sampler that an answer and
-  // its text begin (Sampler::begin_answer(), begin_text()).
+  // `prompt` has the tokens that follow the session's tokens. Session and sampler must outlive the decoding. Tells the sampler that an
+  // answer and its text begin (Sampler::begin_answer(), begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
   // Makes the drafter that the options name; from now on offers have drafts. With DraftsChosen::by_caller the caller decides how many: if

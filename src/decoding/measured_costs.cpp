@@ -5,8 +5,8 @@
 namespace tessera {
 namespace {
 
-// The step by which a new time moves the cost toward itself: 0.3 of the difference if it is shorter, 0.05 if it is longer. Other work of
-// the machine makes some times much too long, but none too short.
+// A new time moves the cost toward itself: by 0.3 of the difference between time and cost if the time is shorter, by 0.05 of it if the time
+// is longer. Other work of the machine makes some times much too long, but none too short.
 constexpr double kFaster = 0.3, kSlower = 0.05;
 constexpr double kOutlier = 2.0;  // a time above 2 times the cost counts as 2 times the cost
 

@@ -1,5 +1,5 @@
-// An adapter in one file, as the file has it. The only kind of such files is GGUF (files/gguf/adapter_contents.cpp). Layer `adapters` makes an
-// AdapterFile from the contents, which fits a model.
+// The contents of an adapter in one file. Only GGUF files are read in this way (files/gguf/adapter_contents.cpp). Layer `adapters` fits the
+// contents to a model, and makes an AdapterFile of them.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ struct [[gnu::visibility("hidden")]] GrammarVocabulary::State {
 namespace grammar {
 
 // The automaton's states and the token masks that matchers of one grammar have computed. All matchers of the grammar share them. When the
-// cache has half of the allowed size, the next matcher begins a new one; matchers that are at work keep the old one.
+// cache has half of the allowed size, the next matcher begins a new cache; matchers that are at work keep the old cache.
 struct [[gnu::visibility("hidden")]] MaskCache {
   MaskCache(const Program& program, const GrammarLimits& limits) : machine(program, limits) {}
 

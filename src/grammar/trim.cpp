@@ -162,7 +162,7 @@ void trim(Program& p) {
   Solver empties(p, Solver::Question::empty_text);
   for (std::uint32_t r = 0; r < p.rules.size(); ++r) p.rules[r].nullable = empties.has({r, true});
   const Solver texts(p, Solver::Question::any_text);
-  // Which rules are nullable was computed before terminals without texts were removed. The removal does not change it.
+  // The nullable rules were found before terminals without texts were removed. The removal does not change which rules are nullable.
   if (!texts.has({p.start, true})) {
     fail(ErrorCode::invalid_argument, "the grammar allows no text at all: what it asks for contradicts itself");
   }

@@ -157,7 +157,7 @@ Status read_layer(const Settings& settings, RopePairs pairs, HeadFile& file) {
   file.width = width;
   TESSERA_TRY(const std::uint64_t target, settings.unsigned_integer_or(Setting::target_width, width));
   if (target != width) {
-    return error_at(ErrorCode::unsupported, file.place, "the head has {} numbers a hidden state and its model {}; they must be equal", width, target);
+    return error_at(ErrorCode::unsupported, file.place, "the head has {} numbers in a hidden state and its model {}; they must be equal", width, target);
   }
   LayerSpec layer;
   TESSERA_TRY(layer.n_heads, count_of(settings, Setting::n_heads, kMostHeadDim, file.place));

@@ -52,7 +52,7 @@ Status add_heads(const HeadFile& heads, ModelSpec& spec) {
                     theirs, of, own);
   };
   if (!spec.has_logits) return error_at(ErrorCode::invalid_argument, heads.place, "the model ({}) gives embeddings, and writes no text to draft", spec.architecture);
-  if (heads.width != spec.d_model) return other("numbers a hidden state", heads.width, spec.d_model);
+  if (heads.width != spec.d_model) return other("numbers in a hidden state", heads.width, spec.d_model);
   if (heads.vocab_size != 0 && heads.vocab_size != spec.vocab_size) return other("tokens", heads.vocab_size, spec.vocab_size);
   if (!heads.guessed_tokens.empty() && static_cast<std::uint64_t>(heads.guessed_tokens.back()) >= spec.vocab_size) {
     return other("tokens or more", static_cast<std::uint64_t>(heads.guessed_tokens.back()) + 1, spec.vocab_size);

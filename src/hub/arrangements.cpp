@@ -62,7 +62,8 @@ bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
   return true;
 }
 
-// The first or the second half of the outputs of experts' matrices, which are [outputs, inputs] or [inputs, outputs]; the latter if both fit.
+// The first or the second half of the outputs of experts' matrices, which are [outputs, inputs] or [inputs, outputs]. If the shape fits
+// both, it counts as [inputs, outputs].
 bool half_of_outputs(std::uint64_t inputs, Recipe& recipe, std::uint64_t which) {
   if (recipe.n_dims != 3) return false;
   const bool is_transposed = recipe.dims[0] != inputs || recipe.dims[1] == inputs;

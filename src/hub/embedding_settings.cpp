@@ -82,7 +82,7 @@ Result<std::vector<Module>> read_modules(const std::filesystem::path& folder) {
       return error_at(ErrorCode::corrupt_file, "modules.json", "a module has no type or no path");
     }
     const std::string_view whole = *type->string();
-    if (!whole.starts_with("sentence_transformers.")) return error_at(ErrorCode::unsupported, "modules.json", "a module of another package, \"{}\"", printable(whole));
+    if (!whole.starts_with("sentence_transformers.")) return error_at(ErrorCode::unsupported, "modules.json", "the module \"{}\" belongs to another package", printable(whole));
     if (path->string()->find('/') != std::string::npos || path->string()->find('\\') != std::string::npos || *path->string() == "..") {
       return error_at(ErrorCode::corrupt_file, "modules.json", "the path \"{}\" of a module is no name of a folder", printable(*path->string()));
     }
@@ -137,7 +137,7 @@ Status read_embedding_settings(const std::filesystem::path& folder, const Config
   const Json* lower = config.in_tokenizer("do_lower_case");
   const bool tokenizer_lowers = lower != nullptr && lower->boolean() != nullptr && *lower->boolean();
   if (is_true(sentence, "do_lower_case") && !tokenizer_lowers) {
-    return error_at(ErrorCode::unsupported, "sentence_bert_config.json: do_lower_case", "texts become lower case before the tokenizer; tessera has only what the tokenizer does");
+    return error_at(ErrorCode::unsupported, "sentence_bert_config.json: do_lower_case", "texts are to become lower case before the tokenizer gets them, which tessera does not support");
   }
   TESSERA_TRY(const Json prompts, read_object(folder, "config_sentence_transformers.json"));
   if (find_in(&prompts, "default_prompt_name") != nullptr) {

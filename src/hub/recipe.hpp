@@ -79,7 +79,7 @@ struct Recipe {
 // Returns the whole result of a sound recipe from the bytes of its parts, in their order.
 [[nodiscard]] std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<std::byte>> parts);
 
-// Returns whether a format has a number after the other, so that numbers can be arranged one by one.
+// Returns whether a format stores one number after another, so that numbers can be arranged one by one.
 [[nodiscard]] constexpr bool has_single_numbers(DType dtype) noexcept {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }

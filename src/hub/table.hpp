@@ -26,14 +26,14 @@ struct Shape {
 // Arranges a recipe whose parts and dims are as the folder has them. Returns false if the parts do not have a shape that can be arranged.
 using Arrange = bool (*)(const Shape&, Recipe&);
 
-// Which models use a row.
+// The models that use a row.
 enum class Of : std::uint8_t { all, models_with_experts, models_without_experts, models_with_scores };
 
 // A tensor of the model, and the tensor of the folder that it is made from.
 struct TensorRow {
   Role role;
-  // A layer's tensor has "model.layers.N." in front, another one "model." (Prefixes below). '*' stands for an expert's number: the
-  // tensors of all experts become one.
+  // The name without its prefix (Prefixes below): "model.layers.N." for a layer's tensor, "model." for any other tensor. '*' stands for an
+  // expert's number: the tensors of all experts become one.
   std::string_view name;
   Arrange arrange = nullptr;  // nullptr: as it is
   Of of = Of::all;
@@ -49,7 +49,7 @@ struct Table {
   std::string_view layers = "layers.";  // what stands before a layer's number
   // false: transformers' class ignores tie_word_embeddings, and always has an output matrix of its own.
   bool can_be_tied = true;
-  // What stands before the names of the draft heads, whose layers are numbered from 0: "mtp.". Empty: their layers follow the model's.
+  // The prefix of the names of the draft heads, whose layers are numbered from 0: "mtp.". Empty: their layers follow the model's.
   std::string_view heads = {};
 };
 

@@ -229,7 +229,7 @@ Status TensorList::add_constants() {
 }
 
 // Refuses a tensor of the language model that the table does not have: the model computes something that we do not. Tensors of other parts
-// of the model, such as what sees, have other prefixes.
+// of the model, such as a part that reads images, have other prefixes.
 Status TensorList::add_strangers() {
   const std::span<const SafetensorsTensor> all = model_.folder_.tensors();
   const std::string layers = model_.prefix_ + std::string(model_.table_->layers);

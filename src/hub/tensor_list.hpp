@@ -14,12 +14,12 @@ namespace tessera::detail::hub {
 
 // Returns all texts that may stand in front of the names of a language model's tensors.
 [[nodiscard]] std::span<const std::string_view> known_prefixes() noexcept;
-// Returns what stands in front of the names of the language model's tensors: "model.", or "language_model.model." in models that also
-// see. Empty if nothing does.
+// Returns the prefix of the names of the language model's tensors: "model.", or "language_model.model." in models that also read images;
+// empty if they have none.
 [[nodiscard]] std::string prefix_of(const SafetensorsFolder& folder, const Table& table);
 
-// Returns the names that the folder may give the tensor of a row, the likeliest first; of experts' tensors with the number `expert`.
-// `layers`: number of layers without draft heads.
+// Returns the names that the folder may give the tensor of a row, the likeliest first. Names of a single expert's tensor have the number
+// `expert`. `layers`: number of layers without draft heads.
 [[nodiscard]] std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layers,
                                                 std::uint32_t layer, std::uint32_t expert);
 // Returns how many layers of draft heads the folder has; `said` is the number that config.json gives.

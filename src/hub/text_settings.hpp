@@ -7,8 +7,8 @@
 
 namespace tessera::detail::hub {
 
-// Sets the settings of these files. A folder without a tokenizer has none of them. Errors: io; corrupt_file, a file is too large or a value
-// has another type than expected.
+// Sets the settings that these files state. A folder without a tokenizer states none of them. Errors: io; corrupt_file, a file is too large
+// or a value has another type than expected.
 [[nodiscard]] Status read_text_settings(const std::filesystem::path& folder, const Config& config, Mapping& to);
 
 }  // namespace tessera::detail::hub

@@ -81,7 +81,7 @@ class JsonParser {
         return {};
       default: return number(out);
     }
-    return error("no JSON value begins so");
+    return error("no JSON value begins like this");
   }
 
   Status array(Json& out, int depth) {
@@ -128,7 +128,8 @@ class JsonParser {
     std::size_t at;      // offset of the key in the text
   };
 
-  // Handles keys that an object has more than once. Either returns an error, or keeps the first one's position and the last one's value.
+  // Handles keys that an object has more than once. Either returns an error, or keeps the position of the first occurrence and the value of
+  // the last one.
   Status single_keys(Json::Object& members, std::vector<Key>& keys) {
     const auto name = [&](const Key& key) -> const std::string& { return members[key.member].first; };
     const auto same = [&](const Key& a, const Key& b) { return name(a) == name(b); };
@@ -167,7 +168,7 @@ class JsonParser {
     const std::size_t whole = digits();
     if (whole == 0 || (whole > 1 && text_[first] == '0')) {
       at_ = begin;
-      return error(whole == 0 ? "no JSON value begins so" : "a number with a zero in front");
+      return error(whole == 0 ? "no JSON value begins like this" : "a number with a zero in front");
     }
     bool floating = false;
     if (skip('.')) {

@@ -33,7 +33,7 @@ class JsonInput {
 };
 
 // Every function returns corrupt_file, with the place, if the text is not JSON or if the value is of another type, and the errors of
-// JsonInput::more(). Of a text in memory the place is the line and the column. After an error the reader must not be used. Strings become
+// JsonInput::more(). For a text in memory the place is the line and the column. After an error the reader must not be used. Strings become
 // UTF-8; half a surrogate pair is an error.
 class JsonPullReader {
  public:

@@ -55,7 +55,7 @@ Status check_type(DType dtype) {
 }
 
 // Checks that the KV type suits the layer. Error: unsupported, the values are a part of the keys (latent attention) and the type has a
-// scale. One scale would have to serve the whole key, but the part that is the values and the rest have numbers of different size, so
+// scale. One scale would have to serve the whole key. But the numbers of the values and the other numbers of the key differ in size, so
 // both would lose too much precision.
 Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;

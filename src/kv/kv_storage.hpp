@@ -102,7 +102,7 @@ class KvStorage {
   virtual Status resume() { return {}; }
   [[nodiscard]] virtual bool suspended() const noexcept { return false; }
 
-  // Adds the sequence to `to`: the numbers of its pages, and of the slots of a reserved step. `pools` are those of the engine, which number
+  // Adds the sequence to `to`: the numbers of its pages, and of the slots of a reserved step. `pools`: the engine's pools, which number
   // layouts and contiguous caches. May throw bad_alloc; then `to` is incomplete.
   void describe(KvPools::State& pools, StepPages& to);
 

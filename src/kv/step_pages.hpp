@@ -61,7 +61,7 @@ struct PageCopy {
   bool operator==(const PageCopy&) const noexcept = default;
 };
 
-// Adds the cache's pages to `to`. `pools` are those of the cache's engine. May throw bad_alloc; then `to` is incomplete. Precondition: the
+// Adds the cache's pages to `to`. `pools`: the pools of the cache's engine. May throw bad_alloc; then `to` is incomplete. Precondition: the
 // cache is neither an empty handle nor suspended.
 void describe_pages(const KvCache& cache, const KvPools& pools, StepPages& to);
 

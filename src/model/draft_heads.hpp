@@ -22,7 +22,7 @@ namespace tessera::detail {
 struct Model;
 struct Pass;
 
-// Which rows of a step the heads get after the last layer. (The step must be one of the whole model.)
+// The rows of a step that the heads get after the last layer. (The step must be one of the whole model.)
 enum class RowsRead : std::uint8_t {
   wanted,  // only rows whose output is wanted; the last layer drops the others
   all,     // all rows, with their hidden states in Act::x, because the heads keep keys and values of each row
@@ -93,8 +93,8 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 // heads.
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
-// Returns the end of the range of cache layers that a session fills which computes the layers [first, last). The cache has the model's
-// layers, then those of draft heads, then hidden_layer(). A session of the whole model fills all of them.
+// A session that computes the model's layers [first, last) fills a range of the cache's layers. Returns the end of that range. The cache
+// has the model's layers, then those of draft heads, then hidden_layer(). A session of the whole model fills all of them.
 [[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
   return spec.has_draft_heads() && first == 0 && last == spec.n_layers() ? hidden_layer(spec) + 1 : last;
 }
@@ -110,7 +110,7 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 // sequence gets 0. Keeps the rows' hidden states in each sequence's hidden_layer().
 Status shift_hidden(const Pass& pass);
 
-// Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; the backend's.
+// Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; those of the backend.
 Status guess_by_heads(const Model& model, backend::Backend& backend, const HeadRow& row, std::span<float> logits, std::span<float> hidden,
                       const std::stop_token& stop);
 

@@ -43,15 +43,15 @@ struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
-  // The rows whose output is not nothing, ascending. Exception: in a step of the whole model whose draft heads read all rows
-  // (heads_read_all_rows()), all rows.
+  // The rows with another output than RowOutput::nothing, ascending. Exception: in a step of the whole model whose draft heads read all
+  // rows (heads_read_all_rows()), all rows.
   std::span<const std::uint32_t> wanted;
-  // Lists of indices into `wanted`, made by select_outputs(). First the n_outputs rows with logits, a token or an embedding, ascending;
-  // then, for draft heads that read all rows, all.
+  // Two lists of indices into `wanted`, one behind the other, made by select_outputs(). The first list has the n_outputs rows with logits,
+  // a token or an embedding, ascending. The second list has all rows; it is empty unless draft heads read all rows.
   std::span<const std::uint32_t> selected = {};
   std::size_t n_outputs = 0;
-  // For each row that wants a token, in the order in which outputs() draws: SampleRow::row is the row's index among the
-  // logits that are computed with its logits. Made by order_draws().
+  // An entry for each row that wants a token, in the order in which outputs() draws. SampleRow::row is the row's index among the logits
+  // that are computed together with the row's own. Made by order_draws().
   std::span<const backend::SampleRow> draws = {};
   std::span<const backend::AttentionShape> attentions = {};  // every attention of the step
   std::span<const backend::RowVotes> votes = {};
@@ -79,8 +79,8 @@ void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32
 // Returns the sizes of the activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
 
-// Computes the step: writes the rows' keys and values to their sequences' pages, and hands the wanted outputs to `sink`, each kind in
-// row order. Looks at `stop` before every layer. Errors: cancelled; the backend's.
+// Computes the step: writes the rows' keys and values to their sequences' pages, and hands the wanted outputs to `sink`, each kind in row
+// order. Looks at `stop` before every layer. Errors: cancelled; those of the backend.
 Status forward(const Model& model, backend::Backend& backend, const Step& step, OutputSink& sink,
                const std::stop_token& stop);
 

@@ -17,7 +17,7 @@ class Communicator {
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t ranks() const noexcept = 0;
 
-  // Gives each rank the bytes of all ranks: parts[i] gets those of rank i, of which it has the size. `mine` has the size of
+  // Gives each rank the bytes of all ranks: parts[i] gets the bytes of rank i, and must have their size. `mine` has the size of
   // parts[rank()], which is not written. Errors: cancelled, a rank has called stop(); device_error, a rank is gone.
   virtual Status gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept = 0;
   // Makes the calls of this step fail, on all ranks.

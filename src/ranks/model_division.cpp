@@ -36,7 +36,7 @@ std::vector<std::uint32_t> whole_mixers(const ModelSpec& spec, std::uint32_t ran
   return mixers;
 }
 
-// Deals out the layers: about as many to each rank. A layer that reads an earlier one's keys is on that one's rank.
+// Deals out the layers: about equally many to each rank. A layer that reads an earlier layer's keys is on the rank of the earlier layer.
 std::vector<std::uint32_t> whole_layers(const ModelSpec& spec, std::uint32_t ranks) {
   const Division layers(spec.n_layers(), ranks);
   std::vector<std::uint32_t> owners;

@@ -11,7 +11,7 @@ using backend::Act;
 
 namespace {
 
-// Rows are exchanged in portions of about so many numbers.
+// Rows are exchanged in portions of about this many numbers.
 constexpr std::size_t kPortion = std::size_t{1} << 18;
 
 std::uint64_t widest(const backend::WorkspaceShape& shape) noexcept {
@@ -25,7 +25,7 @@ std::uint64_t staging_floats(const backend::WorkspaceShape& shape) noexcept { re
 }  // namespace
 
 std::uint64_t RankBackend::workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
-  // Connections keep what is on its way to and from each other rank.
+  // A connection buffers the bytes that are on their way to another rank and from that rank.
   const std::uint64_t on_its_way = where_ == Ranks::elsewhere ? 2 * std::uint64_t{ranks_.ranks()} : 0;
   return own().workspace_bytes(shape) + (1 + on_its_way) * staging_floats(shape) * sizeof(float);
 }

@@ -1,5 +1,6 @@
 // The backend of one rank, around a backend that has the rank's part of the weights. Activations are whole at every rank, except those that
-// are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up): a product that reads those first makes them whole.
+// are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up): a product that reads divided activations gathers them
+// first.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct DividedMatrix {
 
 class RankBackend final : public backend::ForwardingBackend {
  public:
-  // Where the ranks are.
+  // The place of the other ranks. Connections to ranks elsewhere need buffers, which workspace_bytes() counts.
   enum class Ranks : std::uint8_t { in_this_process, elsewhere };
 
   RankBackend(std::unique_ptr<backend::Backend> inner, Communicator& ranks, Ranks where) noexcept
@@ -69,8 +70,8 @@ class RankBackend final : public backend::ForwardingBackend {
   // Has the inner backend look up the rank's own tokens in `table`, by look_up().
   template <class LookUp>
   Status look_up(const Matrix& table, Act x, bool keep_embeddings, LookUp look_up);
-  // Replaces the rows of tokens that other ranks have by those ranks' rows. Rows with embeddings of their own are the same at every rank;
-  // `keep_embeddings` says whether x has those.
+  // Replaces rows of x by the rows of other ranks, for tokens whose rows other ranks have. Rows with embeddings of their own are the same
+  // at every rank; `keep_embeddings` says whether x has such rows.
   Status take_rows(Act x, bool keep_embeddings);
 
   Communicator& ranks_;

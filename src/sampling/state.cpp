@@ -72,7 +72,7 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
   if (!suppressed.empty()) {
     remove_tokens(candidates, suppressed);
     if (candidates.empty()) {
-      return make_error(ErrorCode::numeric, "no logit is above -inf but those of tokens that are never drawn");
+      return make_error(ErrorCode::numeric, "no token can be drawn: all logits above -inf belong to suppressed tokens");
     }
   }
   std::size_t before_answer = 0;

@@ -35,7 +35,7 @@ Result<TokenList> TokenList::make(Kind kind, std::span<const Token> tokens) noex
     std::sort(made.tokens_.begin(), made.tokens_.end());
     made.tokens_.erase(std::unique(made.tokens_.begin(), made.tokens_.end()), made.tokens_.end());
     if (!made.tokens_.empty() && made.tokens_.front() < 0) {
-      return tessera::detail::make_error(ErrorCode::invalid_argument, "token list: no token is negative, as {} is",
+      return tessera::detail::make_error(ErrorCode::invalid_argument, "token list: {} is negative, which no token is",
                                          made.tokens_.front());
     }
     return made;

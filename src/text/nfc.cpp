@@ -33,7 +33,7 @@ bool is_mark(const utf8proc_property_t& property) noexcept {
          property.category == UTF8PROC_CATEGORY_MC || property.category == UTF8PROC_CATEGORY_ME;
 }
 
-// Returns whether the letter can be composed with the letter before it. These are vowels and final consonants of Hangul and, since
+// Returns whether the letter can be composed with the letter before it. Such letters are vowels and final consonants of Hangul and, since
 // Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) U+11A7 is a vowel that composes with
 // nothing. It must begin a segment, because utf8proc 2.8 takes it for "no final consonant" and drops it.
 bool is_joining_letter(std::int32_t c) noexcept {

@@ -19,7 +19,7 @@ class TextAutomaton {
   };
   TextAutomaton() = default;  // finds nothing; step() must not be called
   explicit TextAutomaton(std::vector<Entry> entries);
-  // Upper bound for so many texts with so many bytes together.
+  // Returns an upper bound of the memory for `entries` texts, which have `bytes` bytes together.
   [[nodiscard]] static std::uint64_t plan_bytes(std::uint64_t entries, std::uint64_t bytes) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return nodes_.capacity() * sizeof(Node) + bytes_.capacity(); }
   [[nodiscard]] bool empty() const noexcept { return nodes_.size() < 3; }

@@ -76,14 +76,14 @@ class Reader {
       m_.rules.model = TokenizerModel::gemma4;
     } else {
       return error_at(ErrorCode::unsupported, settings_.called(Setting::tokenizer_model),
-                      "the tokenizer model '{}' is not known; those that are: llama, gpt2, t5, gemma4, bert", printable(name));
+                      "the tokenizer model '{}' is not known; known are: llama, gpt2, t5, gemma4, bert", printable(name));
     }
     if (m_.rules.model != TokenizerModel::gpt2) return {};
     m_.rules.pre_is_assumed = !settings_.has(Setting::pre_tokenizer);
     TESSERA_TRY(const std::string_view pre, settings_.string_or(Setting::pre_tokenizer, "default"));
     m_.rules.pre = find_pre_tokenizer(pre);
     if (m_.rules.pre != nullptr) return {};
-    return error_at(ErrorCode::unsupported, settings_.called(Setting::pre_tokenizer), "the pre-tokenizer '{}' is not known; those that are: {}",
+    return error_at(ErrorCode::unsupported, settings_.called(Setting::pre_tokenizer), "the pre-tokenizer '{}' is not known; known are: {}",
                     printable(pre), known_pre_tokenizers());
   }
 

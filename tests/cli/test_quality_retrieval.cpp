@@ -127,7 +127,7 @@ TEST_CASE("texts and options that do not fit are refused with a sentence") {
   refused(data.measure({"--caches", "f16"}), 2, "--retrieval");
   refused(run_program(kTool, {kEmbedder, "x.tokens", "--formats", "f16"}), 2, "--retrieval");
   data.write("corpus.jsonl", "{\"_id\": \"dog\", \"text\": \"a\"}\n{\"_id\": \"dog\", \"text\": \"b\"}\n");
-  refused(data.measure(), 1, "corpus.jsonl: line 2: the _id dog was there before");
+  refused(data.measure(), 1, "corpus.jsonl: line 2: the _id dog occurs twice");
   data.write("corpus.jsonl", "[1]\n");
   refused(data.measure(), 1, "line 1: _id is not a text");
   data.write("corpus.jsonl", "{\n");

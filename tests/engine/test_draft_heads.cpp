@@ -289,8 +289,8 @@ TEST_CASE("configurations of an EAGLE head in other words mean the same", "[head
 TEST_CASE("heads of another model, or of no kind that is known, are refused by name", "[heads]") {
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   const auto& cases = head_cases();
-  CHECK(has(refused("qwen3", cases[0].file()), "the draft heads are for a model of 36 numbers a hidden state, and this model has 32"));
-  CHECK(has(refused("qwen3", cases[2].file()), "36 numbers a hidden state"));
+  CHECK(has(refused("qwen3", cases[0].file()), "the draft heads are for a model of 36 numbers in a hidden state, and this model has 32"));
+  CHECK(has(refused("qwen3", cases[2].file()), "36 numbers in a hidden state"));
   CHECK(has(refused("llama-mha", cases[4].file()), "the draft heads are for a model of 100 tokens, and this model has 96"));
   CHECK(has(refused("llama-gqa", golden_dir() / "no-such-folder"), "no-such-folder"));
   CHECK(has(refused("llama-gqa", golden_dir() / "llama-gqa.gguf"), "has no draft heads for another model"));

@@ -222,7 +222,7 @@ TEST_CASE("what is not supported is an error with keyword and path; lenient list
   CHECK_THAT(error_of(R"({"minimum":"1"})"), Catch::Matchers::ContainsSubstring("#/minimum"));
   CHECK_THAT(error_of("{\"a\":1,\n\"a\":2}"), Catch::Matchers::ContainsSubstring("line 2, column 1: the key \"a\" stands twice"));
   CHECK_THAT(error_of(R"({"enum":["\ud83d"]})"), Catch::Matchers::ContainsSubstring("half of a surrogate pair"));
-  CHECK_THAT(error_of(R"({"dependentRequired":{"a":[1]}})"), Catch::Matchers::ContainsSubstring("#/dependentRequired: the keyword 'dependentRequired' has something that is no name"));
+  CHECK_THAT(error_of(R"({"dependentRequired":{"a":[1]}})"), Catch::Matchers::ContainsSubstring("#/dependentRequired: the keyword 'dependentRequired' has an item that is not a name"));
   CHECK_THAT(error_of("{\"a\":"), Catch::Matchers::ContainsSubstring("line 1, column 6"));
   const auto lenient = Grammar::json_schema(R"({"type":"array","uniqueItems":true,"items":{"type":"integer"}})", {.unsupported = JsonUnsupported::ignore});
   REQUIRE(lenient.has_value());

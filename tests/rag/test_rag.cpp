@@ -380,7 +380,7 @@ TEST_CASE("what does not fit is refused with one sentence") {
   (void)rig.index_texts();
   refused({"index", rig.texts().string(), "--embedder", kOther}, 2, "the index was made with another embedder");
   refused({"search", "x", "--embedder", kOther}, 1, "the index was made with another embedder");
-  refused({"index", fs::temp_directory_path().string()}, 2, "the index is of the folder");
+  refused({"index", fs::temp_directory_path().string()}, 2, "the index was made from the folder");
   refused({"index", "--passage-tokens", "77"}, 2, "the index has passages of");
   CHECK(rig.run({"index", "--rebuild", rig.texts().string(), "--embedder", kOther}).status == 0);
   CHECK(number(rig.json({"status"}), "dimensions") == 32);

@@ -87,8 +87,8 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-// Makes a step for each tensor, which keeps its format. What is small becomes F32 if the model comes from a folder; a GGUF file's tensors stay
-// as they are.
+// Makes a step for each tensor, which keeps its format. Small tensors become F32 if the model comes from a folder; a GGUF file's tensors
+// stay as they are.
 Result<std::vector<Step>> kept_formats(const ModelSource& model, bool is_gguf) {
   std::vector<Step> steps;
   for (const TensorInfo& tensor : model.tensors()) {

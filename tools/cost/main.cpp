@@ -30,7 +30,7 @@ int fail(std::string_view message) {
 int run(int argc, char** argv) {
   using namespace tessera;
   cost::Options options;
-  CLI::App app{"What tokens cost: prices of machines and speeds of models in, prices of tokens, requests and months out.", kProgram};
+  CLI::App app{"Computes what tokens, requests and months cost, from the prices of machines and the speeds of models.", kProgram};
   cost::add_options(app, options);
   tool::add_version(app, kProgram);
   try {

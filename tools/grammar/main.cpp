@@ -120,13 +120,13 @@ int parse_and_run(int argc, char** argv) {
   what->add_option("--grammar", arguments.grammar, "an EBNF or GBNF grammar")->type_name("FILE");
   what->add_option("--bench", arguments.bench, "MaskBench or test suite files: judge and time all of them")->type_name("FOLDER");
   what->require_option(1);
-  app.add_option("--vocab", arguments.vocabularies, "whose tokens; of several models, all of their tokens")
+  app.add_option("--vocab", arguments.vocabularies, "the model whose tokens are used; given again: the tokens of all these models together")
       ->type_name("MODEL")->required();
   app.add_option("--check", arguments.checks, "texts to judge")->type_name("FILE");
   app.add_flag("--json", arguments.json, "the figures of --bench as one JSON object");
   app.add_flag("--lenient", lenient, "leave keywords out that are not supported, and list them");
   app.add_flag("--compact", compact, "no white space between JSON's tokens");
-  app.add_option("--order", order, "of properties: any (default) or stated")->check(CLI::IsMember({"any", "stated"}))->type_name("ORDER");
+  app.add_option("--order", order, "the order of properties: any (default) or stated")->check(CLI::IsMember({"any", "stated"}))->type_name("ORDER");
   app.add_option("--formats", formats, "`format` is checked: always (assert, the default), as the draft says, or never (ignore)")
       ->check(CLI::IsMember({"draft", "assert", "ignore"}))->type_name("WHEN");
   try {

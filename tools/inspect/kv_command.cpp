@@ -60,7 +60,7 @@ Status widen(std::vector<KvLayers>& groups, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const std::uint64_t n = std::uint64_t{wide.first} + wide.last;
   if (n > groups[0].layers) {
-    return Error(ErrorCode::invalid_argument, fmt::format("a type of their own for {} layers of {}", n, groups[0].layers));
+    return Error(ErrorCode::invalid_argument, fmt::format("{} layers are to have a type of their own, but only {} keep keys and values", n, groups[0].layers));
   }
   KvLayers ends = groups[0];
   ends.layers = n;
@@ -103,8 +103,8 @@ void add_notes(KvReport& report) {
   };
   note(replicated, "there are more devices than KV heads: heads are replicated, at least one on each");
   note(uneven, "the KV heads do not divide evenly: these are the bytes of a device with the most");
-  note(windows, "counted is a cache that drops pages behind the window, as generating does; a prompt appended in one call holds all of it "
-                "until it is done (--window 0 counts that)");
+  note(windows, "the table counts a cache that drops pages behind the window, as generating does; a prompt that is appended in one call "
+                "keeps all its pages until the call ends (--window 0 counts that)");
 }
 
 }  // namespace

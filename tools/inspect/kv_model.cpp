@@ -94,8 +94,8 @@ void take_layers(const Plan& plan, KvModel& model) {
   for (const auto& [key, layers] : groups) model.groups.push_back(layers);
   if (!plan.kv_layout.has_state()) return;
   model.states = plan.kv_layout;
-  model.notes.push_back(fmt::format("recurrent layers keep a state of {} bytes; counted are the most that a user may hold of it, with its "
-                                    "checkpoints", plan.kv_layout.state_bytes()));
+  model.notes.push_back(fmt::format("recurrent layers keep a state of {} bytes; the table counts the most states that a user may hold, with "
+                                    "the checkpoints", plan.kv_layout.state_bytes()));
 }
 
 class KvModelReader {
@@ -164,7 +164,7 @@ class KvModelReader {
     const bool has_wide = wide_.dtype != DType::automatic;
     const std::uint64_t n_wide = has_wide ? std::uint64_t{wide_.first} + wide_.last : 0;
     if (n_wide > n_kept) {
-      return Error(ErrorCode::invalid_argument, fmt::format("a type of their own for {} layers of {}", n_wide, n_kept));
+      return Error(ErrorCode::invalid_argument, fmt::format("{} layers are to have a type of their own, but only {} keep keys and values", n_wide, n_kept));
     }
     std::uint64_t kept = 0;
     std::map<std::array<std::uint64_t, 5>, std::uint64_t> groups;  // layers of each shape, window and type (1: wide)

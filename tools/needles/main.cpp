@@ -124,12 +124,12 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app{"Counts the numbers that a model finds in long texts while it keeps a part of their tokens.", "tessera-needles"};
   app.footer(kFooter);
   app.add_option("MODEL", arguments.model, tool::kModelForms)->required()->type_name("");
-  app.add_option("--tokens", arguments.tokens, "of a text, question included; 2048 by default")->type_name("N")->check(CLI::Range(512, 1 << 20));
-  app.add_option("--texts", arguments.texts, "how many; 20 by default")->type_name("N")->check(CLI::Range(1, 10000));
+  app.add_option("--tokens", arguments.tokens, "the tokens of a text, question included. Default: 2048")->type_name("N")->check(CLI::Range(512, 1 << 20));
+  app.add_option("--texts", arguments.texts, "the number of texts. Default: 20")->type_name("N")->check(CLI::Range(1, 10000));
   for (const char* cache : {"f16", "f16:50%:window", "f16:25%:window", "f16:50%:h2o", "f16:25%:h2o", "f16:50%:snapkv", "f16:25%:snapkv"}) {
     arguments.caches.push_back(tool::parse_cache(cache));
   }
-  tool::add_caches(app, arguments.caches, "types of keys and values, and tokens kept. Default: f16, and a half and a quarter of each choice");
+  tool::add_caches(app, arguments.caches, "the types of keys and values, and how many tokens are kept. Default: f16, and a half and a quarter by each choice");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);
   tool::add_version(app, "tessera-needles");

@@ -225,8 +225,8 @@ void print(const Arguments& arguments, const Engine& engine, const std::vector<C
     fmt::print("{} predictions; perplexity with all in float32: {:.5f}\n", rows.front().divergence.rows(),
                rows.front().divergence.reference_perplexity());
     if (rounds_activations(engine)) {
-      fmt::print("Part of each KL is the rounding of what weights multiply, which another cache changes: with --numerics reference there is "
-                 "none, and the KL is the cache's alone.\n");
+      fmt::print("Part of each KL comes from rounding what the weights multiply, which changes with the cache. With --numerics reference "
+                 "nothing is rounded there, and the KL comes from the cache alone.\n");
     }
   }
 }

@@ -43,7 +43,7 @@ Result<std::vector<std::string>> read_texts(const std::filesystem::path& file, N
     if (!object) return fault(file, number, object.error().message());
     const std::string id = member_text(*object, "_id"), title = member_text(*object, "title"), text = member_text(*object, "text");
     if (id.empty()) return fault(file, number, "_id is not a text");
-    if (!numbers.emplace(id, texts.size()).second) return fault(file, number, fmt::format("the _id {} was there before", id));
+    if (!numbers.emplace(id, texts.size()).second) return fault(file, number, fmt::format("the _id {} occurs twice", id));
     texts.push_back(title.empty() ? text : title + "\n" + text);
   }
   if (texts.empty()) return fault(file, number, "there is no text in the file");

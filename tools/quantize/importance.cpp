@@ -27,7 +27,7 @@ Result<std::vector<float>> read_floats(const ModelFile& file, const GgufTensor& 
 // Checks that the sums fit this model's tensor.
 Status check_fit(std::string_view name, const GgufTensor& sums, const GgufTensor* weights) {
   const auto wrong = [&](std::string what) {
-    return Error(ErrorCode::invalid_argument, what + ": the importance matrix is another model's", std::string(name));
+    return Error(ErrorCode::invalid_argument, what + ": the importance matrix belongs to another model", std::string(name));
   };
   if (weights == nullptr) return wrong("the model has no such tensor");
   if (sums.dims[0] != weights->dims[0]) {

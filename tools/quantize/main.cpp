@@ -89,7 +89,7 @@ void tell_missing(const std::vector<Step>& steps, const Importance& importance) 
     if (!helps || importance.of(step.tensor->name) != nullptr) continue;
     names.append(count++ == 0 ? "" : ", ").append(step.tensor->name);
   }
-  if (count != 0) tool::complain("tessera-quantize", fmt::format("the importance matrix has nothing of {} tensor{}, encoded without: {}", count, count == 1 ? "" : "s", names));
+  if (count != 0) tool::complain("tessera-quantize", fmt::format("the importance matrix lacks {} tensor{}, encoded without importance: {}", count, count == 1 ? "" : "s", names));
 }
 
 int run(const Arguments& arguments) {

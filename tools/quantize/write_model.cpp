@@ -81,7 +81,7 @@ Result<std::vector<OutputPart>> parts_of(const fs::path& out, std::span<const St
   }
   if (parts.empty()) parts.push_back({out, steps});
   if (parts.size() > kMostParts) {
-    return Error(ErrorCode::invalid_argument, fmt::format("the model would become {} files; {} is most: choose a larger --split-max-size", parts.size(), kMostParts));
+    return Error(ErrorCode::invalid_argument, fmt::format("the model would become {} files, and at most {} are possible: choose a larger --split-max-size", parts.size(), kMostParts));
   }
   if (parts.size() == 1) return parts;
   std::string name = tool::text_of(out.filename());
@@ -131,7 +131,7 @@ Status write_model(const Writing& writing, std::span<const OutputPart> parts) {
       losses.push_back(*loss);
       return {};
     };
-    // One file is complete when it is renamed. Of several, none has its name before the last is complete.
+    // One file is complete when it is renamed. If there are several files, none gets its name before the last one is complete.
     const auto written = writer.write_file(parts.size() == 1 ? parts[i].path : drafts.add(parts[i].path), encode);
     if (!written) {
       line.clear();

@@ -60,7 +60,7 @@ CacheChoice parse_cache(std::string_view text) {
   if (is_last) return cache;
   if (text == "h2o") cache.choice = TokenChoice::h2o;
   else if (text == "snapkv") cache.choice = TokenChoice::snapkv;
-  else if (text != "window") fail(cache.name, "what stays is chosen by window, h2o or snapkv");
+  else if (text != "window") fail(cache.name, "the tokens to keep are chosen by window, h2o or snapkv");
   return cache;
 }
 

@@ -63,9 +63,9 @@ struct HelpFormatter : CLI::Formatter {
   }
 };
 
-// Parses the command line. Corrects app.parse(argc, argv) in two points: that one takes the next argument for the value of
-// `--option=`, and says of `--unknown 3` that "3 --unknown" was not expected. Adds `--completion SHELL`, which --help does not
-// list: the script is printed as the version is.
+// Parses the command line. Corrects app.parse(argc, argv) in two points: app.parse() takes the next argument for the value of `--option=`,
+// and says of `--unknown 3` that "3 --unknown" was not expected. Adds `--completion SHELL`, which --help does not list: the script is
+// printed as the version is.
 inline void parse(CLI::App& app, int argc, char** argv) {
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->column_width(app.get_formatter()->get_column_width());

@@ -38,8 +38,8 @@ class Interrupts {
     work_.reset();
   }
 
-  // Returns what the system can wait for, which is signalled when Ctrl-C comes while there is nothing to stop: a descriptor, or an event
-  // of Windows. -1: there is none.
+  // Returns an object that the system can wait for: a descriptor, or an event of Windows. It is signalled when Ctrl-C comes while there is
+  // nothing to stop. -1: there is none.
   [[nodiscard]] std::intptr_t waitable() const noexcept { return ends_[0]; }
   bool clear() noexcept;  // takes the signal back; returns whether there was one
 

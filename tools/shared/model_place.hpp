@@ -12,7 +12,8 @@ namespace tessera::tool {
 
 // Returns the path of a model. Names that begin with "ollama:", "lmstudio:" or "hf:" are looked up in the stores of Ollama, LM Studio and
 // Hugging Face's hub, where these programs keep them ($OLLAMA_MODELS, $HF_HOME and the like are heeded); nothing is fetched. Any other text
-// is a path. Errors: not_found, the store has no such model, and which it has; corrupt_file, the store's own file is damaged.
+// is a path. Errors: not_found, the store has no such model (the message lists the models that it has); corrupt_file, the store's own file
+// is damaged.
 [[nodiscard]] Result<std::filesystem::path> model_place(std::string_view text);
 
 // Opens the model at model_place(text): a GGUF file, or a folder of a hub. Errors: those of model_place() and open_model().

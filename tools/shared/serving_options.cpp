@@ -67,11 +67,11 @@ void add_trace_options(CLI::App& app, ServingOptions& o) {
          "--lengths", [&o](const std::string& text) { parse_lengths(text, o.made_up); },
          "  tokens of a prompt and of an answer on average,\n  exponentially distributed. Default: 256,64")
       ->group(from)->type_name("P,A");
-  app.add_option("--seed", o.made_up.seed, "  what they follow from. Default: 1")->group(from)->type_name("N");
-  app.add_option("--requests", o.most, "The first N of the file, or as many made up.\nDefault: all, or 1000")
+  app.add_option("--seed", o.made_up.seed, "  the seed of their random numbers. Default: 1")->group(from)->type_name("N");
+  app.add_option("--requests", o.most, "Only the first N requests of the file, or N made-up\nrequests. Default: all, or 1000")
       ->group(from)->type_name("N");
-  app.add_option("--scale", o.scale, "All lengths divided by it")->group(from)->check(CLI::Range(1e-3, 1e6))->type_name("X");
-  app.add_option("--speed", o.speed, "All times between arrivals divided by it")
+  app.add_option("--scale", o.scale, "Divide all lengths by X")->group(from)->check(CLI::Range(1e-3, 1e6))->type_name("X");
+  app.add_option("--speed", o.speed, "Divide all times between arrivals by X")
       ->group(from)->check(CLI::Range(1e-6, 1e6))->type_name("X");
 }
 
@@ -95,7 +95,7 @@ void add_scheduling_options(CLI::App& app, ServingOptions& o) {
       ->group(how)->delimiter(',')->type_name("NAME,...");
   app.add_option("--max-running", o.limits.max_running, "Requests at once, the size of a batch. Default: 64")
       ->group(how)->check(CLI::Range(1, 1 << 20))->type_name("N");
-  app.add_option("--max-waiting", o.max_waiting, "More are refused. Default: none is")->group(how)->type_name("N");
+  app.add_option("--max-waiting", o.max_waiting, "Requests that wait at most; more are refused.\nDefault: no limit")->group(how)->type_name("N");
   app.add_option("--max-wait", o.limits.max_wait, "Seconds that a dynamic batch waits to become full.\nDefault: 0.1")
       ->group(how)->check(CLI::Range(0.0, 1e6))->type_name("S");
   add_milliseconds(app, "--step-ms", o.limits.seconds, how, "Budget of a step in which requests decode.\nDefault: 50");
@@ -104,14 +104,14 @@ void add_scheduling_options(CLI::App& app, ServingOptions& o) {
   app.add_option("--headroom", o.limits.headroom, "Share of the expected tokens for which pages are\nkept free. Default: 0.25")
       ->group(how)->check(CLI::Range(0.0, 1.0))->type_name("X");
   app.add_option("--first-share", o.limits.first_share,
-                 "Share of the prompts' rows that a long prompt has\nwhile shorter ones go before it; 1: none does.\nDefault: 0.25")
+                 "Share of the prompts' rows that a long prompt keeps\nwhile shorter ones go before it; 1: none goes before.\nDefault: 0.25")
       ->group(how)->check(CLI::Range(1e-3, 1.0))->type_name("X");
 }
 
 void add_level_options(CLI::App& app, ServingOptions& o) {
   const std::string level(kLevelGroup);
-  add_milliseconds(app, "--slo-ttft-ms", o.level.ttft, level, "The first token within this time. Default: 2000");
-  add_milliseconds(app, "--slo-tpot-ms", o.level.tpot, level, "The others, on average. Default: 200");
+  add_milliseconds(app, "--slo-ttft-ms", o.level.ttft, level, "Milliseconds to the first token, at most. Default: 2000");
+  add_milliseconds(app, "--slo-tpot-ms", o.level.tpot, level, "Milliseconds for each further token, on average.\nDefault: 200");
 }
 
 Result<Trace> trace_of(const ServingOptions& options) {

@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   tool::on_signal(SIGINT, [](int) { interrupted = 1; });
   try {
     Options options;
-    CLI::App app{"What a workload would be like on engines of given costs: times, goodput, prefix hits, preemptions.",
+    CLI::App app{"Simulates a workload on engines of given costs: times, goodput, prefix hits, preemptions.",
                  "tessera-simulate"};
     add_options(app, options);
     tool::add_version(app, "tessera-simulate");

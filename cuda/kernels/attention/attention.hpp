@@ -2,11 +2,11 @@
 // (cuda/attention_plan.hpp) must agree on.
 //
 // A thread block of the kernel attention_<codec>_d<class>_q<queries> computes one tile (blockIdx.x). A tile has up to `queries` queries of
-// one sequence and one KV head (blockIdx.y); this most is the tile's query class (kQueryClasses). A query is a pair (row, query head of the
+// one sequence and one KV head (blockIdx.y). `queries` is the tile's query class (kQueryClasses). A query is a pair (row, query head of the
 // KV head's group). A tile's queries follow each other in the order of these pairs. The thread block reads all keys that any of the queries
 // sees. If the tile's keys are split among several thread blocks, it reads its own part of them (blockIdx.z).
 //
-// Numerics, all in f32, of one query. The result does not depend on the tile, its query class, the split or the other queries:
+// Numerics of one query, all in f32. The result does not depend on the tile, its query class, the split or the other queries:
 //   score     one fma chain over the key's elements, ascending from 0, times scale
 //   chunk     chunk_keys() keys, beginning at a multiple of this number. m = the larger of the segment's m so far and the maximum of the
 //             chunk's visible scores; p = exp(score - m), 0 where a key is not visible; sum = the sum of p by halving (adds p that are
@@ -31,8 +31,8 @@ namespace tessera::cuda {
 
 inline constexpr std::uint32_t kAttentionThreads = 128;
 inline constexpr std::uint32_t kSegmentKeys = 512;
-// Head classes: a kernel for each. The most elements of a key; values have as many, but at most kMostValues. The last class is for latent
-// attention (values in keys) alone, and so only for codecs without a scale.
+// Head classes, with a kernel for each. A class is the most elements that a key may have. A value may have as many elements as a key, but
+// at most kMostValues. The last class is for latent attention (values in keys) alone, and so only for codecs without a scale.
 inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512, 576};
 inline constexpr std::uint32_t kMostValues = 512;
 [[nodiscard]] constexpr std::uint32_t value_class(std::uint32_t head_class) noexcept {

@@ -2,7 +2,7 @@
 // t = scale * A x, for some rows of a step.
 //
 // Numerics: an element of A x has 32 fma chains (input mod 32, ascending from 0), which are added in the order of warp_sum(). An element of
-// B t is one fma chain over the rank, ascending from 0. Both are as the numbers of A and B are in f32.
+// B t is one fma chain over the rank, ascending from 0. The numbers of A and B become f32 first.
 #pragma once
 
 #include <cstdint>

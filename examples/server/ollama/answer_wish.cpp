@@ -96,7 +96,7 @@ bool read_keep_alive(Fields& fields, const Api& api, Notes& notes) {
 std::size_t read_context(Fields& options, const ServedModel& model, Notes& notes) {
   const auto tokens = static_cast<std::size_t>(options.integer("num_ctx", 0, std::int64_t{1} << 40).value_or(0));
   if (tokens > model.context()) {
-    notes.warn(fmt::format("num_ctx {} is more than this server's context of {} tokens, which holds (see --ctx).", tokens, model.context()));
+    notes.warn(fmt::format("num_ctx {} is more than this server's context of {} tokens, which applies (see --ctx).", tokens, model.context()));
   }
   return tokens < model.context() ? tokens : 0;
 }

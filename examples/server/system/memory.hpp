@@ -9,8 +9,7 @@ namespace server {
 // does not say.
 [[nodiscard]] std::uint64_t available_memory();
 
-// Gives memory that the C library keeps after it was freed back to the system, where the system has a call for this. Call it after much
-// memory was freed.
+// Returns freed memory, which the C library keeps, to the system, if the system has a call for this. Call it after much memory was freed.
 void give_back_memory() noexcept;
 
 }  // namespace server

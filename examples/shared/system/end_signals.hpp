@@ -3,9 +3,9 @@
 
 namespace server {
 
-// POSIX: SIGINT and SIGTERM, which stay blocked from the constructor on; a client that leaves no longer ends the
-// program (SIGPIPE). Windows: Ctrl-C, Ctrl-Break, and a console, session or system that closes. Windows ends the
-// program some seconds after the latter, however much there is to do.
+// POSIX: SIGINT and SIGTERM, which stay blocked from the constructor on; a client that leaves no longer ends the program (SIGPIPE).
+// Windows: Ctrl-C, Ctrl-Break, and a console, session or system that closes. Windows ends the program some seconds after a close, even if
+// the program is still busy.
 //
 // Make the only object before the threads that must not get the signals. It is never destroyed before the program ends.
 class EndSignals {

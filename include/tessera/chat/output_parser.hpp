@@ -59,8 +59,8 @@ class OutputParser {
   // in pieces of any size: the texts of all deltas, put together, do not depend on where the output was cut.
   [[nodiscard]] Result<std::vector<OutputDelta>> push(std::string_view text) noexcept;
   // Ends the output. Bytes that were held back, because they may begin a marker or a call, become text if the output is whole, and are
-  // dropped if it was cut. A call that was begun and not ended has no call_end. What becomes of malformed elements:
-  // docs/reference/output-parsing.md.
+  // dropped if it was cut. A call that was begun and not ended has no call_end. docs/reference/output-parsing.md says what becomes of
+  // malformed elements.
   [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
 
   // Returns the bytes of the output, in order, that were text (no reasoning, no call, no marker) since the last take_text_spans(). With

@@ -114,7 +114,8 @@ struct KvInputs {
     return {tokens.subspan(beginning.tokens.size()), contents.subspan(beginning.contents.size()), adapters,
             position + beginning.tokens.size()};
   }
-  // Returns the adapters whose first position is one of these inputs. Those with an earlier one are part of the key of earlier inputs.
+  // Returns the adapters whose first position is one of these inputs. Adapters with an earlier first position are part of the key of
+  // earlier inputs.
   [[nodiscard]] std::span<const KvAdapter> beginning_adapters() const noexcept {
     std::size_t first = 0, last = 0;
     while (first < adapters.size() && adapters[first].from < position) ++first;
@@ -207,9 +208,9 @@ class KvCache {
   // window only the pages that the window still sees are taken. Exception: a sequence that has tokens already takes all pages of every
   // group, so that it can be truncated to its old length.
   [[nodiscard]] std::uint64_t adopt(const KvInputs& inputs) noexcept;
-  // Prepares a change in place of the records of positions [first, last): makes their pages writable, as reserve() does, and marks
-  // the cache as edited. From then on other sequences find none of its pages, and by default no window gives pages back. Errors:
-  // those of reserve(); invalid_state, a window has given pages back already; unsupported, recurrent layers.
+  // Prepares for changing the records of positions [first, last) in place: makes their pages writable, as reserve() does, and marks the
+  // cache as edited. From then on other sequences find none of its pages, and by default no window gives pages back. Errors: those of
+  // reserve(); invalid_state, a window has given pages back already; unsupported, recurrent layers.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
   // Prepares the removal of `tokens` tokens out of the tokens [first, end): calls edit() for the positions to which the later tokens move
   // up. The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window begins more

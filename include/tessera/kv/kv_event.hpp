@@ -15,8 +15,8 @@ struct KvEvent {
   enum class Kind : std::int32_t {
     stored = 0,   // the page can be found from now on; the page before it was stored earlier
     removed = 1,  // the page can no longer be found; pages behind it were removed earlier
-    // Forget all pages: the stored ones follow. It is the first event. It comes again if events were lost, because memory was short or
-    // more than 65,536 events waited.
+    // Forget all pages; events for the pages that are stored now follow. It is the first event. It comes again if events were lost, because
+    // memory was short or more than 65,536 events waited.
     cleared = 2,
   };
   Kind kind = Kind::stored;

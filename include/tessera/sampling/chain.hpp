@@ -68,8 +68,8 @@ class Chain {
   Chain& allow(std::initializer_list<Token> tokens) & noexcept { return allow({tokens.begin(), tokens.size()}); }
   Chain& deny(std::span<const Token> tokens) & noexcept;   // removes these tokens
   Chain& deny(std::initializer_list<Token> tokens) & noexcept { return deny({tokens.begin(), tokens.size()}); }
-  // "Exclude top choices": with the chance XtcOptions::probability, removes all tokens with a probability of at least `threshold` but the
-  // least likely of them. Weidmann (text-generation-webui, pull request 6335).
+  // "Exclude top choices": with the chance XtcOptions::probability, looks at the tokens with a probability of at least `threshold`, keeps
+  // the least likely one of these tokens, and removes the more likely ones. Weidmann (text-generation-webui, pull request 6335).
   Chain& xtc(const XtcOptions& options) & noexcept;
   // Penalises repeats ("don't repeat yourself"): if the last n >= allowed_length counted tokens (DryOptions) occurred before and were
   // followed by token t, subtracts multiplier * base^(n - allowed_length) from t's logit. Weidmann (text-generation-webui, pull

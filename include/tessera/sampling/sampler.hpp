@@ -39,10 +39,10 @@ class Sampler {
   // so a sampler may be used without asking here first.
   [[nodiscard]] Status status() const noexcept;
 
-  // Draws the token at `position`. logits: [vocabulary]; history: the tokens before `position`, prompt included, oldest first.
-  // `suppressed` are tokens that no stage sees, as if Chain::deny() came first; a model's own are Tokenizer::suppressed(). Changes
-  // nothing that a later draw depends on: tell the sampler with accept() which token the sequence took. Errors: numeric, a logit is
-  // NaN, every logit is -inf, or a stage left no token; callback_failed, a stage of your own threw.
+  // Draws the token at `position`. logits: [vocabulary]; history: the tokens before `position`, prompt included, oldest first. `suppressed`
+  // are tokens that no stage sees, as if Chain::deny() came first; Tokenizer::suppressed() returns those of a model. Changes nothing that a
+  // later draw depends on: tell the sampler with accept() which token the sequence took. Errors: numeric, a logit is NaN, every logit is
+  // -inf, or a stage left no token; callback_failed, a stage of your own threw.
   [[nodiscard]] Result<Token> sample(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                                      std::span<const Token> suppressed = {}) noexcept;
 
@@ -91,7 +91,7 @@ class Sampler {
   // Replaces seed and stream, for a copy that shall draw other tokens.
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
 
-  // Returns the sampler in numbers, if its stages can all be said in numbers (greedy, temperature, top_k and top_p, in any order, at
+  // Returns the sampler as plain numbers, if numbers can describe all its stages (greedy, temperature, top_k and top_p, in any order, at
   // most kMaxSampleSteps; a stage of your own by its step()). A backend may then draw instead, so that no logits come to the host.
   [[nodiscard]] std::optional<sampling::Recipe> recipe() const noexcept;
 

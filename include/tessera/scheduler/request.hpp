@@ -119,12 +119,12 @@ class RequestHandle {
       std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
   // Returns a piece that is ready, or nullopt. Does not drive the scheduler and does not wait.
   [[nodiscard]] std::optional<RequestPiece> try_next() noexcept;
-  // Returns the error with which the request has failed; success while it goes on and after it has ended well. An error
-  // stays. Pieces that were drawn before the error can still be read. Exception: while drive_status() has an error, and
-  // the request has none, returns that one, although the request has not failed (state() is not ended).
+  // Returns the error with which the request has failed; success while it goes on and after it has ended well. An error stays. Pieces that
+  // were drawn before the error can still be read. Exception: while drive_status() has an error and the request has none, returns the error
+  // of drive_status(), although the request has not failed (state() is not ended).
   [[nodiscard]] Status status() const noexcept;
-  // Returns the error of the steps that failed one after another, if the last next() therefore gave up driving the
-  // scheduler; otherwise success. It says nothing about the request, which goes on.
+  // Returns the error of the scheduler's steps, if several of them failed one after another and the last next() gave up driving the
+  // scheduler for that reason; otherwise success. It says nothing about the request, which goes on.
   [[nodiscard]] Status drive_status() const noexcept;
 
   // Ends the request at the next step, with ErrorCode::cancelled.

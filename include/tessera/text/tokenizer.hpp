@@ -3,7 +3,7 @@
 // (Setting::sentencepiece_model). Lists and tokenizer.model are of one of four families:
 //   llama    SentencePiece BPE: scores, byte fallback (Kudo & Richardson, 2018)
 //   gpt2     byte-level BPE: a pre-tokenizer cuts the text into words, ranked merges join the bytes of each (Radford et al., 2019)
-//   unigram  "t5" in files: the cuts of a text whose scores have the greatest sum (Kudo, 2018)
+//   unigram  "t5" in files: the text is cut into the tokens whose scores have the greatest sum (Kudo, 2018)
 //   gemma4   ranked merges join the characters of the text as it is, with U+2581 for spaces and byte fallback
 // A tokenizer.json states its steps itself: added tokens, normalizer, pre-tokenizer, model (BPE, Unigram, WordPiece, WordLevel),
 // post-processor, decoder. docs/reference/tokenizers.md lists what tessera has of them.
@@ -78,8 +78,8 @@ struct PairFrame {
 // The size of the Tokenizer that from_settings() will make.
 struct TokenizerPlan {
   std::uint64_t tokens = 0;
-  // Bytes that the Tokenizer will hold; making it needs hardly more. Compiled pre-tokenizer patterns count as 64 KiB. Of a tokenizer.json
-  // and a tokenizer.model: bytes at the peak, while it is made; a third less is held afterwards.
+  // Bytes that the Tokenizer will hold; making it needs hardly more. Compiled pre-tokenizer patterns count as 64 KiB. For a tokenizer.json
+  // and a tokenizer.model these are the bytes at the peak, while the tokenizer is made; it holds a third less afterwards.
   std::uint64_t bytes = 0;
 };
 
@@ -113,9 +113,9 @@ class Tokenizer {
   // normal form first, and decoding gives the normal form; bytes that are not UTF-8 stay as they are.
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
   // out_of_memory. Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten bytes for each byte of the
-  // text or for each token, whichever are more. A text that is not in normal form takes eleven; if its normal form is longer, count the
-  // bytes of that. The steps of a tokenizer.json take twice as much. Errors of these steps: unsupported, a pattern of the file takes too
-  // much work on this text; invalid_argument, the normalizer makes a text of it that is far too long.
+  // text or for each token, whichever are more. A text that is not in normal form takes eleven bytes instead of ten; and if its normal form
+  // is longer, the bytes of the normal form count. The steps of a tokenizer.json take twice as much. Errors of these steps: unsupported, a
+  // pattern of the file takes too much work on this text; invalid_argument, the normalizer makes a text of it that is far too long.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
   // Returns the text of tokens, as a Detokenizer gives it: always UTF-8, with U+FFFD for bytes that form no character. Errors:

@@ -1,5 +1,5 @@
-// The configuration of a PEFT adapter: adapter_config.json. PEFT has some fifty keys. Those that change results are read here or refused by name;
-// a key that is not known is refused unless its value is empty.
+// The configuration of a PEFT adapter: adapter_config.json. PEFT has some fifty keys. Keys that change results are read here or refused by
+// name; a key that is not known is refused unless its value is empty.
 #pragma once
 
 #include <cstddef>

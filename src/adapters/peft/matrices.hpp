@@ -10,8 +10,9 @@
 
 namespace tessera::detail::adapters {
 
-// Returns a module's matrices. `experts`: how many experts a parameter has, whose matrices the file has interleaved; 1 otherwise. Matrices of two
-// formats become F32. Errors: unsupported, another format than F32, F16 and BF16; corrupt_file; io.
+// Returns a module's matrices. `experts`: number of experts of the parameter, whose matrices are interleaved in the file; 1 if it has no
+// experts. If A and B have different formats, both become F32. Errors: unsupported, another format than F32, F16 and BF16; corrupt_file;
+// io.
 [[nodiscard]] Result<PeftMatrices> read_matrices(const SafetensorsFolder& file, const PeftModule& module, std::uint64_t experts,
                                                  const AdapterBuilder& builder);
 
@@ -19,8 +20,8 @@ namespace tessera::detail::adapters {
 [[nodiscard]] std::vector<std::byte> transposed_matrix(std::span<const std::byte> from, std::uint64_t rows, std::uint64_t columns,
                                                        std::uint64_t size);
 
-// Makes one list of matrices of those of single experts. Experts of a lower rank get rows and columns of zeros, and experts of another scale have
-// it in B.
+// Joins the matrices of single experts into one list. Experts of a lower rank get rows and columns of zeros. If the experts' scales differ,
+// each B is multiplied by its expert's scale.
 class ExpertStack {
  public:
   explicit ExpertStack(std::uint64_t count) : experts_(count) {}

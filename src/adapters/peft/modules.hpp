@@ -14,7 +14,8 @@ namespace tessera::detail::adapters {
 
 struct PeftModule {
   std::string_view name;  // without "base_model.model." and what PEFT adds: "model.layers.0.self_attn.q_proj"
-  // Parameters of one module are wrapped one into the other. depth: how many wrappers are around this one, 0 for the outermost.
+  // Parameters of one module are wrapped one into the other. depth: the number of wrappers around this parameter's wrapper, 0 for the
+  // outermost.
   std::uint32_t depth = 0;
   bool is_embedding = false;
   const SafetensorsTensor* a = nullptr;        // [rank, inputs]; embeddings [rank, tokens]
@@ -28,8 +29,8 @@ struct PeftModules {
   std::vector<std::pair<std::string_view, const SafetensorsTensor*>> copies;  // the module, the tensor
 };
 
-// Returns the modules of a file. Errors, which name the tensor: corrupt_file, one without its other half, or a shape; unsupported, a tensor that is
-// no part of LoRA or DoRA, such as a module that was trained as a whole.
+// Returns the modules of a file. Errors, which name the tensor: corrupt_file, an A without its B or a B without its A, or a wrong shape;
+// unsupported, a tensor that is no part of LoRA or DoRA, such as a module that was trained as a whole.
 [[nodiscard]] Result<PeftModules> list_modules(const SafetensorsFolder& file, const std::string& place);
 
 }  // namespace tessera::detail::adapters

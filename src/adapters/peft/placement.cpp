@@ -12,8 +12,8 @@ namespace {
 using hub::Recipe;
 using hub::RowRange;
 
-// Returns a recipe for the folder's matrix W, arranged by the row; nullopt if the arrangement refuses the shape, or its result is not the tensor's
-// shape. `is_flipped`: the folder has [inputs, outputs].
+// Returns a recipe for the folder's matrix W, after the arrangement of `target.row`. nullopt: the arrangement refuses the shape, or its
+// result does not have the tensor's shape. `is_flipped`: the folder has [inputs, outputs].
 std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor& tensor, const hub::Shape& shape, const PeftMatrices& from,
                                       bool is_flipped) {
   const std::uint64_t columns = is_flipped ? from.outputs : from.inputs, rows = is_flipped ? from.inputs : from.outputs;

@@ -21,7 +21,7 @@ struct PeftMatrices {
   std::vector<float> lengths = {};  // DoRA [outputs]; empty: none
 };
 
-// Where each row and each column of the model's tensor comes from.
+// The origin of each row and each column of the model's tensor.
 struct Placement {
   std::vector<std::uint32_t> rows = {};     // of B [count * outputs]; as many as the tensor has (before it is transposed)
   std::vector<std::uint32_t> columns = {};  // of A [inputs]; empty: as they are

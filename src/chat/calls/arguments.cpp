@@ -85,7 +85,7 @@ class Values {
   void add_json(const Json& schema, const std::string& path) {
     const std::string document = with_definitions(schema, root_).dump();
     bytes_ += document.size();
-    if (bytes_ > kLongestSchemas) refuse(path, "schemas of so many bytes");
+    if (bytes_ > kLongestSchemas) refuse(path, "schemas of this size");
     json_.push_back(must(Grammar::json_schema(document, options_)));
   }
 
@@ -181,7 +181,7 @@ class Elements {
 
  private:
   [[nodiscard]] Grammar element(const std::string& name, const Json& schema, const std::string& path, int depth) {
-    if (depth > 16 || ++parts_ > 2000) refuse(path, "a schema of so many parts");
+    if (depth > 16 || ++parts_ > 2000) refuse(path, "a schema with this many parts");
     Sequence one;
     one.text(form_.mark).text("<" + name + ">").part(value(schema, path, depth + 1)).text(form_.mark).text("</" + name + ">");
     return one.done();

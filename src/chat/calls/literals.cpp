@@ -58,7 +58,7 @@ class Literals {
     if (depth > kDeepest) refuse(path, "a schema that is nested as deep, or that holds itself");
     spend(1, path);
     if (schema.members() == nullptr) {
-      if (schema == Json(false)) refuse(path, "a value that nothing can be");
+      if (schema == Json(false)) refuse(path, "a schema that accepts no value");
       return any();
     }
     if (const Json* reference = schema.find("$ref")) return value(resolve(*reference, path), path, depth + 1);
@@ -99,7 +99,7 @@ class Literals {
  private:
   void spend(std::size_t parts, const std::string& path) const {
     spent_ += parts;
-    if (spent_ > kMostParts) refuse(path, "a schema of so many parts");
+    if (spent_ > kMostParts) refuse(path, "a schema with this many parts");
   }
 
   // Returns the grammar of an object for which the schema lists no properties: an empty object, or any object.

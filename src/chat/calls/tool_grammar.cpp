@@ -71,8 +71,8 @@ class Calls {
       const bool held = !tried(tool, JsonUnsupported::ignore) || !tried({.name = tool.name, .schema = loosened(tool.schema)}, JsonUnsupported::ignore);
       if (!held && !first) first = Refusal{*refused};
       const std::string place = refused->place().empty() ? std::string() : " at " + std::string(refused->place());
-      warnings.push_back(fmt::format("The schema of the tool '{}' is not held whole{}: {}.{}", detail::printable(tool.name), place, refused->message(),
-                                     held ? " The rest of it is held." : " The tool cannot be called."));
+      warnings.push_back(fmt::format("The schema of the tool '{}' cannot be enforced completely{}: {}.{}", detail::printable(tool.name), place, refused->message(),
+                                     held ? " The rest of it is enforced." : " The tool cannot be called."));
     }
     if (kept.empty() && first) throw Refusal{*first};
     tools_ = std::move(kept);

@@ -46,8 +46,8 @@ struct Callable : Object {
   [[nodiscard]] virtual Value attribute(Evaluator&, std::string_view) const { return {}; }
 };
 
-// Refers to the scope in which a macro was defined. That scope may end before the macro is called; `serial` tells whether the index still
-// means it.
+// Refers to the scope in which a macro was defined. The scope may end before the macro is called; `serial` tells whether the index still
+// means the same scope.
 struct ScopeRef {
   std::uint32_t index;
   std::uint64_t serial;

@@ -1,5 +1,5 @@
-// The evaluator's values: those of Python's that templates use. They never change. Exceptions: namespaces, and how far an iterator has
-// been read.
+// The values of the evaluator: the types of Python values that templates use. A value never changes. Exceptions: namespaces, and how far an
+// iterator has been read.
 #pragma once
 
 #include <cstdint>

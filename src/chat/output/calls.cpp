@@ -1,7 +1,7 @@
 // Tool calls: the steps of the parser that all call syntaxes share. The header of a call is everything before its arguments: markers and
 // the name.
 //
-// If a header is malformed: a name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
+// If a header is malformed, the name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
 // name, the region is treated as text (without its markers), up to its end or up to where the next call begins.
 #include <algorithm>
 #include <cctype>
@@ -63,8 +63,8 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// Returns whether the text can be a tool's name. It can if a given tool has that name, or if it has no white space and no character of
-// which markers, JSON and calls are made.
+// Returns whether the text can be a tool's name. It can if a given tool has that name, or if it has neither white space nor a character
+// that occurs in markers, in JSON's syntax or in calls.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;
@@ -327,8 +327,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   if (!form.id_mark.empty() && !is_tool(name)) {
     if (std::string tool = tool_of_id(id); !tool.empty()) name = std::move(tool);
   }
-  // The whole header is checked again, so that the result is the same as for a header that came in pieces, which is given up at the first
-  // byte that cannot belong to it.
+  // The whole header is checked again, because a header that comes in pieces is given up at the first byte that cannot belong to it, and
+  // the result must not depend on the pieces.
   if (!may_end || !is_name(name) || !may_become_name(header)) {
     malformed();
     return Progress::made;

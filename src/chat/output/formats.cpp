@@ -222,7 +222,7 @@ Result<OutputFormat> find_output_format(std::string_view name) noexcept {
       if (format.name == name) return std::move(format);
       names.append(names.empty() ? "" : ", ").append(format.name);
     }
-    return detail::make_error(ErrorCode::not_found, "no output format is called '{}'; those that are: {}",
+    return detail::make_error(ErrorCode::not_found, "there is no output format '{}'; there are: {}",
                               detail::printable(name), names);
   });
 }

@@ -97,8 +97,8 @@ class JsonExtent {
 // it. Any other value counts as ending at its beginning.
 class JsonValueEnd {
  public:
-  // Returns the offset behind the value; nullopt if the value is not complete. Each call must get the text of the call to find() before
-  // it, or a longer one.
+  // Returns the offset behind the value; nullopt if the value is not complete. Each call must get the text of the previous call of find(),
+  // with or without more text behind it.
   std::optional<std::size_t> find(std::string_view text) {
     for (; at_ < text.size() && !end_; ++at_) take(text[at_]);
     return end_;

@@ -160,8 +160,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   // The present call's name and id, if they were read before the call began (begin_call()); arguments that were read before it began; white
   // space after the arguments' last byte, which is passed on only if more of the arguments follow.
   std::string name_, id_, early_arguments_, held_;
-  // true: a member's value is being read; true: this value is the call's arguments, which are passed on as they are read; true: the call
-  // has no parameter yet.
+  // in_value_: a member's value is being read. streams_: this value is the call's arguments, which are passed on as they are read.
+  // first_parameter_: the call has no parameter yet.
   bool in_value_ = false, streams_ = false, first_parameter_ = true;
 
   // The parameter whose value is being read. begin: offset in buffer_ at which the value begins. scanned: up to this offset the end of the

@@ -129,7 +129,7 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   const auto opens = may_open(marker, found.at);
   if (!opens) {
     if (!format_.recipients || found.at == 0) return Progress::waits;
-    // It is not clear yet whether the mark begins a call. What stands before the mark is text in any case.
+    // It is not clear yet whether the mark begins a call. The bytes before the mark are text in any case.
     put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));
     consume(found.at);
     return Progress::made;

@@ -20,8 +20,8 @@ void softmax(std::span<float> x) noexcept {
 }
 
 // Returns whether a group of experts is one of the n_used_groups best groups, whose experts may be chosen. A group's score is that of its
-// best expert, or the sum of its two best experts' scores (GroupScore). Of groups with equal scores the first is better. Simple loops,
-// since there are few groups.
+// best expert, or the sum of its two best experts' scores (GroupScore). If groups have equal scores, the first of them is better. Simple
+// loops, since there are few groups.
 bool is_used_group(std::span<const float> scores, std::span<const float> bias, const backend::Routing& how, std::size_t group) noexcept {
   const std::size_t size = scores.size() / how.n_groups;
   const bool adds = how.group_score == GroupScore::two_best && size != 1;

@@ -14,8 +14,8 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
 constexpr std::size_t kMostRows = 256;  // the most rows of a task. many_rows() converts 16-bit weights once a task
-// How many values of k many_rows() multiplies with all rows before it goes on to the next values: few enough that their weights stay in L2,
-// enough that the sums seldom go to scratch in between.
+// The number of values of k that many_rows() multiplies with all rows before it goes on to the next values. The weights of so few values
+// stay in L2; with fewer, the sums would go to scratch more often in between.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
 // Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of a panel's weights for two values of k. The

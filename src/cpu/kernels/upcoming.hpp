@@ -6,7 +6,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// The most bytes of the next panels to prefetch. These and as many bytes of the panels that are being multiplied fit into an L2 of 1 MB.
+// The most bytes of the next panels to prefetch. Twice this number, for the next panels and for the panels that are being multiplied, fits
+// into an L2 of 1 MB.
 inline constexpr std::size_t kMostAhead = 512 * 1024;
 
 // Prefetches the packed weights that are read next, some cache lines at each step of a product. This pays if a product takes longer than

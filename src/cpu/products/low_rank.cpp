@@ -11,7 +11,7 @@ namespace tessera::cpu {
 using backend::LowRankShape;
 using backend::LowRankValues;
 
-// Where the parts of the buffer are, and the sizes of their elements.
+// The places of the parts of the buffer, and the sizes of their elements.
 struct CpuLowRank::Layout {
   std::size_t number = 4;         // bytes of a number
   std::size_t block_bytes = 0;    // bytes of a block of rows of A; in tables: of a row

@@ -1,6 +1,6 @@
-// Knows every stretch of tokens that occurs in a sequence, and how often each token followed it. This is a suffix automaton (Blumer et
-// al. 1985), extended with each new token. A state stands for all stretches that end at the same positions. `length` is the number of
-// tokens of the longest of them. Its link leads to the state of the longest suffix of these that also occurs elsewhere.
+// Knows every stretch of tokens that occurs in a sequence, and how often each token followed it. This is a suffix automaton (Blumer et al.
+// 1985), extended with each new token. A state stands for all stretches that end at the same positions. `length` is the number of tokens of
+// the longest of these stretches. `link` leads to the state of the stretch's longest suffix that also occurs elsewhere.
 #pragma once
 
 #include <cstddef>

@@ -74,7 +74,8 @@ std::vector<float> numbers_of(DType dtype, std::span<const std::byte> bytes) {
   return values;
 }
 
-// Computes the products of the rows of W and B A, from which the lengths of rows follow for any scale. `a` and `b` are the weight's.
+// Computes the dot products of the rows of W and B A, from which the lengths of rows can be computed for any scale. `a` and `b` are the
+// matrices of the weight.
 Result<std::vector<backend::LowRankValues::Length>> lengths_of(const AdapterTensor& from, const Binding& binding, const ModelSource& source,
                                                                std::span<const std::byte> a, std::span<const std::byte> b) {
   const backend::LowRankShape shape = shape_of(from, binding);

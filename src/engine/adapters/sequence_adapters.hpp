@@ -38,7 +38,7 @@ class SequenceAdapters {
 
   [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
   [[nodiscard]] std::span<const One> list() const noexcept { return list_; }
-  // Returns the part of a prefix's key that the adapters are. Those that wait for their invocation are no part of it.
+  // Returns the part of a prefix's key that the adapters are. Adapters that wait for their invocation are no part of the key.
   [[nodiscard]] std::span<const KvAdapter> keys() const noexcept { return keys_; }
   [[nodiscard]] std::vector<AdapterUse> uses() const;
 

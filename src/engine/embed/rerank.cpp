@@ -60,7 +60,7 @@ void shorten(std::span<const Token>& a, std::span<const Token>& b, std::size_t r
 Result<TokenTexts> pairs_of(const Engine::State& state, std::string_view query, std::span<const std::string_view> documents, const RerankOptions& options) {
   const PairFrame& frame = state.tokenizer.pair_frame();
   if (frame.between.empty()) return make_error(ErrorCode::unsupported, "the model's tokenizer does not say how it joins a query and a document");
-  if (!options.instruction.empty()) return make_error(ErrorCode::unsupported, "an instruction: the model ({}) reads query and document alone", state.model.spec.architecture);
+  if (!options.instruction.empty()) return make_error(ErrorCode::unsupported, "an instruction is given, but the model ({}) reads only a query and a document", state.model.spec.architecture);
   const std::size_t around = frame.front.size() + frame.between.size() + frame.back.size(), most = detail::most_tokens(state, options.most_tokens, true);
   if (most <= around + 1) {
     return make_error(ErrorCode::invalid_argument, "at most {} tokens are asked for; the tokenizer puts {} around the texts: allow more", most, around);

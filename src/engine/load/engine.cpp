@@ -291,12 +291,12 @@ Result<std::unique_ptr<Session::State>> detail::make_session(const Engine& engin
                       context, s.plan.context);
   }
   if (options.kv.prefix == PrefixReuse::on && s.model.spec.sight == Sight::both_sides) {
-    return make_error(ErrorCode::unsupported, "prefix reuse: the model ({}) reads a text as a whole, and shares nothing with other texts",
+    return make_error(ErrorCode::unsupported, "prefix reuse is on, but the model ({}) reads a text as a whole, and texts share nothing",
                       s.model.spec.architecture);
   }
   const KvOptions kv_options = resolve(options.kv, s.options.kv);
   if (s.model.spec.sight == Sight::both_sides && (kv_options.budget.tokens != 0 || options.stream.window != 0)) {
-    return make_error(ErrorCode::unsupported, "a budget of tokens or a stream: the model ({}) reads a text as a whole", s.model.spec.architecture);
+    return make_error(ErrorCode::unsupported, "a budget of tokens or a stream is set, but the model ({}) reads a text as a whole", s.model.spec.architecture);
   }
   TESSERA_TRY_STATUS(check(options.kv, kv_options));
   TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));

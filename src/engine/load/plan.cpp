@@ -66,7 +66,7 @@ Status check_ranks(const EngineOptions& options) {
   const std::size_t elsewhere = options.rank_addresses.size();
   if (elsewhere >= kMaxRanks) return make_error(ErrorCode::invalid_argument, "{} ranks elsewhere; expected at most {}", elsewhere, kMaxRanks - 1);
   if (to_string(options.rank_split) == "?") return make_error(ErrorCode::invalid_argument, "a rank_split of {}; choose heads or layers", static_cast<int>(options.rank_split));
-  if (options.rank_timeout_ms == 0) return make_error(ErrorCode::invalid_argument, "a rank_timeout_ms of 0");
+  if (options.rank_timeout_ms == 0) return make_error(ErrorCode::invalid_argument, "rank_timeout_ms is 0; expected at least 1");
   if (options.ranks == 1 && elsewhere == 0) return {};
   const char* with = options.backend != BackendKind::cpu               ? "a backend other than the CPU's"
                      : options.executor != nullptr                     ? "an executor of the host"
@@ -151,7 +151,7 @@ namespace {
 Result<std::uint32_t> step_rows_of(const ModelSpec& spec, const EngineOptions& options, std::uint32_t context) {
   if (spec.sight == Sight::back) return options.step_rows;
   if (options.kv.budget.tokens != 0) {
-    return make_error(ErrorCode::unsupported, "a budget of tokens: the model ({}) reads a text as a whole and keeps nothing of it", spec.architecture);
+    return make_error(ErrorCode::unsupported, "a budget of tokens is set, but the model ({}) reads a text as a whole and keeps nothing of it", spec.architecture);
   }
   if (context > kMaxStepRows) {
     return make_error(ErrorCode::invalid_argument, "a context of {} tokens; the model ({}) reads a text in one step, which has at most {}: choose a smaller context",

@@ -100,7 +100,7 @@ class RankService {
     std::uint64_t step = 0;
     TESSERA_TRY_STATUS(hello.receive(0, message, step, kHelloTime, options_.stop));
     detail::Welcome welcome;
-    if (!detail::read_message(message, welcome)) return make_error(ErrorCode::device_error, "a connection that is no engine's");
+    if (!detail::read_message(message, welcome)) return make_error(ErrorCode::device_error, "a connection does not come from an engine");
     if (const Status good = check(welcome); !good) return refuse(hello, good.error());
     detail::write_message(detail::Accepted{}, message);
     TESSERA_TRY_STATUS(hello.send(0, message));

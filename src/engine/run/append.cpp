@@ -135,8 +135,8 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
                       "the logits after the last token are not known (they were not asked for, or the session was "
                       "truncated): call append({{}}) first, which computes them");
   }
-  // All rows write their logits to the same place, one after another, and the last row's stay there. The first token's score comes from the
-  // last pending row.
+  // All rows write their logits to the same place, one after another, so the logits of the last row are there in the end. The first token's
+  // score comes from the last pending row.
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));
   const std::span<float> row = session.next_logits.values().first(vocab);
   for (RunRow& wanted : run.rows(part).subspan(pending > 0 ? pending - 1 : 0)) {

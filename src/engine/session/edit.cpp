@@ -227,8 +227,8 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
-  // A description of the pages as they are now has the size of the one that move_up() makes of the pages that begin_removal() may copy. So
-  // all memory is taken before anything changes.
+  // Describes the pages here already, so that all memory is taken before anything changes. begin_removal() may replace pages by copies,
+  // after which move_up() describes the pages again. Its description has the same size.
   const Engine::State& engine = *session.shared;
   const Turn turn(engine.queue, {});
   MoveDescription move;

@@ -14,12 +14,12 @@
 
 namespace tessera::detail {
 
-// Returns an error (unsupported) if tokens of this model cannot move to another position. `so` ends the error's message: it says what
-// therefore cannot be done.
+// Returns an error (unsupported) if tokens of this model cannot move to another position. `so` ends the error's message, and says what
+// cannot be done for that reason ("none of its tokens can be dropped").
 [[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 
-// Returns whether the session's pages can be freed and its tokens computed again to the same bits. That needs a sequence without dropped
-// tokens and without embeddings, for which no drop and no cut is due.
+// Returns whether the session's pages can be freed and its tokens computed again to the same bits. They can if the sequence has neither
+// dropped tokens nor embeddings, and neither a drop (token budget) nor a cut (stream) is due.
 [[nodiscard]] bool can_give_pages_up(const Session::State& session) noexcept;
 // Frees all pages of the session. All its tokens are pending afterwards. Precondition: can_give_pages_up().
 void give_pages_up(Session::State& session) noexcept;

@@ -20,9 +20,10 @@ void drop_next_logits(Session::State& session) noexcept;
 // Appends tokens as pending ones. Precondition: reserve_tokens() has made room for them.
 void add_pending(Session::State& session, std::span<const Token> tokens) noexcept;
 
-// The result of reuse_prefix(), which takes from the prefix index the pages of the pending tokens and of `prompt`, which follows them.
-// The numbers say how many tokens of each were found. The found tokens of `prompt` are appended to the session, which must have room for
-// them. The last token of all is never taken from the index: it must be computed, because its logits are wanted.
+// The result of reuse_prefix(), which takes from the prefix index the pages of the pending tokens and of the tokens of `prompt` behind
+// them. The members say how many pending tokens, and how many tokens of `prompt`, were found. The found tokens of `prompt` are appended to
+// the session, which must have room for them. The last token of all is never taken from the index: it must be computed, because its logits
+// are wanted.
 struct Reused {
   std::size_t pending = 0, prompt = 0;  // tokens
 };

@@ -14,8 +14,8 @@ using detail::guard;
 
 namespace {
 
-// A copy of a session shares the original's buffer of logits if it has at most this many rows. Of a larger buffer only the last row is
-// copied.
+// A copy of a session shares the original's buffer of logits if it has at most this many rows. If the buffer has more rows, only the last
+// row is copied.
 constexpr std::size_t kSharedRows = 4;
 
 // Returns a copy of the session with the cache `kv`.

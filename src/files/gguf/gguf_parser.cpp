@@ -174,7 +174,7 @@ class Parser {
   // Skips `count` values of a type whose values all have the same size.
   Status skip_values(GgufType type, std::uint64_t count) {
     const auto bytes = checked_multiply(count, value_bytes(type));
-    if (!bytes) return fail(ErrorCode::corrupt_file, "an array of {} values cannot be", count);
+    if (!bytes) return fail(ErrorCode::corrupt_file, "an array of {} values is too large", count);
     TESSERA_TRY_STATUS(need(*bytes));
     if (type == GgufType::boolean && header_ != nullptr) {
       const std::byte* values = header_->blob.get() + at_;
@@ -265,7 +265,7 @@ class Parser {
                   tensor.dims[0], to_string(tensor.dtype), block.values);
     }
     const auto bytes = checked_multiply(values / block.values, block.bytes);
-    if (!bytes) return fail(ErrorCode::corrupt_file, "{} values cannot be", values);
+    if (!bytes) return fail(ErrorCode::corrupt_file, "{} values are too many", values);
     tensor.bytes = *bytes;
     // Offset within the data section; place_tensors() makes it an offset within the file.
     TESSERA_TRY(tensor.offset, take<std::uint64_t>());

@@ -163,7 +163,7 @@ struct GgufWriter::State {
       offset = *next;
     }
     if (out.size() > detail::kMaxHeaderBytes) {
-      return detail::make_error(ErrorCode::invalid_argument, "the keys and names make a header of {} bytes; {} is most",
+      return detail::make_error(ErrorCode::invalid_argument, "the keys and names make a header of {} bytes; at most {} are possible",
                                 out.size(), detail::kMaxHeaderBytes);
     }
     return out;
@@ -195,7 +195,7 @@ struct GgufWriter::State {
 
   Status write(const ByteSink& sink, const TensorData& data) const {
     if (!sink || (!data && !tensors.empty())) {
-      return Error(ErrorCode::invalid_argument, "a callback is empty: where to write, or whence the tensors' data come");
+      return Error(ErrorCode::invalid_argument, "a callback is empty: the one that writes, or the one that reads the tensors' data");
     }
     TESSERA_TRY(const auto align, alignment());
     {
@@ -267,7 +267,7 @@ Status GgufWriter::set_list(std::string_view key, const ValueList& values) noexc
     if (values.type() == ValueType::string) {
       for (const std::string_view text : values.strings()) put_string(out, text);
     } else {
-      if (!values.is_whole()) return detail::error_at(ErrorCode::invalid_argument, place_of("key", key), "the list's bytes are not its elements");
+      if (!values.is_whole()) return detail::error_at(ErrorCode::invalid_argument, place_of("key", key), "the list's size in bytes does not match its number of elements");
       out.append(reinterpret_cast<const char*>(values.bytes().data()), values.bytes().size());
     }
     return state().set(key, std::move(out));

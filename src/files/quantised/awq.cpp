@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned kNibbleOfOutput[8] = {0, 4, 1, 5, 2, 6, 3, 7};  // the inverse of 0, 2, 4, 6, 1, 3, 5, 7
 
-// Where an output's integer stands in each row of packed words.
+// The place of an output's integer in each row of packed words.
 struct AwqPlace {
   explicit AwqPlace(std::uint64_t output) noexcept
       : byte(output / 8 * 4 + kNibbleOfOutput[output % 8] / 2), shift(kNibbleOfOutput[output % 8] % 2 * 4) {}

@@ -16,8 +16,7 @@ struct Fp4Rows {
   std::span<const std::byte> weights, scales;
 };
 
-// Which rows to decode: `count` rows, `step` apart. gpt-oss interleaves the rows of gate and up: steps of 2 from 0 and
-// from 1.
+// The rows to decode: `count` rows, `step` apart. gpt-oss interleaves the rows of gate and up: steps of 2 from 0 and from 1.
 struct RowRange {
   std::uint64_t first, count, step = 1;
 };

@@ -35,8 +35,8 @@ struct GptqLayer {
 [[nodiscard]] Result<bool> check_gptq(const GptqLayer& layer) noexcept;
 
 // Decodes the rows of the outputs [first, first + rows) into `out`, in gptq_form(). Exact, if the form has blocks; else the products are
-// rounded once. Errors: corrupt_file, a zero point is another than `symmetric` allows. Threads: several at once, on
-// different rows.
+// rounded once. Errors: corrupt_file, the layer is `symmetric` and a zero point is not 2^(bits - 1). Threads: several at once, on different
+// rows.
 [[nodiscard]] Status decode_gptq(const GptqLayer& layer, bool act_order, std::uint64_t first, std::uint64_t rows,
                                  std::span<std::byte> out) noexcept;
 

@@ -91,8 +91,8 @@ inline void write_number(DType form, float value, std::byte*& out) noexcept {
   return block ? inputs / block->values * block->bytes : 0;
 }
 
-// Writes 32 integers times a scale as a block of the form, or as 32 numbers. Returns false, and writes nothing of use,
-// if an integer is beyond the form's range. A block's scale is rounded to F16.
+// Writes 32 integers times a scale as a block of the form, or as 32 numbers. Returns false if an integer is beyond the form's range; what
+// was written is then without meaning. A block's scale is rounded to F16.
 [[nodiscard]] inline bool write_integers(DType form, const IntegerBlock& values, float scale, std::byte* out) noexcept {
   formats::detail::Quants<kIntegerBlock> q{};
   // Makes q of the values plus `by`; returns whether all are from 0 to count - 1. `count`: a power of two.

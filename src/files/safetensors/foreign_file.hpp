@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-// Returns the error that says what the file is and what to do; nullopt if its beginning is none of the kinds known.
-// `wanted`: what the file should be, with its article: "a safetensors file".
+// Returns the error that says what the file is and what to do; nullopt if it begins like no known kind of file. `wanted`: what the file
+// should be, with its article: "a safetensors file".
 [[nodiscard]] std::optional<Error> foreign_file_error(ByteSource& source, const char* wanted);
 
 }  // namespace tessera::detail

@@ -1,5 +1,5 @@
-// One safetensors file (specification: github.com/huggingface/safetensors). Everything is checked before memory of a
-// size that the file states is taken, so that the values of a file that was read are safe to use.
+// One safetensors file (specification: github.com/huggingface/safetensors). Memory whose size the file states is taken only after
+// everything is checked. So all values of a file that was read are safe to use.
 #pragma once
 
 #include <cstdint>

@@ -33,12 +33,11 @@ class SafetensorsFolder {
   };
 
   SafetensorsFolder() noexcept = default;  // an empty handle (docs/headers.md)
-  // Opens the model of a folder, or one .safetensors file by its own path, and checks the headers of all files. Of a
-  // folder it takes the first that is there of: model.safetensors; the files that model.safetensors.index.json names;
-  // the files of another index
-  // (*.safetensors.index.json); all parts of NAME-00001-of-0000N.safetensors; the only *.safetensors. Other files are
-  // not looked at. Errors, which say what to fetch or to run: not_found, a file of the model is missing; unsupported,
-  // the folder has files of another kind (PyTorch's, GGUF); corrupt_file; io; cancelled, by `stop`.
+  // Opens the model of a folder, or one .safetensors file by its own path, and checks the headers of all files. In a folder it takes the
+  // first of these that exists: model.safetensors; the files that model.safetensors.index.json names; the files of another index
+  // (*.safetensors.index.json); all parts of NAME-00001-of-0000N.safetensors; the only *.safetensors. Other files are not looked at.
+  // Errors, which say what to fetch or to run: not_found, a file of the model is missing; unsupported, the folder has files of another kind
+  // (PyTorch's, GGUF); corrupt_file; io; cancelled, by `stop`.
   [[nodiscard]] static Result<SafetensorsFolder> open(const std::filesystem::path& path, const std::stop_token& stop = {},
                                                       std::span<const Module> modules = {}) noexcept;
 

@@ -1,4 +1,4 @@
-// Which files of a folder a safetensors model consists of.
+// The files of a folder of which a safetensors model consists.
 #pragma once
 
 #include <cstdint>

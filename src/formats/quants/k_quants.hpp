@@ -151,8 +151,8 @@ template <std::size_t N>
   return sum(error);
 }
 
-// Chooses the scales, minima and integers of a Q4_K (levels 15) or Q5_K (levels 31) block. Without importance a value's weight is ggml's:
-// the sub-block's root mean square plus |x|.
+// Chooses the scales, minima and integers of a Q4_K (levels 15) or Q5_K (levels 31) block. Without importance a value has the same weight
+// as in ggml: the sub-block's root mean square plus |x|.
 inline void encode_lines(const float* values, float levels, MinScales& scales, Quants<kSuperblock>& q,
                          const float* importance = nullptr) noexcept {
   const float mean_square = importance != nullptr ? mean_square_of(values) : 0;

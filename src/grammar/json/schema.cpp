@@ -126,7 +126,7 @@ const std::string& SchemaCompiler::text_in(const Schema& schema, std::string_vie
 }
 
 const std::string& SchemaCompiler::name_in(const Schema& schema, std::string_view keyword, const Json& value) const {
-  if (value.string() == nullptr) invalid(schema, keyword, "has something that is no name");
+  if (value.string() == nullptr) invalid(schema, keyword, "has an item that is not a name");
   return *value.string();
 }
 

@@ -93,8 +93,8 @@ class SchemaCompiler {
   [[nodiscard]] Form write_object(const ObjectLimits& object);
   [[nodiscard]] ObjectForm object_form(const ObjectLimits& object, std::vector<Region>& regions);
   [[nodiscard]] std::vector<Region> regions_of(const ObjectLimits& object, Regex remaining);
-  // Write forms for demands that some item or some member must satisfy (write_some.cpp). In each form every demand has a place of its
-  // own.
+  // Write the forms of lists in which some item must satisfy a demand, and of objects in which some member must (write_some.cpp). In each
+  // form, every demand has been given to one particular item or member.
   void write_some(const ArrayLimits& array, std::vector<Form>& out);
   void write_some(const ObjectLimits& object, std::vector<Form>& out);
   void place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out);

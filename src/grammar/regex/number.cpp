@@ -12,8 +12,8 @@ using Phase = NumberState::Phase;
 
 int sign(int value) noexcept { return (value > 0) - (value < 0); }
 
-// Compares the digits of the whole part with those of the bound, after one more digit (the n-th from 0). `so_far` is the result before
-// it. Returns -1, 0 or 1.
+// Compares the digits of the whole part with those of the bound, after one more digit (the n-th from 0). `so_far` is the result before this
+// digit. Returns -1, 0 or 1.
 std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
   if (!bound) return 0;
   if (n >= bound->value.whole.size()) return 1;
@@ -34,8 +34,8 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
-// The functions below treat a bound in scientific notation. Its digits are those from the first to the last that is not 0 (1200 has two),
-// and its scale is the power of ten of the first.
+// The functions below treat a bound in scientific notation. Its digits go from the first digit that is not 0 to the last one that is not 0
+// (1200 has two digits), and its scale is the power of ten of the first digit.
 std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
 std::size_t scaled_size(const Decimal& d) {
   if (d.zero()) return 0;
@@ -71,8 +71,8 @@ void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   if (state.scaled_digits < longest) ++state.scaled_digits;
 }
 
-// Returns the state after an "e"; nullopt if no exponent may follow. What may follow depends only on how the digits compare with the
-// bounds'.
+// Returns the state after an "e"; nullopt if no exponent may follow. Which exponents may follow depends only on how the digits compare with
+// the digits of the bounds.
 std::optional<NumberState> to_exponent(const NumberSpec& spec, const NumberState& state) {
   if (!spec.allows_exponent()) return std::nullopt;
   if (state.nonzero && !state.single && !spec.reads_all_exponents()) return std::nullopt;

@@ -37,8 +37,8 @@ struct Found {
 [[nodiscard]] Error wrong_tensor(ErrorCode code, const SafetensorsFolder& folder, const Found& found, std::string_view what);
 // Returns whether `order` (I32 [inputs], the group of each input) differs from input / group.
 [[nodiscard]] Result<bool> is_reordered(const SafetensorsFolder& folder, const Found& order, std::uint64_t group);
-// Returns how many consecutive inputs share a scale, if an output has `groups` scales. `configured`: the configuration's number, which holds
-// if it gives as many groups; below 1: all inputs. Returns 0 if no number of inputs gives as many groups.
+// Returns how many consecutive inputs share a scale, if an output has `groups` scales. `configured`: the number that the configuration
+// states (below 1: all inputs). It is returned if it gives `groups` groups. Returns 0 if no number of inputs gives `groups` groups.
 [[nodiscard]] std::uint64_t group_size(std::uint64_t inputs, std::uint64_t groups, std::int64_t configured) noexcept;
 
 // The result of a reader of matrices: nullptr if the folder has no matrix of the reader's kind under that name.

@@ -18,8 +18,8 @@ std::optional<Fp8ScaleType> fp8_scale_type(const Found& scales) noexcept {
   }
 }
 
-// Returns a dimension of a scale's block. `count`: how many scales there are along `size` weights. `configured`: the configuration's size of
-// a block, which holds if it gives as many scales. Returns 0 if no size does.
+// Returns a dimension of a scale's block. `count`: how many scales there are along `size` weights. `configured`: the size that the
+// configuration states. It is returned if it gives `count` scales. Returns 0 if no size gives `count` scales.
 std::uint64_t block_size(std::uint64_t size, std::uint64_t count, std::uint64_t configured) noexcept {
   if (count == 0) return 0;
   if (configured != 0 && (size - 1) / configured + 1 == count) return configured;

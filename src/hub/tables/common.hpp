@@ -115,7 +115,7 @@ void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer));
 inline constexpr std::int64_t kMostListed = 4096;  // more layers than any model has: no list is made for more
 // Maps the norm's epsilon from a key of another name, and removes the usual setting.
 void map_layer_norm(Mapping& m, std::string_view key);
-// Maps the number of experts, and of those that a row is sent to.
+// Maps the number of experts, and the number of experts that a row is sent to.
 void map_experts(Mapping& m);
 // Maps experts' sizes, scale and groups of the models with shared_experts (DeepSeek and those like it).
 void map_grouped_experts(Mapping& m);

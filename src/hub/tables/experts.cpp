@@ -65,7 +65,7 @@ void map_gpt_oss(Mapping& m) {
   const Json* truncated = find_in(rope_object(m, "full_attention"), "truncate");
   const bool is_exact = truncated != nullptr && truncated->boolean() != nullptr && !*truncated->boolean();
   if (m.settings.string_or(Setting::rope_scaling, "").value_or("") == "yarn" && !is_exact) {
-    m.refuse(ErrorCode::unsupported, "rope_scaling.truncate", "the value is true; tessera computes models of this type with false only");
+    m.refuse(ErrorCode::unsupported, "rope_scaling.truncate", "the value is true; tessera computes models of this type only with false");
   }
   const auto alpha = m.number("swiglu_alpha"), limit = m.number("swiglu_limit");
   if (alpha && *alpha != 1.702) m.refuse(ErrorCode::unsupported, "swiglu_alpha", "the value is {}; 1.702 is implemented", *alpha);

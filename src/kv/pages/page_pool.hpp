@@ -63,8 +63,8 @@ class PagePool {
   // Takes the page and its copy in the file out of the index. If no sequence holds the page, it becomes free.
   void detach(IndexedPage& indexed) noexcept;
 
-  // Makes one page free: the clean page that was unused longest or, if there is none, such a cached page, which the index then loses.
-  // Returns false if there is neither.
+  // Makes one page free: the clean page that was unused longest or, if there is none, the cached page that was unused longest, which the
+  // index then loses. Returns false if there is neither.
   bool evict_one() noexcept;
   // Says which copies in the file may be dropped.
   enum class Copies : std::uint8_t {

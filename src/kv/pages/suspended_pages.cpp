@@ -40,7 +40,7 @@ Status SuspendedPages::put(const std::vector<PageTable>& tables) {
     }
   }
   pages_ = std::move(pages);
-  // If a page's job cannot be submitted, the page simply stays in memory. That is no error.
+  // If a page's job cannot be submitted, the page simply stays in memory, which is no error.
   (void)guard([&]() -> Status {
     for (const auto& group : pages_) {
       for (const auto& page : group) {

@@ -1,6 +1,6 @@
-// The EAGLE-3 head (Li et al. 2025). Its hidden state g is computed from the inputs of three layers of the model, g = W [low, mid, high], and
-// for further guesses it is the head's own output. Queries, keys and values read [norm(e), norm(g)], where e is the token's embedding. The
-// layer's outputs are added to g. Behind it are a norm and an output matrix, which may have the more frequent tokens alone.
+// The EAGLE-3 head (Li et al. 2025). Its hidden state g is computed from the inputs of three layers of the model, g = W [low, mid, high],
+// and for further guesses it is the head's own output. Queries, keys and values read [norm(e), norm(g)], where e is the token's embedding.
+// The layer's outputs are added to g. Behind it are a norm and an output matrix, which may lack the less frequent tokens.
 #include <algorithm>
 #include <array>
 #include <limits>

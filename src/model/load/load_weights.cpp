@@ -28,13 +28,14 @@ std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor
 }
 
 // Returns how far YaRN has slowed a pair down (Peng et al. 2023, section 3.2). 0: its frequency is not changed; 1: the whole frequency is
-// divided by the scaling factor; between: the mean of both, so weighted.
+// divided by the scaling factor. A share s between 0 and 1: the frequency is the unchanged one times 1 - s, plus the divided one times s.
 double slowed_share(const RopeSpec& rope, double pair) noexcept {
   return std::clamp((pair - rope.first_slowed) / std::max(0.001, rope.all_slowed - rope.first_slowed), 0.0, 1.0);
 }
 
 // Returns the frequency of each pair of a rope: theta^(-2i/d) (Su et al. 2021, section 3.2.2), changed by scaling. Linear scaling divides
-// all frequencies by one number, YaRN only some of them. `factors` (of Llama 3.1 and LongRoPE) divide each by a number of its own.
+// all frequencies by one number, YaRN only some of them. `factors` (of Llama 3.1 and LongRoPE) divide each frequency by a number of its
+// own.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, const ModelSource& source) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -105,7 +106,8 @@ Status add_hidden_shift(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Returns how many of a tensor's `bytes` in the file are read to compute one token. Of experts only those that the token takes are read.
+// Returns how many of a tensor's `bytes` in the file are read to compute one token. If the tensor has experts, only the experts that the
+// token takes are read.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = row_of(binding.role).count == extent::experts;
   return !is_experts || binding.shape.count == 1 ? bytes

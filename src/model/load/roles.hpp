@@ -59,8 +59,8 @@ struct RoleRow {
   // vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
   Extent count = nullptr;  // number of equal matrices (or vectors) in the tensor, such as one for each expert; nullptr: 1
-  // If the parts of a fused matrix alternate: how often. (If the query rows and the gate rows of 8 heads alternate, q0 g0 q1 g1 ...: 8.)
-  // nullptr: once, each part is whole.
+  // Number of turns in which the parts of a fused matrix alternate. Example: 8, if the query rows and the gate rows of 8 heads alternate
+  // (q0 g0 q1 g1 ...). nullptr: 1, each part is whole.
   Extent turns = nullptr;
   bool by_element = false;  // true: the tensor has the first element of all vectors, then the second of all, ...
   bool by_columns = false;  // true: the parts of a fused matrix are ranges of columns instead of rows

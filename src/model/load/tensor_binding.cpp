@@ -27,7 +27,7 @@ Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSp
 }
 
 // Returns whether the tensor can be ignored: a table that can be computed and that older converters wrote, or the range of a matrix's
-// inputs, which only hardware needs that rounds activations to 4 bits.
+// inputs, which is needed only by hardware that rounds activations to 4 bits.
 bool is_redundant(std::string_view name) {
   return name.ends_with(".input_scale") || name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
@@ -249,8 +249,8 @@ class Binder {
     return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 
-  // Returns whether the tensor would compute keys or values in a layer that reads another layer's instead. Files have them, but nothing
-  // uses them.
+  // Returns whether the tensor would compute keys or values in a layer that reads another layer's instead. Files have such tensors, but
+  // nothing uses them.
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;

@@ -10,8 +10,8 @@ namespace tessera::detail {
 
 namespace {
 
-// The keys that a layer sees. as_all: the same as all other layers. In a model that mixes both kinds of layers, window: those in its
-// window; all_among_windows: all keys.
+// The keys that a layer sees. as_all: all layers of the model see keys alike. The other two are for models in which some layers have a
+// window and some have none. window: the keys in the layer's window. all_among_windows: all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
 // Returns which keys the layer sees. The file gives the pattern as a number N (every N-th layer sees everything), or as a list of
@@ -102,8 +102,8 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
   return {};
 }
 
-// Returns the factor of attention scores. It is the file's, else the architecture's (Architecture::score_scale), else 1 / sqrt(key_dim)
-// (Vaswani et al. 2017). A factor of 0 counts as missing. Exception: Architecture::layers_scaled_by_width replaces key_dim.
+// Returns the factor of attention scores: the factor that the file states, else Architecture::score_scale, else 1 / sqrt(key_dim) (Vaswani
+// et al. 2017). A factor of 0 counts as missing. Exception: Architecture::layers_scaled_by_width replaces key_dim.
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);

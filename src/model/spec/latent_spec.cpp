@@ -36,7 +36,7 @@ Status read_heads(const SettingReader& from, ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
     if (layer.n_kv_heads != 1 || layer.value_dim != rank || layer.key_dim != std::uint64_t{rank} + turned) {
       return from.corrupt(Setting::key_dim,
-                          "{} KV heads with keys of {} and values of {}; of a latent of {} and {} that rotate expected 1 of {} and {}",
+                          "{} KV heads with keys of {} and values of {}; a latent of {} elements, and {} that rotate, make 1 head with keys of {} and values of {}",
                           layer.n_kv_heads, layer.key_dim, layer.value_dim, rank, turned, std::uint64_t{rank} + turned, rank);
     }
     layer.plain_dim = head - turned;

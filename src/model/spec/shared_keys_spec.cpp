@@ -18,7 +18,7 @@ Status read_shared_keys(const SettingReader& from, ModelSpec& spec) {
       const LayerSpec& layer = spec.layers[i];
       if (layer.key_dim == layer.value_dim || from.has_tensor(Role::attn_v, i)) continue;
       return error_at(ErrorCode::corrupt_file, "tensor " + from.called(Role::attn_v, i),
-                      "the file has none, and values of {} elements cannot be keys of {}", layer.value_dim, layer.key_dim);
+                      "the file lacks it: values have {} elements and keys {}, so keys cannot serve as values", layer.value_dim, layer.key_dim);
     }
   }
   const std::size_t own = spec.layers.size() - static_cast<std::size_t>(shared);
@@ -31,7 +31,7 @@ Status read_shared_keys(const SettingReader& from, ModelSpec& spec) {
     while (source > 0 && !is_alike(spec.layers[source - 1], layer)) --source;
     if (source == 0) {
       return from.corrupt(Setting::shared_kv_layers,
-                          "layer {} shares keys and values, and none of the first {} layers has such a window and such heads", i, own);
+                          "layer {} shares the keys and values of another layer, but none of the first {} layers has the same window and heads", i, own);
     }
     layer.keys_of = static_cast<std::uint32_t>(source - 1);
   }

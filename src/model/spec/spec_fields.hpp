@@ -14,7 +14,7 @@
 namespace tessera::detail {
 
 // Says whether the keys and values of a sequence depend on the field. if_set: they do, and a spec in which the field has its default does
-// not mention it, so that the texts of specs from before there was this field stay the same.
+// not mention it, so that the texts of specs stay the same as before the field was added.
 enum class Counts : std::uint8_t { no, yes, if_set };
 
 template <class T>

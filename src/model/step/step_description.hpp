@@ -1,7 +1,7 @@
-// A step as a plain value: numbers, without addresses, sessions and parts of a backend. Whoever has the model's weights, the pages and a
-// backend can execute a description (StepExecutor): the engine that made it, or another process that has executed all earlier ones.
+// A step as a plain value: numbers, without addresses, sessions and parts of a backend. A process that has the model's weights, the pages
+// and a backend can execute a description (StepExecutor): the engine that made it, or another process that has executed all earlier ones.
 //
-// What a description does not say, because its bytes come from outside of all steps: the content of pages that were read from a file (a
+// Some bytes are not in any description, because they come from outside of all steps: the content of pages that were read from a file (a
 // resumed session, a prefix found in the file), of restored snapshots, and of caches that were cloned or converted.
 #pragma once
 
@@ -34,7 +34,7 @@ enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding,
 
 inline constexpr std::uint32_t kNoEmbedding = ~std::uint32_t{0};
 
-// An adapter and its scale. Whoever executes the step finds the adapter's weights by its content.
+// An adapter and its scale. The executor of the step finds the adapter's weights by the adapter's content.
 struct DescribedAdapter {
   Hash128 content;
   float scale = 1.0f;

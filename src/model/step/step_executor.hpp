@@ -29,7 +29,7 @@ class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
   // Computes the step: writes the rows' keys, values and states to their pages, and hands the wanted outputs to `sink`, each kind in row
-  // order. Errors: cancelled; the backend's; internal, the description has a page that is not here.
+  // order. Errors: cancelled; those of the backend; internal, the description has a page that is not here.
   virtual Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept = 0;
   // Computes a guess of the model's draft heads, for the description's only row: see DraftHeads::guess. `hidden` [d_model] is the hidden
   // state before the row's token, and is replaced. Precondition: the model has draft heads.

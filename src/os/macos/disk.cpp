@@ -1,4 +1,4 @@
-// What macOS does for a file's place on the disk.
+// Takes room on the disk for a file, and writes a file to the disk, by calls of macOS.
 #include <fcntl.h>
 #include <unistd.h>
 

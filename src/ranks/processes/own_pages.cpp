@@ -59,8 +59,8 @@ void OwnPages::lose(const Error& why) {
 
 Status OwnPages::copy_all(std::span<const PageCopy> copies) {
   for (const PageCopy& one : copies) {
-    // Groups whose pages have equal bytes at rank 0 may have other bytes here: then only one of them has this page, and copying the others'
-    // pages of that number changes nothing that anybody reads.
+    // Groups whose pages have equal bytes at rank 0 can have pages of different bytes here. Then only one of these groups has the page, and
+    // copying the pages with this number in the other groups changes nothing that is read.
     for (auto& [name, pages] : pages_) {
       if (name.cache != SequencePages::kPaged || name.first_bytes != one.page_bytes) continue;
       const std::uint64_t slab = one.from / pages.slab_pages;

@@ -184,7 +184,8 @@ Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step
   if (kind == MessageKind::forget) return forget(message);
   const bool asks = kind == MessageKind::read_pages || kind == MessageKind::write_pages || kind == MessageKind::adapter;
   if (kind != MessageKind::step && kind != MessageKind::move && !asks) return senseless("a message");
-  // Rank 0 says whether it went on with its last step. If that one failed here, it did not know in time: its pages are not those of this rank.
+  // Rank 0 says whether it went on with its last step. If that step failed here, rank 0 did not know this in time, so its pages are not
+  // those of this rank.
   bool went_on = false;
   ByteReader reader(message.subspan(sizeof kind));
   reader.number(went_on);

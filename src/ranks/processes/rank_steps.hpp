@@ -21,8 +21,8 @@ class RankSteps {
             bool votes)
       : ranks_(ranks), model_(model), pages_(pages), adapters_(adapters), executor_(model, backend, pages), step_rows_(step_rows), votes_(votes) {}
 
-  // Executes one message of rank 0. `step`: the sender's. A step that fails is told to the other ranks, and is no error here. Errors:
-  // device_error, the message makes no sense.
+  // Executes one message of rank 0. `step`: the number of the sender's step. A step that fails is told to the other ranks, and is no error
+  // here. Errors: device_error, the message makes no sense.
   Status execute(std::span<const std::byte> message, std::uint64_t step);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 

@@ -17,7 +17,7 @@ namespace tessera::detail {
 
 class RemoteRanks final : public StepExecutor {
  public:
-  // `model` is rank 0's part. `backend`, `pools` and `pages` are the engine's; the pools must keep_copies().
+  // `model` is rank 0's part. `backend`, `pools` and `pages` belong to the engine; the pools must keep_copies().
   RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages,
               std::chrono::milliseconds timeout);
 

@@ -115,7 +115,7 @@ Status SocketRanks::send_some(std::uint32_t rank) {
 Status SocketRanks::check_header(std::uint32_t rank) const {
   const FrameHeader& header = links_[rank].header;
   const bool is_sound = header.magic == FrameHeader::kMagic && header.kind >= FrameKind::part && header.kind <= FrameKind::message && header.bytes <= most_bytes_;
-  return is_sound ? Status() : gone(rank, "sends what is no frame");
+  return is_sound ? Status() : gone(rank, "sends bytes that are not a frame");
 }
 
 Status SocketRanks::read_frame(std::uint32_t rank) {
@@ -213,7 +213,7 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, Patience patience, co
       bool moves = false;  // whether a rank that is waited for does something
       for (std::uint32_t i = 0; i < links_.size(); ++i) moves = moves || awaited[i].can_send || (awaited[i].can_receive && links_[i].is_wanted);
       if (moves && patience == Patience::from_last_byte) end = SteadyClock::now() + timeout;
-      else if (SteadyClock::now() >= end) return gone(late, fmt::format("does not answer for {} ms", timeout.count()));
+      else if (SteadyClock::now() >= end) return gone(late, fmt::format("does not answer within {} ms", timeout.count()));
     }
   });
   for (Link& link : links_) link.is_wanted = false;

@@ -1,7 +1,8 @@
 // Ranks that are processes, on this machine or others. Each pair of ranks has a connection.
 //
-// A rank that stops a step tells all others; they leave the step too. What was still on its way then belongs to an old step and is thrown
-// away when it arrives. If a connection ends, or a rank does not answer in time, or sends what makes no sense, all later calls fail.
+// A rank that stops a step tells all others; they leave the step too. Bytes that were still on their way belong to an old step, and are
+// thrown away when they arrive. If a connection ends, or a rank does not answer in time, or sends what makes no sense, all later calls
+// fail.
 #pragma once
 
 #include <chrono>

@@ -7,9 +7,9 @@
 
 namespace tessera::detail {
 
-// A rank copies few bytes into one of two slots, which are used in turn. A slot is written again only after another meeting, by which time
-// all ranks have read it. So such a gather takes one meeting. Many bytes are read from where they are, which takes a second meeting, after
-// which their owner may change them.
+// The ranks wait for each other once or twice in a gather (ThreadRanks::meet()). Few bytes: each rank copies its bytes into one of its two
+// slots, which are used in turn, and one meeting is enough. A slot is written again only after the meeting of the next gather, and by then
+// all ranks have read it. Many bytes: the other ranks read them where they are. A second meeting tells their owner that it may change them.
 class ThreadRanks::End final : public Communicator {
  public:
   End(ThreadRanks& all, std::uint32_t rank) : all_(all), rank_(rank), slots_(2 * kSlotBytes) {}

@@ -25,7 +25,7 @@ Result<LogitBias> LogitBias::make(std::span<const TokenBias> biases) noexcept {
       if (entry.token < 0 || entry.bias != entry.bias) {
         return tessera::detail::make_error(ErrorCode::invalid_argument, "logit bias: token {} with bias {}: {}",
                                            entry.token, entry.bias,
-                                           entry.token < 0 ? "no token is negative" : "the bias must be a number");
+                                           entry.token < 0 ? "a token cannot be negative" : "the bias must be a number");
       }
     }
     return made;

@@ -10,8 +10,8 @@
 
 namespace tessera::sampling {
 
-// With a chance of `probability`, removes all candidates of at least `threshold` but the least likely one (if at least min_keep are
-// left). Order unchanged.
+// With a chance of `probability`, looks at the candidates whose probability is at least `threshold`, keeps the least likely one of these,
+// and removes the more likely ones, if at least min_keep candidates are left. Order unchanged.
 struct Xtc {
   static constexpr std::string_view kName = "XTC";
 

@@ -23,8 +23,8 @@ class Planning {
 
   [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
   // Returns the requests that ran when the plan was made. A share of the plan (StepPlan::Share) is the rows that one request gets. If
-  // Share::request is below running().size(), it is an index into running(); else, less that size, an index into the candidates: the
-  // waiting requests that may be admitted.
+  // Share::request is below running().size(), it is an index into running(). Otherwise (Share::request - running().size()) is an index into
+  // the candidates, which are the waiting requests that may be admitted.
   [[nodiscard]] std::span<const PlannedRequest> running() const noexcept { return running_; }
   [[nodiscard]] bool is_new(const StepPlan::Share& share) const noexcept { return share.request >= running_.size(); }
   // Returns the index among the waiting requests of the request that this share admits. Precondition: is_new(share).

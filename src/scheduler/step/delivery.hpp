@@ -1,5 +1,5 @@
-// Tells hosts and readers of pieces, progress, events and ends of requests. A step collects this news under step_mutex_, and takes it out
-// (Told) at its end. Callbacks run after the step, when the thread holds no lock.
+// Tells hosts and readers about pieces, progress, events and ends of requests. A step collects this news under step_mutex_, and takes it
+// out (Told) at its end. Callbacks run after the step, when the thread holds no lock.
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,7 @@ struct Sequence {
   bool is_edited = false;
 
   [[nodiscard]] std::size_t size() const noexcept { return session.size() + prompt.size(); }
-  // Returns as many of the tokens [begin, end) as are consecutive in memory, beginning with `begin`.
+  // Returns the tokens from `begin` on that are consecutive in memory, up to `end` at most.
   [[nodiscard]] std::span<const Token> stretch(std::size_t begin, std::size_t end) const noexcept {
     if (begin < session.size()) return session.subspan(begin, std::min(end, session.size()) - begin);
     return prompt.subspan(begin - session.size(), end - begin);
@@ -38,7 +38,7 @@ Sequence sequence_of(const Active& active, const Session& session, std::span<con
 }
 
 // Returns whether the embeddings before position `end`, and the adapters there, are the same in both sequences. Precondition: the tokens
-// before `end` are.
+// before `end` are the same.
 bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) noexcept {
   const auto active_before = [&](const Sequence& one) {
     return one.adapters.first(static_cast<std::size_t>(std::ranges::lower_bound(one.adapters, end, {}, &KvAdapter::from) - one.adapters.begin()));

@@ -1,4 +1,4 @@
-// Finds out which beginning of a waiting request need not be computed by it: tokens that the prefix index has, and tokens that another
+// Finds out which tokens at its beginning a waiting request need not compute: those that the prefix index has, and those that another
 // request with the same beginning is going to compute. Only the driving thread uses it.
 #pragma once
 
@@ -35,7 +35,7 @@ class Prefixes {
   // Looks up the i-th waiting request in the prefix index, and stores how many of its tokens the index has. Stores 0 if there is no
   // memory for that.
   void look_up(std::size_t i) noexcept;
-  // Looks up a few waiting requests, other ones in each step, so that their ranks follow changes of the index.
+  // Looks up a few waiting requests, different ones in each step, so that the stored numbers follow changes of the index.
   void look_up_some() noexcept;
   // Returns the `order` of the request that will compute the next page that `active` needs (`planned` is its plan); kNobody if there is
   // none. Considers only requests that the policy serves before `active`. Otherwise `active` could await a request that gets no rows.

@@ -120,8 +120,8 @@ void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint3
   at(end) = sum;
 }
 
-// Makes the score of the best way to `at` 0 if it is large, and the scores behind smaller by as much, as SentencePiece 0.2.3 does. So the sums of
-// floats do not become coarse in a long text.
+// If the score of the best way to `at` is large, subtracts it from the scores of `at` and of all later offsets, as SentencePiece 0.2.3
+// does. So the sums of floats do not become coarse in a long text.
 void Unigram::shift_scores(std::size_t at) {
   constexpr double kMostScore = 100'000;
   const double shift = scores_[at % scores_.size()];

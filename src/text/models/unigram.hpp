@@ -1,6 +1,6 @@
-// Unigram tokenization (Kudo, 2018) as SentencePiece does it. Of all ways to cut a text into pieces it finds the one with the largest sum
-// of scores, from left to right (Viterbi). A character that is in no piece counts with a score that is 10 below the worst piece's. It
-// becomes the tokens of its bytes or, together with its unknown neighbours, one unknown token.
+// Unigram tokenization (Kudo, 2018) as SentencePiece does it. It cuts a text into the pieces whose scores have the largest sum, which it
+// finds from left to right (Viterbi). A character that is in no piece counts with a score that is 10 below the worst piece's. It becomes
+// the tokens of its bytes or, together with its unknown neighbours, one unknown token.
 #pragma once
 
 #include <array>
@@ -75,8 +75,8 @@ class Unigram {
   // Score of the best way to an offset in the text, at index offset modulo the array's size. (Scores further back than the longest piece
   // are not needed any more.)
   std::array<double, PieceOrder::kLongestPiece + 1> scores_{};
-  // Unknown characters that wait for their neighbours, as offsets in the text: the text of the unknown token is that token, and not bytes, if
-  // it stands alone. Only for a tokenizer.json with byte fallback.
+  // Unknown characters that wait for their neighbours, as offsets in the text. If together they are the text of the unknown token, they
+  // become that token; otherwise they become the tokens of their bytes. Only for a tokenizer.json with byte fallback.
   std::size_t unknown_begin_ = 0, unknown_end_ = 0;
   bool after_unknown_ = false;  // true: the last token that was emitted stands for an unknown character
 };

@@ -17,7 +17,7 @@ namespace tessera::detail {
 // The fate of the matches by which a text is split.
 enum class SplitBehavior : std::uint8_t { removed, isolated, contiguous, merged_with_previous, merged_with_next };
 
-// Where Metaspace puts its mark in front of a word: in front of every text between added tokens, of a text at the very beginning, or never.
+// The texts before whose first word Metaspace puts its mark: each text between added tokens, only a text at the very beginning, or none.
 enum class PrependScheme : std::uint8_t { always, first, never };
 
 struct SplitStep {
@@ -60,8 +60,9 @@ class Splitter {
   class Runner {
    public:
     [[nodiscard]] static Result<Runner> create(const Splitter& splitter);
-    // Calls word() for each word of `text`, in order; no word is empty. `origin`: how many bytes
-    // of it come from the first character of the whole input; 0 if the text begins elsewhere. Precondition: `text` is valid UTF-8. Errors: those of word(), and unsupported, a pattern takes too much work.
+    // Calls word() for each word of `text`, in order; no word is empty. `origin`: how many bytes at the beginning of `text` come from the
+    // first character of the whole input; 0 if the text begins elsewhere. Precondition: `text` is valid UTF-8. Errors: those of word(), and
+    // unsupported, a pattern takes too much work.
     [[nodiscard]] Status run(std::string_view text, std::size_t origin, const Word& word);
 
    private:

@@ -9,8 +9,9 @@
 
 namespace tessera::detail {
 
-// Returns the metadata: views into `json`, `pipeline` and `settings`. BOS and EOS are the settings', or else the single tokens of the frame.
-// The settings add_bos and add_eos, if there are any, change the pipeline's frame. Errors: as of Tokenizer::from_settings().
+// Returns the metadata: views into `json`, `pipeline` and `settings`. BOS and EOS come from the settings; if these have none, they are the
+// single tokens of the frame. The settings add_bos and add_eos, if there are any, change the pipeline's frame. Errors: as of
+// Tokenizer::from_settings().
 [[nodiscard]] Result<TokenizerMetadata> metadata_of(const TokenizerJson& json, Pipeline& pipeline, const Settings& settings,
                                                     const std::stop_token& stop);
 

@@ -10,15 +10,15 @@
 
 namespace tessera::detail {
 
-// Returns the tokenizer.json of GPT-2: byte-level BPE. `vocab_json`: the text of vocab.json. `merges_txt`: a merge a line; a first line
-// "#version" is skipped. `special`: texts of control tokens, which vocab_json has. Errors: invalid_argument, vocab_json is not an object of
-// ids, or lacks a token of `special`; out_of_memory. Other faults in the files are found when the result is read.
+// Returns the tokenizer.json of GPT-2: byte-level BPE. `vocab_json`: the text of vocab.json. `merges_txt`: one merge in each line; a first
+// line "#version" is skipped. `special`: texts of control tokens, which vocab_json has. Errors: invalid_argument, vocab_json is not an
+// object of ids, or lacks a token of `special`; out_of_memory. Other faults in the files are found when the result is read.
 [[nodiscard]] Result<std::string> gpt2_tokenizer_json(std::string_view vocab_json, std::string_view merges_txt,
                                                       std::span<const std::string_view> special, bool add_prefix_space);
 
-// Returns the tokenizer.json of BERT: WordPiece. `vocab_txt`: a token a line; the line's number is its id. `lower_case`: what
-// tokenizer_config.json says as do_lower_case. [PAD], [UNK], [CLS], [SEP] and [MASK] are control tokens. Error: corrupt_file, vocab_txt has
-// no [UNK], [CLS] or [SEP].
+// Returns the tokenizer.json of BERT: WordPiece. `vocab_txt`: one token in each line; the line's number is the token's id. `lower_case`:
+// what tokenizer_config.json says as do_lower_case. [PAD], [UNK], [CLS], [SEP] and [MASK] are control tokens. Error: corrupt_file,
+// vocab_txt has no [UNK], [CLS] or [SEP].
 [[nodiscard]] Result<std::string> bert_tokenizer_json(std::string_view vocab_txt, bool lower_case);
 
 }  // namespace tessera::detail

@@ -52,7 +52,7 @@ class TekkenReader {
     TESSERA_TRY_STATUS(json_.end());
     if (pattern_.empty()) return json_.error("config.pattern is missing");
     if (special_count_ == 0 || special_count_ > kMostTokens || size_ <= special_count_ || size_ > kMostTokens) {
-      return json_.fail(ErrorCode::corrupt_file, "config: default_vocab_size is {} and default_num_special_tokens is {}: the first is to be larger", size_,
+      return json_.fail(ErrorCode::corrupt_file, "config: default_vocab_size is {} and default_num_special_tokens is {}: the first must be larger", size_,
                         special_count_);
     }
     return check();

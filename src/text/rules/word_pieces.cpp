@@ -13,7 +13,7 @@ bool has_word_pieces(const Settings& settings) noexcept {
   return name != nullptr && *name == "bert";
 }
 
-// Converters write a piece that begins a word with U+2581 in front, and one that goes on in a word without "##". Control tokens, in
+// Converters write a piece that begins a word with U+2581 in front, and a piece that continues a word without its "##". Control tokens, in
 // brackets, are as they are.
 Result<std::string> word_pieces_as_json(const Settings& settings) {
   constexpr std::string_view kWordStart = "\xE2\x96\x81";

@@ -1,4 +1,5 @@
-// What a program needs of the system that the standard library does not have. cmake/TesseraProgram.cmake builds the system's folder.
+// The functions of the system that a program needs and that the standard library does not have. cmake/TesseraProgram.cmake builds the
+// system's folder.
 #pragma once
 
 #include <cstdint>

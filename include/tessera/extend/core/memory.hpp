@@ -41,10 +41,9 @@ class Memory {
   [[nodiscard]] virtual bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept;
 
   // Reserve address space, and commit parts of it when they are needed (for a contiguous KV cache). Offsets and sizes are multiples of
-  // granularity(). commit() makes a range that is not committed zeroed and populated, or returns false and leaves the range as it
-  // was. decommit() gives a committed range back; its content is lost. The defaults are for allocators without address space:
-  // reserve() takes everything at once, commit() cannot fail, and decommit() zeroes the range, so that the next commit() of it
-  // gives zeros.
+  // granularity(). commit() populates a range that is not committed, and fills it with zeros; or it returns false and leaves the range as
+  // it was. decommit() gives a committed range back; its content is lost. The defaults are for allocators without address space: reserve()
+  // takes everything at once, commit() cannot fail, and decommit() zeroes the range, so that the next commit() of it gives zeros.
   [[nodiscard]] virtual std::size_t granularity() const noexcept { return 64; }
   [[nodiscard]] virtual void* reserve(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept;

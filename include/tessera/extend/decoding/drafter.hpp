@@ -76,7 +76,7 @@ class Drafter {
 
   // Writes a tree of drafts, and returns their number; called if the request allows trees (SpeculateOptions::branches). The tree has at
   // most context.branches chains, which share their beginnings. Parents come before their children, and a parent's likeliest child comes
-  // before its other children; a step may use only the first drafts. Default: the chain of propose().
+  // before its other children; a step may use only the first drafts of the list. Default: the chain of propose().
   virtual Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) {
     std::vector<Token> chain(out.size());
     Result<std::size_t> n = propose(context, chain);

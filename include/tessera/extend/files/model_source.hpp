@@ -33,7 +33,7 @@ struct TensorInfo {
 // Rules for your own source:
 // - Tensors have the library's names, which are spelled as in GGUF files ("blk.0.attn_q.weight"; src/model/load/roles.hpp lists them).
 // - TensorInfo::bytes is the size of `dims` values of `dtype`.
-// - No function ever returns something else than before.
+// - A function that is called again returns the same as before.
 // Threads: every function may be called from several at once.
 //
 //   auto source = open_model("model.gguf");

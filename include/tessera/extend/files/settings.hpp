@@ -167,8 +167,8 @@ class ValueList {
   [[nodiscard]] ValueType type() const noexcept { return type_; }  // type of an element
   [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }  // empty for a list of std::string
-  // Returns whether bytes() hold all size() elements, and strings no further byte. This is a precondition of the functions below. Lists of
-  // Settings::list() have been checked.
+  // Returns whether bytes() hold all size() elements and, in a list of strings, nothing behind the last string. This is a precondition of
+  // the functions below. Lists of Settings::list() have been checked.
   [[nodiscard]] bool is_whole() const noexcept;
   [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // bytes of all strings together
 

@@ -168,8 +168,8 @@ struct LayerSpec {
 // The draft heads: layers behind a model's last layer that guess the tokens after the next one.
 struct DraftHeadSpec {
   DraftHeadKind kind = DraftHeadKind::none;
-  // The heads' own layers, numbered behind the model's. A layer with attention keeps keys and values as a layer of the model. Medusa: the
-  // residual blocks of all heads, which have neither mixer nor FFN; a head without blocks has one layer.
+  // The heads' own layers, numbered behind the model's. A layer with attention keeps keys and values, as layers of the model do. Medusa:
+  // the residual blocks of all heads, which have neither mixer nor FFN; a head without blocks has one layer.
   std::vector<LayerSpec> layers;
   std::uint32_t most_guesses = 0;     // guesses that can follow each other; 0: any number
   float norm_eps = 0.0f;              // EAGLE: epsilon of the heads' norms

@@ -60,8 +60,9 @@ class Stage {
   // Transforms the candidates. May throw: the draw then fails with callback_failed, and the sampler stays usable.
   virtual Status apply(Candidates& candidates, const Context& context) = 0;
 
-  // Tells the stage which token the text took; for stages that remember. `probability`: the token's probability in the final distribution;
-  // 0 if it is not known (the token was forced, or could not have been drawn). rollback(n) undoes the last n accept() calls.
+  // Tells the stage which token the text goes on with (drawn or forced). Stages that remember need this. `probability`: the token's
+  // probability in the final distribution; 0 if it is not known (the token was forced, or could not have been drawn). rollback(n) undoes
+  // the last n accept() calls.
   virtual Status accept(Token, float /*probability*/) { return {}; }
   virtual void rollback(std::size_t) noexcept {}
   // Returns whether accept() does anything. If no stage of a chain remembers, the sampler does not look up the token's probability.

@@ -1,5 +1,5 @@
-// Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. What an engine makes of them is another
-// matter: see ModelSource.
+// Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. A ModelSource has the tensors that an
+// engine makes of these.
 #pragma once
 
 #include <cstdint>

@@ -37,8 +37,9 @@ struct PageCost {
   // Returns how many pages of a group a sequence of `tokens` tokens holds at most, including the page of the next step's token. A window
   // may begin within a page, and the cache keeps one page more in front of the window.
   [[nodiscard]] std::uint64_t pages(const Group& group, std::uint64_t tokens) const noexcept;
-  // Returns how many pages of a group a sequence of `tokens` tokens holds at most, if one call may append any number of the tokens. That is
-  // more than pages(): a window gives pages back only at the end of a call, and a call offers states to other sequences.
+  // Returns how many pages of a group a sequence of `tokens` tokens holds at most, if one call may append any number of the tokens. The
+  // result is above that of pages(), because a window gives pages back only at the end of a call, and a call offers states to other
+  // sequences.
   [[nodiscard]] std::uint64_t pages_at_once(const Group& group, std::uint64_t tokens) const noexcept;
 
   // Returns the bytes that a sequence of `tokens` tokens holds at most: pages() of all groups.

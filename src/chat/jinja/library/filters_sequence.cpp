@@ -32,14 +32,14 @@ Value first(Evaluator& e, const Value& value, const Args&) {
   } else if (const Values items = iterate(e.budget(), value); !items.empty()) {
     return items.front();
   }
-  return make_missing(e.budget(), "the first item of nothing");
+  return make_missing(e.budget(), "the first item of an empty sequence");
 }
 
 Value last(Evaluator& e, const Value& value, const Args&) {
   if (value.is(Kind::iterator)) fail("a generator has no last item");
   if (value.is(Kind::undefined)) fail_undefined(value);
   const Values items = iterate(e.budget(), value);
-  return items.empty() ? make_missing(e.budget(), "the last item of nothing") : items.back();
+  return items.empty() ? make_missing(e.budget(), "the last item of an empty sequence") : items.back();
 }
 
 Value reverse(Evaluator& e, const Value& value, const Args&) {

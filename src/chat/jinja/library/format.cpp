@@ -222,7 +222,7 @@ void put_braced(Evaluator& e, Builder& out, const Value& value, std::string_view
   const bool is_text = conversion != 0 || !value.is_number() || (value.is(Kind::boolean) && spec_text.empty());
   if (is_text) {
     if (spec.type != 0 && spec.type != 's') fail(fmt::format("the format '{}' of a {}", spec.type, type_name(value)));
-    if (!spec_text.empty() && !value.is(Kind::string) && conversion == 0) fail("a format of what is no string or number");
+    if (!spec_text.empty() && !value.is(Kind::string) && conversion == 0) fail("the value that is formatted is neither a string nor a number");
     if (spec.align == '=') fail("'=' aligns numbers only");
     Builder text(e.budget());
     if (conversion == 'r') append_repr(e, text, value);
@@ -258,7 +258,7 @@ Value field_value(Evaluator& e, std::string_view field, const Args& args, Number
     std::size_t at = 0;
     const std::size_t index = name.empty() ? numbering.next++ : static_cast<std::size_t>(read_number(name, at));
     (name.empty() ? numbering.automatic : numbering.manual) = true;
-    if (numbering.automatic && numbering.manual) fail("format() with places that have numbers and such that have none");
+    if (numbering.automatic && numbering.manual) fail("format() mixes places with numbers and places without");
     if (index >= args.positional.size()) fail("format() has fewer values than places");
     value = args.positional[index];
   } else {

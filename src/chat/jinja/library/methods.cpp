@@ -1,5 +1,5 @@
-// Methods of strings, dicts and lists: those of Python that do not change their object. (jinja2's immutable sandbox refuses the others
-// too.)
+// Methods of strings, dicts and lists: Python's methods that do not change their object. (jinja2's immutable sandbox also refuses methods
+// that do.)
 #include <algorithm>
 
 #include "chat/jinja/strings.hpp"

@@ -71,8 +71,8 @@ struct TileProduct {
     store<kN>(c, stride);
   }
 
-  // Computes as many rows as the tile registers are configured for. If the call has fewer rows, the others are computed from old data in
-  // scratch, and their results are not used.
+  // Computes as many rows as the tile registers are configured for. If the call has fewer rows, the missing rows are computed from old data
+  // in scratch, and their results are not used.
   static void multiply(std::size_t, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n,
                        std::size_t, float* c, std::size_t stride) noexcept {
     switch (n) {

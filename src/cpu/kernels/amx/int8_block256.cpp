@@ -24,8 +24,8 @@ constexpr std::size_t span_blocks(std::size_t rows) {
   return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks);
 }
 
-// The scales of a row tile's activations for one superblock, and their sums as the tile unit reads them. (The integers q are read from the
-// prepared rows.)
+// For the activations of a row tile in one superblock: their scales, and their sums in the form that the tile unit reads. (The integers q
+// are read from the prepared rows.)
 struct alignas(64) RowParts {
   float scale[kTileRows];
   std::byte sums[kTileRows][64];  // A tile, bf16: the low parts of 8 or 16 sums, then their high parts times 128, then zeros

@@ -1,6 +1,6 @@
-// Turns rows of a tile (operands.hpp) into numbers in registers. two() returns two consecutive numbers of the sum for each of the 16
-// lanes, read at `at`. These lie in kRowsOfTwo rows of the tile, which are `next` bytes apart. bf16() loads one row (pairs of bf16) of
-// each of several tiles. Both may change the order of lanes; in_order() restores it in the sums.
+// Turns rows of a tile (operands.hpp) into numbers in registers. Each of the 16 lanes belongs to one sum. two() returns the next two
+// numbers of each lane, which lie at `at`, in kRowsOfTwo rows of the tile that are `next` bytes apart. bf16() loads one row (pairs of bf16)
+// of each of several tiles. Both may change the order of lanes; in_order() restores it in the sums.
 #pragma once
 
 #include "cpu/kernels/attention/operands.hpp"

@@ -1,4 +1,4 @@
-// Which keys the rows of a job see.
+// The keys that the rows of a job see.
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"

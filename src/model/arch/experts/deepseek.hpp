@@ -1,5 +1,5 @@
-// DeepSeekMoE 16B (Dai et al. 2024): Llama whose layers have experts and a shared expert, but for the first. The experts are weighted by the
-// softmax over all experts (not renormalised).
+// DeepSeekMoE 16B (Dai et al. 2024): like Llama, but each layer except the first has experts and a shared expert. The experts are weighted
+// by the softmax over all experts (not renormalised).
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

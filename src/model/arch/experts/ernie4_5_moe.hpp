@@ -1,5 +1,5 @@
-// ERNIE 4.5 with experts (Baidu 2025): ERNIE 4.5 whose layers have experts and a shared expert, but for the first ones. The experts are weighted
-// by the softmax over all experts, renormalised; a bias is added to the scores for the choice.
+// ERNIE 4.5 with experts (Baidu 2025): like ERNIE 4.5, but each layer except the first ones has experts and a shared expert. The experts
+// are weighted by the softmax over all experts, renormalised; a bias is added to the scores for the choice.
 #pragma once
 
 #include "model/arch/dense/ernie4_5.hpp"

@@ -16,7 +16,7 @@ HANDLE handle_of(Standard file) noexcept {
   return ::GetStdHandle(file == Standard::input ? STD_INPUT_HANDLE : file == Standard::output ? STD_OUTPUT_HANDLE : STD_ERROR_HANDLE);
 }
 
-// What the console had before. It outlives the program, and belongs to the shell again.
+// The settings that the console had before. The console outlives the program, and belongs to the shell again.
 struct ConsoleSettings {
   UINT output = 0;
   std::array<DWORD, 2> modes{};  // of standard output and standard error; 0: not changed
