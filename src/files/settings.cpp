@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, kSettings> kNames = {
     "architecture", "name", "pooling", "text_tokens", "query_prompt", "document_prompt", "vocab_size", "context", "d_model", "n_layers", "n_further_layers", "feature_layers",
-    "old_feature_layers", "target_width", "norm_before_residual", "norm_before_fc", "rms_norm_eps",
+    "old_feature_layers", "target_width", "norm_before_residual", "norm_before_fc", "weights_of", "rms_norm_eps",
     "layer_norm_eps", "embedding_scale", "residual_scale", "logit_scale", "logit_softcap", "per_layer_dim", "parallel_residual", "causal",
     "n_heads", "n_kv_heads", "key_dim", "value_dim", "windowed_key_dim", "windowed_value_dim", "score_scale",
     "score_softcap", "window", "window_pattern", "global_tokens", "temperature_scale", "temperature_length",

@@ -8,6 +8,7 @@
 #include "core/printable.hpp"
 #include "files/sorted_names.hpp"
 #include "hub/embedding_settings.hpp"
+#include "hub/tables/common.hpp"
 #include "hub/tensor_list.hpp"
 #include "hub/text_settings.hpp"
 #include "os/file.hpp"
@@ -56,6 +57,7 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   model->settings_.set(Setting::architecture, std::string(table->architecture), "model_type");
   Mapping mapping(config, model->settings_);
   table->map(mapping);
+  model->n_groups_ = map_groups(mapping);
   TESSERA_TRY_STATUS(mapping.status());
   TESSERA_TRY_STATUS(read_text_settings(folder, config, mapping));
   TESSERA_TRY_STATUS(read_embedding_settings(folder, config, mapping));
@@ -74,6 +76,14 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   }
   TESSERA_TRY_STATUS(TensorList(*model, mapping, quantisation).make());
   return std::shared_ptr<const ModelSource>(std::move(model));
+}
+
+std::uint32_t HubModel::layer_in_folder(std::uint32_t layer) const noexcept {
+  return n_groups_ == 0 || layer >= n_layers_ ? layer : group_of(layer, n_groups_, n_layers_);
+}
+
+bool HubModel::has_weights(std::uint32_t layer) const noexcept {
+  return layer == 0 || layer_in_folder(layer) != layer_in_folder(layer - 1);
 }
 
 const TensorInfo* HubModel::find_tensor(std::string_view name) const noexcept {
@@ -181,7 +191,7 @@ std::string HubModel::called(std::string_view name) const {
   for (const TensorRows rows : table_->rows) {
     for (const TensorRow& row : rows) {
       if (row_of(row.role).tensor_name(layer) != name) continue;
-      for (std::string& own : names_of(row, *table_, prefix_, n_layers_, layer, 0)) {
+      for (std::string& own : names_of(row, *table_, prefix_, n_layers_, layer_in_folder(layer), 0)) {
         if (folder_.find(own) != nullptr) return own;
         if (found.empty()) found = std::move(own);
       }

@@ -38,12 +38,17 @@ class HubModel final : public ModelSource {
     Recipe recipe;
   };
 
+  // Returns the number that the folder's names have for a layer.
+  [[nodiscard]] std::uint32_t layer_in_folder(std::uint32_t layer) const noexcept;
+  // Returns whether the layer has weights of its own, instead of those of the layer before.
+  [[nodiscard]] bool has_weights(std::uint32_t layer) const noexcept;
   [[nodiscard]] Status read_ordered(const Recipe& recipe, std::uint64_t offset, std::span<std::byte> out) const;
   [[nodiscard]] Status read_whole(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const;
   [[nodiscard]] Status read_part(const Recipe& recipe, std::uint32_t part, std::uint64_t offset, std::span<std::byte> out) const;
 
   const Table* table_ = nullptr;
   std::uint32_t n_layers_ = 0;  // without draft heads
+  std::uint32_t n_groups_ = 0;  // ALBERT: groups of layers that share weights; the folder numbers tensors by group. 0: it numbers them by layer
   std::string prefix_;  // what stands in front of the language model's tensors: "model."
   SafetensorsFolder folder_;
   HubSettings settings_;

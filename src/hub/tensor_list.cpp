@@ -82,8 +82,9 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
     : model_(model), mapping_(mapping), quantisation_(quantisation), used_(model.folder_.tensors().size()) {
   shape_ = shape_of_model(model.settings_);
   has_experts_ = mapping.given(Setting::n_experts) > 0;
-  // Each layer has a tensor, so more layers than tensors are none; the reader of the settings says so.
-  const auto most = static_cast<std::int64_t>(std::min<std::size_t>(model.folder_.tensors().size(), kMostLayers));
+  // Each layer has a tensor, unless layers share weights. So more layers than tensors are none; the reader of the settings says so.
+  const std::size_t n_tensors = model.n_groups_ == 0 ? model.folder_.tensors().size() : std::size_t{kMostLayers};
+  const auto most = static_cast<std::int64_t>(std::min<std::size_t>(n_tensors, kMostLayers));
   n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, most));
   // The whole model is tied, whatever its part that reads text says of itself.
   const Json* tied = mapping.config.find_outside("tie_word_embeddings");
@@ -97,6 +98,7 @@ Status TensorList::make() {
     }
   }
   for (std::uint32_t layer = 0; layer < n_layers_; ++layer) {
+    if (!model_.has_weights(layer)) continue;
     for (const TensorRows rows : model_.table_->rows) {
       for (const TensorRow& row : rows) {
         if (row_of(row.role).owner != Owner::model) TESSERA_TRY_STATUS(make_row(row, layer));
@@ -110,7 +112,7 @@ Status TensorList::make() {
 }
 
 Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std::uint32_t layer, std::uint32_t expert) {
-  for (const std::string& name : names_of(row, *model_.table_, model_.prefix_, model_.n_layers_, layer, expert)) {
+  for (const std::string& name : names_of(row, *model_.table_, model_.prefix_, model_.n_layers_, model_.layer_in_folder(layer), expert)) {
     std::shared_ptr<const Matrix> matrix;
     if (!quantisation_.is_none()) {
       TESSERA_TRY(matrix, quantisation_.find(model_.folder_, name));

@@ -1,5 +1,7 @@
 #include "ranks/model_division.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "model/spec/recurrent_spec.hpp"
 #include "ranks/rank_backend.hpp"
@@ -57,6 +59,8 @@ Result<std::shared_ptr<const ModelDivision>> ModelDivision::make(const ModelSpec
     return make_error(ErrorCode::unsupported, "{} ranks, and the model has {} {}: choose at most as many ranks", ranks, n, what);
   };
   if (spec.has_draft_heads()) return make_error(ErrorCode::unsupported, "draft heads are not divided among ranks: leave them out, or use one rank");
+  const auto shares = [](const LayerSpec& layer) { return layer.weights_back != 0; };
+  if (std::ranges::any_of(spec.layers, shares)) return make_error(ErrorCode::unsupported, "layers that share weights are not divided among ranks: use one rank");
   if (spec.d_model < ranks) return too_few(spec.d_model, "columns");
   if (spec.vocab_size < ranks) return too_few(spec.vocab_size, "tokens");
   if (split == RankSplit::layers && spec.n_layers() < ranks) return too_few(spec.n_layers(), "layers");

@@ -26,6 +26,7 @@
 #include "machine_options.hpp"
 #include "model_place.hpp"
 #include "plan.hpp"
+#include "prune.hpp"
 #include "signals.hpp"
 #include "sizes.hpp"
 #include "system/program.hpp"
@@ -54,6 +55,10 @@ A GGUF file as IN is copied with its keys: of a split model that makes one file,
 --merge adds an adapter (LoRA: a GGUF file, or a folder of PEFT) to the weights: W becomes W + SCALE * B A. Without FORMAT each
 matrix is rounded to its own format again, so merge into a model in BF16 or F16 and quantise in the same run.
 
+--prune leaves out what matters least: whole layers, KV heads with their query heads, columns of FFNs. It prints what is left and, with
+--prune-text, the perplexity before and after; layers need the text, heads and columns take an --imatrix instead, or the weights alone.
+Of quantised matrices whole blocks of columns go, so prune a model in F16 or BF16. A pruned model should be trained again for a while.
+
 OUT appears when it is complete and replaces what was there.
 
 Examples:
@@ -61,6 +66,7 @@ Examples:
   tessera-convert Qwen3-0.6B qwen3-0.6b-q4_k_m.gguf Q4_K_M
   tessera-convert hf:Qwen/Qwen3-0.6B qwen3.gguf --type Q8_0 --dry-run
   tessera-convert SmolLM2-135M pirate.gguf Q8_0 --merge pirate-adapter:0.8
+  tessera-convert SmolLM2-135M small.gguf --prune layers=3,ffn=0.2 --prune-text text.txt
   tessera-convert llama-70b.gguf llama-70b.gguf --split-max-size 10G      (llama-70b-00001-of-0000N.gguf)
   tessera-convert llama-70b-00001-of-00004.gguf llama-70b.gguf            (one file again)
 Exit status: 0 done, 1 failure, 2 usage.)";
@@ -71,6 +77,7 @@ struct Arguments {
   Options options;
   FormatTexts texts;
   std::vector<MergedAdapter> merge;
+  convert::PruneOptions prune;
   std::uint64_t part_bytes = 0;  // of the tensors of one file; 0: no limit
   bool dry_run = false, verbose = false;
 
@@ -149,7 +156,20 @@ int run(const Arguments& arguments) {
   const auto* const file = dynamic_cast<const ModelFile*>(given.get());  // nullptr: the model comes from a folder
   const auto merged = merged_model(given, arguments.merge);
   if (!merged) return fail(merged.error());
-  const std::shared_ptr<const ModelSource>& model = *merged;
+  std::shared_ptr<const ModelSource> model = *merged;
+  Importance importance;
+  if (!arguments.texts.imatrix.empty()) {
+    auto read = Importance::read(arguments.texts.imatrix, *model);
+    if (!read) return fail(read.error());
+    importance = *std::move(read);
+  }
+  std::shared_ptr<const convert::PrunedSource> pruned;
+  if (arguments.prune.any()) {
+    auto left = convert::prune(model, importance, arguments.prune, arguments.options.threads, &stop_requested);
+    if (!left) return fail(left.error());
+    model = pruned = *std::move(left);
+    importance = {};  // the whole model's
+  }
   const auto steps = steps_of(*model, file != nullptr, arguments);
   if (!steps) return fail(steps.error());
   const auto parts = parts_of(arguments.out, *steps, arguments.part_bytes);
@@ -158,15 +178,10 @@ int run(const Arguments& arguments) {
   for (const MergedAdapter& adapter : arguments.merge) {
     if (!spare_input(*parts, adapter.path)) return usage("OUT is the file of --merge: choose another name for the new model");
   }
-  Importance importance;
-  if (!arguments.texts.imatrix.empty()) {
-    auto read = Importance::read(arguments.texts.imatrix, *model);
-    if (!read) return fail(read.error());
-    importance = *std::move(read);
-  }
   const auto keys = [&](GgufWriter& writer) -> Status {
     if (file == nullptr) return set_keys(*model, arguments, writer);
-    return copy_keys(*file, arguments.keeps_formats() ? nullptr : &arguments.options.target, writer);
+    if (auto ok = copy_keys(*file, arguments.keeps_formats() ? nullptr : &arguments.options.target, writer); !ok) return ok;
+    return pruned != nullptr ? pruned->write_keys(writer) : Status();
   };
   if (arguments.dry_run) {
     GgufWriter unused;  // what cannot be written is an error in a dry run too
@@ -208,6 +223,12 @@ int parse_and_run(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
+  const auto set_prune = [&](const std::string& text) {
+    if (auto ok = convert::parse_prune(text, arguments.prune); !ok) throw CLI::ValidationError(ok.error().message());
+  };
+  app.add_option_function<std::string>("--prune", set_prune, "leave out this many layers, and these shares of KV heads and of FFN columns:\nlayers=N,heads=SHARE,ffn=SHARE, or some of them")->type_name("LIST");
+  app.add_option_function<std::string>("--prune-text", [&](const std::string& text) { arguments.prune.text = tool::path_of(text); },
+                                       "with --prune, the text with which importance and perplexity are measured\n(its first 4096 tokens)")->type_name("FILE");
   app.add_flag("--dry-run", arguments.dry_run, "print the sizes that the tensors would have, and write nothing");
   app.add_flag("-v,--verbose", arguments.verbose, "print a line for each tensor on standard error");
   tool::add_threads(app, arguments.options.threads);
@@ -221,7 +242,12 @@ int parse_and_run(int argc, char** argv) {
   }
   if (!format.empty() && !arguments.texts.format.empty()) return usage("FORMAT and --type are the same option: give one of them");
   if (!format.empty()) arguments.texts.format = format;
-  const bool chooses = !arguments.texts.output.empty() || !arguments.texts.embedding.empty() || !arguments.texts.imatrix.empty();
+  if (!arguments.prune.text.empty() && !arguments.prune.any()) return usage("--prune-text goes with --prune");
+  if (arguments.prune.layers != 0 && arguments.prune.text.empty()) return usage("--prune layers=N measures the layers with a text: give --prune-text FILE");
+  if (arguments.prune.any() && !arguments.keeps_formats() && !arguments.texts.imatrix.empty()) {
+    return usage("--imatrix is that of the whole model: prune first, and quantise OUT in a run of its own");
+  }
+  const bool chooses = !arguments.texts.output.empty() || !arguments.texts.embedding.empty() || (!arguments.texts.imatrix.empty() && !arguments.prune.any());
   if (arguments.keeps_formats() && chooses) return usage("--output-type, --embedding-type and --imatrix need a FORMAT");
   if (auto ok = read_formats(arguments.texts, arguments.options); !ok) return usage(ok.error().message());
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<std::uint32_t>(tessera::usable_threads());

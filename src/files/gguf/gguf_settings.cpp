@@ -41,6 +41,7 @@ constexpr KeyRow kKeys[] = {
     {Setting::target_width, ".target_hidden_size"},
     {Setting::norm_before_residual, ".norm_before_residual"},
     {Setting::norm_before_fc, ".norm_before_fc"},
+    {Setting::weights_of, "tessera.weights_of"},
     {Setting::rms_norm_eps, ".attention.layer_norm_rms_epsilon"},
     {Setting::layer_norm_eps, ".attention.layer_norm_epsilon"},
     {Setting::embedding_scale, ".embedding_scale"},

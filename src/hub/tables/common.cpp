@@ -24,6 +24,25 @@ void map_common(Mapping& m) {
 
 void expect_silu(Mapping& m) { m.expect_text("hidden_act", {"silu", "swish"}); }
 
+std::uint32_t map_groups(Mapping& m) {
+  const auto groups = m.integer("num_hidden_groups");
+  const std::int64_t layers = m.given(Setting::n_layers);
+  if (!groups || *groups == layers) return 0;
+  m.expect_integer("inner_group_num", 1);
+  if (*groups < 1 || *groups > layers || layers > kMostListed) {
+    m.refuse(ErrorCode::corrupt_file, "num_hidden_groups", "{} groups of {} layers; expected 1 group to one for each layer", *groups, layers);
+    return 0;
+  }
+  const auto n_groups = static_cast<std::uint32_t>(*groups), n_layers = static_cast<std::uint32_t>(layers);
+  std::vector<std::int32_t> owners;
+  for (std::uint32_t i = 0; i < n_layers; ++i) {
+    const bool is_first = i == 0 || group_of(i, n_groups, n_layers) != group_of(i - 1, n_groups, n_layers);
+    owners.push_back(is_first ? static_cast<std::int32_t>(i) : owners.back());
+  }
+  m.set(Setting::weights_of, std::move(owners), "num_hidden_groups");
+  return n_groups;
+}
+
 std::int64_t head_dim(const Mapping& m) noexcept {
   const std::int64_t own = m.given(Setting::key_dim), heads = m.given(Setting::n_heads);
   return own > 0 ? own : heads > 0 ? m.given(Setting::d_model) / heads : 0;

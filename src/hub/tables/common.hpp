@@ -112,6 +112,13 @@ void map_mixed_windows(Mapping& m);
 // Maps sliding_window of types that have windows only if use_sliding_window is true. `usual` says which layers have a window if there is no
 // layer_types. Precondition: map_common().
 void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer));
+// Returns the group of a layer, where groups of neighbouring layers share weights (ALBERT).
+[[nodiscard]] constexpr std::uint32_t group_of(std::uint32_t layer, std::uint32_t groups, std::uint32_t layers) noexcept {
+  return static_cast<std::uint32_t>(std::uint64_t{layer} * groups / layers);
+}
+// Sets Setting::weights_of by num_hidden_groups. Returns the number of groups; 0 if each layer has weights of its own.
+[[nodiscard]] std::uint32_t map_groups(Mapping& m);
+
 inline constexpr std::int64_t kMostListed = 4096;  // more layers than any model has: no list is made for more
 // Maps the norm's epsilon from a key of another name, and removes the usual setting.
 void map_layer_norm(Mapping& m, std::string_view key);

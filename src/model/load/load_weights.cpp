@@ -114,6 +114,22 @@ std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, cons
                                                  : bytes / binding.shape.count * spec.layer(binding.layer).n_used;
 }
 
+// Returns how many layers use a weight.
+std::uint64_t users_of(const Binding& binding, const ModelSpec& spec) noexcept {
+  if (row_of(binding.role).owner == Owner::model || binding.layer >= spec.n_layers()) return 1;
+  std::uint64_t users = 0;
+  for (std::uint32_t i = binding.layer; i < spec.n_layers(); ++i) users += i - spec.layers[i].weights_back == binding.layer ? 1 : 0;
+  return users;
+}
+
+// Gives layers that use an earlier layer's weights these weights.
+void share_weights(Model& model) noexcept {
+  for (std::uint32_t i = 0; i < model.spec.n_layers(); ++i) {
+    const std::uint32_t back = model.spec.layers[i].weights_back;
+    if (back != 0) model.layer_weights[i] = model.layer_weights[i - back];
+  }
+}
+
 }  // namespace
 
 std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
@@ -137,7 +153,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
     const bool gathered = binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd ||
                           (binding.role == Role::token_embd && !tied);
     const bool is_of_head = row_of(binding.role).owner != Owner::model && binding.layer >= spec.n_layers();
-    if (!gathered && !is_of_head) bytes.streamed += read_for_a_token(in_file, binding, spec);
+    if (!gathered && !is_of_head) bytes.streamed += users_of(binding, spec) * read_for_a_token(in_file, binding, spec);
     bytes.all_f32 = bytes.all_f32 && (!binding.is_matrix || binding.shape.dtype == DType::f32);
     if (!binding.own.here) continue;
     if (!binding.is_matrix) {
@@ -268,6 +284,7 @@ Status load_weights(Model& model, const ModelSource& source, std::span<const Bin
     }
     if (!model.spec.ropes.empty() && binding.role == factors_of(model.spec.ropes.front())) rope_factors = values;
   }
+  share_weights(model);
   TESSERA_TRY_STATUS(add_value_norms(model, backend));
   TESSERA_TRY_STATUS(add_hidden_shift(model, backend));
   backend.finish_loading();

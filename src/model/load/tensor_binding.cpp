@@ -61,6 +61,7 @@ class Binder {
     TESSERA_TRY_STATUS(check_tensors());
     TESSERA_TRY_STATUS(bind_roles_of(Owner::model, 0));
     for (std::uint32_t layer = 0; layer < spec_.n_layers_with_heads(); ++layer) {
+      if (spec_.layer(layer).weights_back != 0) continue;
       TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
       if (layer >= spec_.n_layers()) TESSERA_TRY_STATUS(bind_roles_of(Owner::draft_head, layer));
     }

@@ -81,7 +81,8 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 1
                     Field{"expert_scale", layer.expert_scale},
                     Field{"shared_dim", layer.shared_dim},
                     Field{"expert_width", layer.expert_width},
-                    Field{"residual_scale", layer.residual_scale}};
+                    Field{"residual_scale", layer.residual_scale},
+                    Field{"weights_back", layer.weights_back, Counts::if_set}};
 }
 
 [[nodiscard]] inline auto fields_of(const ModelSpec& model) noexcept {

@@ -1,5 +1,6 @@
 #include "model/spec/spec_reader.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "core/printable.hpp"
@@ -15,6 +16,7 @@
 #include "model/spec/scale_spec.hpp"
 #include "model/spec/setting_reader.hpp"
 #include "model/spec/shared_keys_spec.hpp"
+#include "model/spec/shared_weights_spec.hpp"
 
 namespace tessera::detail {
 
@@ -50,8 +52,10 @@ Status read_vocabulary(const SettingReader& from, ModelSpec& spec) {
 Status count_layers(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint32_t n_layers, from.count(Setting::n_layers));
   const std::size_t n_tensors = from.source.tensors().size();
-  // Each layer has at least one tensor. So this bounds the memory that a false count can make us allocate.
-  if (n_layers > n_tensors) return from.corrupt(Setting::n_layers, "{} layers in a file of {} tensors", n_layers, n_tensors);
+  // Each layer has at least one tensor, or an element in the list of shared weights. So this bounds the memory that a false count can make us
+  // allocate.
+  TESSERA_TRY(const std::size_t n_listed, listed_layers(from));
+  if (n_layers > std::max(n_tensors, n_listed)) return from.corrupt(Setting::n_layers, "{} layers in a file of {} tensors", n_layers, n_tensors);
   TESSERA_TRY(const std::uint64_t left_out, from.settings.unsigned_integer_or(Setting::n_further_layers, 0));
   if (left_out >= n_layers) return from.corrupt(Setting::n_further_layers, "{} of {} layers", left_out, n_layers);
   spec.n_left_out = static_cast<std::uint32_t>(left_out);
@@ -113,6 +117,7 @@ Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table
   TESSERA_TRY_STATUS(read_rope(from, overrides, spec));
   TESSERA_TRY_STATUS(read_scales(from, spec));
   TESSERA_TRY_STATUS(read_latent(from, spec));
+  TESSERA_TRY_STATUS(read_shared_weights(from, spec));
   TESSERA_TRY_STATUS(read_embedding(from, spec));
   if (overrides.mtp == MtpHeads::load) TESSERA_TRY_STATUS(read_mtp_head(from, spec));
   return spec;

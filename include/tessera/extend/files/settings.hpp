@@ -37,6 +37,7 @@ enum class Setting : std::uint16_t {
   target_width,                // draft heads: d_model of the target
   norm_before_residual,        // draft heads (EAGLE-3): true: the layer adds to the normed hidden state
   norm_before_fc,              // draft heads (EAGLE-3): only false is implemented
+  weights_of,                  // a list: for each layer the layer whose weights it uses, itself or an earlier one
   rms_norm_eps,                // epsilon, in architectures with RMS norms
   layer_norm_eps,              // epsilon, in architectures with layer norms
   embedding_scale,             // factor of the tokens' embeddings

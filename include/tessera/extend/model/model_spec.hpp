@@ -158,6 +158,10 @@ struct LayerSpec {
 
   float residual_scale = 1.0f;  // factor of the outputs that attention and the FFN add to the residual stream
 
+  // Distance to the earlier layer whose weights this one uses too (ALBERT; Lan et al. 2020): layer i has the weights of layer i - weights_back.
+  // That layer has weights of its own. Keys and values are never shared this way. 0: the layer has weights of its own.
+  std::uint32_t weights_back = 0;
+
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
   [[nodiscard]] bool is_latent() const noexcept { return plain_dim != 0; }
   [[nodiscard]] bool has_experts() const noexcept {

@@ -1,0 +1,19 @@
+// Reads which layers use the weights of an earlier layer (Setting::weights_of).
+#pragma once
+
+#include <cstddef>
+
+#include <tessera/extend/model/model_spec.hpp>
+
+#include "model/spec/setting_reader.hpp"
+
+namespace tessera::detail {
+
+// Returns the length of the list of layers whose weights are used; 0 if the model has no such list.
+[[nodiscard]] Result<std::size_t> listed_layers(const SettingReader& from);
+
+// Sets LayerSpec::weights_back. Does nothing if the model has no such list. Errors: corrupt_file, the list names a layer that comes later or that
+// uses another one's weights, or a layer differs in shape from the layer whose weights it uses. Precondition: the layers' other fields are set.
+[[nodiscard]] Status read_shared_weights(const SettingReader& from, ModelSpec& spec);
+
+}  // namespace tessera::detail

@@ -1,0 +1,39 @@
+// Chooses what of a model can be left out (structured pruning), by measured importance, and measures what that costs.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include <tessera/extend/files/model_source.hpp>
+
+#include "importance.hpp"
+#include "pruned_source.hpp"
+
+namespace tessera::convert {
+
+// The sizes of what is left out.
+struct PruneOptions {
+  std::uint32_t layers = 0;  // whole layers
+  double heads = 0.0;        // share of all KV heads, with the query heads that use them
+  double ffn = 0.0;          // share of all columns of FFNs
+  std::filesystem::path text;  // a text to measure with; empty: none
+
+  [[nodiscard]] bool any() const noexcept { return layers != 0 || heads != 0.0 || ffn != 0.0; }
+};
+
+// Parses "layers=2,heads=0.25,ffn=0.5", in any order. Errors say what is expected.
+[[nodiscard]] Status parse_prune(std::string_view text, PruneOptions& into);
+
+// Returns the model without what matters least, and prints what is left and, with a text, the perplexity before and after.
+// - Layers: one after another, the layer without which the perplexity of the text is lowest.
+// - Columns and heads: those with the smallest share of what their layer's output matrix adds: the mean square of the matrix's inputs, times the
+//   squares of its weights. The mean squares are those of `importance` (an imatrix), else of the text, else 1. Each layer keeps at least a quarter of
+//   its columns and one KV head.
+// Errors: unsupported, the model is of a kind that cannot be cut; invalid_argument, more is to be left out than there is; cancelled, *stop is not 0.
+[[nodiscard]] Result<std::shared_ptr<const PrunedSource>> prune(std::shared_ptr<const ModelSource> model, const quantize::Importance& importance,
+                                                                const PruneOptions& options, std::uint32_t threads, const volatile std::sig_atomic_t* stop);
+
+}  // namespace tessera::convert
