@@ -19,7 +19,7 @@
 
 namespace tessera::detail {
 
-inline constexpr std::uint32_t kRankProtocol = 1;  // raised when a message changes
+inline constexpr std::uint32_t kRankProtocol = 2;  // raised when a message changes
 inline constexpr std::size_t kMostRanks = 64;
 
 enum class MessageKind : std::uint32_t { welcome = 1, join, accepted, ready, refusal, layout, step, move };
@@ -48,7 +48,7 @@ struct Welcome {
   std::vector<std::string> addresses;  // [ranks]; rank 0's is empty
   std::uint32_t context = 0, step_rows = 0;
   std::int64_t sliding_window = -1;    // -1: the model's own
-  std::int32_t numerics = 0;
+  std::int32_t numerics = 0, activations = 0;
   std::int32_t split = 0;              // RankSplit
   std::uint64_t timeout = 0;           // milliseconds
   std::string spec;                    // spec_text() of the whole model
@@ -67,6 +67,7 @@ struct Welcome {
     bytes.number(of.step_rows);
     bytes.number(of.sliding_window);
     bytes.number(of.numerics);
+    bytes.number(of.activations);
     bytes.number(of.split);
     bytes.number(of.timeout);
     text(bytes, of.spec);

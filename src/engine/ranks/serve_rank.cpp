@@ -133,6 +133,7 @@ class RankService {
     given.context = welcome.context;
     given.step_rows = welcome.step_rows;
     given.numerics = static_cast<Numerics>(welcome.numerics);
+    given.activations = static_cast<Activations>(welcome.activations);
     given.rank_split = static_cast<RankSplit>(welcome.split);
     if (welcome.sliding_window >= 0) given.sliding_window = static_cast<std::uint32_t>(std::min<std::int64_t>(welcome.sliding_window, UINT32_MAX));
     given.threads = options_.threads;
