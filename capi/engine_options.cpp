@@ -150,6 +150,8 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
        to.numerics =
            named(v, parse_numerics, "must be one of \"auto\", \"bf16\", \"fastest\", \"reference\", \"invariant\"");
      }},
+    {"activations", "text", "\"auto\", or \"model\": rounds the inputs of products as a folder with quantised activations says; default \"auto\"",
+     [](EngineOptions& to, const Value& v) { to.activations = named(v, parse_activations, "must be one of \"auto\", \"model\""); }},
     {"instruction_set", "text", "\"auto\", \"avx2\", \"avx512\", ...; default \"auto\": the best that the machine runs",
      [](EngineOptions& to, const Value& v) {
        to.instruction_set = named(v, parse_instruction_set,

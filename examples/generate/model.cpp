@@ -59,6 +59,7 @@ EngineOptions engine_options(const Options& options) {
   result.backend = options.backend;
   result.cuda = options.cuda;
   result.numerics = options.numerics;
+  result.activations = options.activations;
   result.instruction_set = options.instruction_set;
   result.threads = options.threads;
   options.ranks.put_into(result);

@@ -340,6 +340,8 @@ void add_engine_options(CLI::App& app, Options& o) {
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
                        "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
                        "at once and in 8 bits\nfor few, plainly in f32, or with the same bits on every\nCPU, and in every batch on a GPU. Default: auto");
+  add_choice<Activations>(app, "--activations", o.activations, {{"auto", Activations::automatic}, {"model", Activations::as_the_model_says}},
+                          "The inputs of products in folders whose activations are\nquantised (W8A8, FP8): as --numerics says, or rounded as the\nfolder says. Default: auto");
   tessera::tool::add_instruction_set(app, o.instruction_set);
   tessera::tool::add_threads(app, o.threads);
   tessera::tool::add_ranks(app, o.ranks);

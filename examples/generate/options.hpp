@@ -65,6 +65,7 @@ struct Options {
   tessera::BackendKind backend = tessera::BackendKind::cpu;
   tessera::CudaOptions cuda;
   tessera::Numerics numerics = tessera::Numerics::automatic;
+  tessera::Activations activations = tessera::Activations::automatic;
   tessera::InstructionSet instruction_set = tessera::InstructionSet::automatic;
   tessera::KvOptions kv;
   std::uint32_t context = 0;

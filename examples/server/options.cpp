@@ -196,6 +196,10 @@ void add_machine_options(CLI::App& app, Options& o) {
                        [&o](const Numerics& numerics) { o.engine.numerics = numerics; },
                        "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at once and in 8 bits\n"
                        "for few, plainly in f32, or with the same bits on every CPU\nDefault: auto");
+  add_choice<tessera::Activations>(app, "--activations",
+                                   {{"auto", tessera::Activations::automatic}, {"model", tessera::Activations::as_the_model_says}},
+                                   [&o](const tessera::Activations& activations) { o.engine.activations = activations; },
+                                   "The inputs of products in folders whose activations are\nquantised (W8A8, FP8): as --numerics says, or rounded as the\nfolder says. Default: auto");
   tessera::tool::add_instruction_set(app, o.engine.instruction_set);
   tessera::tool::add_threads(app, o.engine.threads);
   tessera::tool::add_ranks(app, o.ranks);

@@ -78,6 +78,9 @@ struct EngineOptions {
   // or a tensor in a format that tessera does not write.
   std::vector<MergedAdapter> merge = {};
   Numerics numerics = Numerics::automatic;               // the arithmetic; explain() says which family each operation has with it
+  // The inputs of products. Errors with as_the_model_says: unsupported, a rounding that tessera does not compute, or a backend other than the
+  // CPU's for a model that says how inputs are rounded.
+  Activations activations = Activations::automatic;
 
   // Options that change speed and memory.
   BackendKind backend = BackendKind::cpu;

@@ -24,7 +24,7 @@ struct Arguments {
   std::optional<bool> prefix = {};
   std::uint32_t threads = 0, ranks = 1;
   std::string backend = "cpu";
-  std::string numerics = "auto";
+  std::string numerics = "auto", activations = "auto";
   std::uint64_t memory_budget = 0, kv_budget = 0, adapter_budget = 0;
   std::optional<Path> kv_file = {};
   std::uint64_t kv_file_bytes = 0;
@@ -53,6 +53,7 @@ EngineOptions options_of(const Arguments& a) {
   options.mtp = a.mtp ? MtpHeads::load : MtpHeads::leave_out;
   if (a.draft_heads) options.draft_heads = *a.draft_heads;
   options.numerics = numerics_named(a.numerics);
+  options.activations = activations_named(a.activations);
   options.backend = value_named("backend", a.backend, kBackends);
   options.cuda.device = a.cuda_device;
   options.cuda.memory_budget = a.cuda_memory_budget;
@@ -296,7 +297,7 @@ Result<ChatTemplate> EngineBox::chat() {
 // The options of an engine, for the two functions that take them.
 #define TESSERA_ENGINE_ARGUMENTS                                                                                  \
   nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(),     \
-  nb::arg("threads") = 0, nb::arg("ranks") = 1, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("memory_budget") = 0, \
+  nb::arg("threads") = 0, nb::arg("ranks") = 1, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("activations") = "auto", nb::arg("memory_budget") = 0, \
   nb::arg("kv_budget") = 0, nb::arg("adapter_budget") = 0, nb::arg("kv_file") = nb::none(), nb::arg("kv_file_bytes") = 0,                        \
   nb::arg("sliding_window") = nb::none(), nb::arg("mtp") = false, nb::arg("draft_heads") = nb::none(), nb::arg("strict") = false, \
   nb::arg("tokenizer") = true, nb::arg("instruction_set") = "auto", nb::arg("step_rows") = 512,                   \
@@ -304,13 +305,13 @@ Result<ChatTemplate> EngineBox::chat() {
   nb::arg("rank_at") = std::vector<std::string>(), nb::arg("rank_secret") = "", nb::arg("rank_split") = "heads"
 #define TESSERA_ENGINE_PARAMETERS                                                                                      \
   std::uint32_t context, std::string kv, std::uint32_t page_tokens, std::optional<bool> prefix, std::uint32_t threads, std::uint32_t ranks, \
-      std::string backend, std::string numerics, std::uint64_t memory_budget, std::uint64_t kv_budget,                 \
+      std::string backend, std::string numerics, std::string activations, std::uint64_t memory_budget, std::uint64_t kv_budget,                 \
       std::uint64_t adapter_budget, std::optional<Path> kv_file, std::uint64_t kv_file_bytes, std::optional<std::uint32_t> sliding_window, bool mtp, std::optional<Path> draft_heads, \
       bool strict, bool tokenizer, std::string instruction_set, std::uint32_t step_rows, std::int32_t cuda_device,     \
       std::uint64_t cuda_memory_budget, Merges merge, std::vector<std::string> rank_at, std::string rank_secret, std::string rank_split
 #define TESSERA_ENGINE_SIGNATURE                                                                                 \
   "path: str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', page_tokens: int = 0, prefix: bool | "   \
-  "None = None, threads: int = 0, ranks: int = 1, backend: str = 'cpu', numerics: str = 'auto', memory_budget: int = 0, "        \
+  "None = None, threads: int = 0, ranks: int = 1, backend: str = 'cpu', numerics: str = 'auto', activations: str = 'auto', memory_budget: int = 0, "        \
   "kv_budget: int = 0, adapter_budget: int = 0, kv_file: str | os.PathLike[str] | None = None, kv_file_bytes: int = 0, sliding_window: "  \
   "int | None = None, mtp: bool = False, draft_heads: str | os.PathLike[str] | None = None, strict: bool = False, tokenizer: bool = True, instruction_set: str = "  \
   "'auto', step_rows: int = 512, cuda_device: int = 0, cuda_memory_budget: int = 0, merge: "                      \
@@ -319,7 +320,7 @@ Result<ChatTemplate> EngineBox::chat() {
   "str], object] | None = None"
 #define TESSERA_ENGINE_VALUES                                                                                     \
   Arguments {                                                                                                     \
-    context, std::move(kv), page_tokens, prefix, threads, ranks, std::move(backend), std::move(numerics), memory_budget, \
+    context, std::move(kv), page_tokens, prefix, threads, ranks, std::move(backend), std::move(numerics), std::move(activations), memory_budget, \
         kv_budget, adapter_budget, std::move(kv_file), kv_file_bytes, sliding_window, mtp, std::move(draft_heads), strict, tokenizer,                     \
         std::move(instruction_set), step_rows, cuda_device, cuda_memory_budget, std::move(merge), std::move(rank_at), std::move(rank_secret), std::move(rank_split)                  \
   }
@@ -342,7 +343,7 @@ void bind_engine(nb::module_& m) {
     session = engine.session()
 
 Options that change results: context (tokens of a session at most; 0: the model's own), kv (type of keys and values: "f16", "int8", ...),
-sliding_window, mtp, draft_heads (path of Medusa or EAGLE heads, for Drafter.heads()), numerics, tokenizer, merge (adapters that become part of the weights: paths, or pairs of a path and a scale). Options that change speed and memory: the others. memory_budget is in bytes: loading is refused
+sliding_window, mtp, draft_heads (path of Medusa or EAGLE heads, for Drafter.heads()), numerics, activations, tokenizer, merge (adapters that become part of the weights: paths, or pairs of a path and a scale). Options that change speed and memory: the others. memory_budget is in bytes: loading is refused
 before a weight is read if the plan exceeds it. adapter_budget: bytes that all adapters together may take, which the plan includes. strict=True refuses an operation without its best kernel.
 progress(done, total) is called while weights are read; it may return False to cancel. None shows a bar if loading takes over a second and
 a person looks; False shows none. Ctrl-C cancels. log(level, message) gets the library's messages.

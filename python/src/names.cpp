@@ -25,6 +25,11 @@ Numerics numerics_named(std::string_view name) {
         "numerics=\"" + std::string(name) + R"(": choose one of "auto", "bf16", "fastest", "reference", "invariant")");
 }
 
+Activations activations_named(std::string_view name) {
+  if (const auto activations = parse_activations(name)) return *activations;
+  raise(ErrorCode::invalid_argument, "activations=\"" + std::string(name) + R"(": choose one of "auto", "model")");
+}
+
 InstructionSet instruction_set_named(std::string_view name) {
   if (const auto set = parse_instruction_set(name)) return *set;
   std::string known = "\"auto\"";

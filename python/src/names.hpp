@@ -39,6 +39,7 @@ std::string_view name_of(T value, const Named<T> (&table)[n]) {
 
 DType kv_type_named(std::string_view option, std::string_view name);
 Numerics numerics_named(std::string_view name);
+Activations activations_named(std::string_view name);
 InstructionSet instruction_set_named(std::string_view name);
 JsonSchemaOptions json_options(std::string_view whitespace, std::string_view numbers, std::string_view order,
                                std::string_view formats, std::string_view unsupported);

@@ -188,6 +188,11 @@ Status MergedSource::read(const TensorInfo& tensor, std::uint64_t offset, std::s
   });
 }
 
+Result<InputRounding> MergedSource::input_rounding(const TensorInfo& tensor) const noexcept {
+  const auto index = static_cast<std::size_t>(&tensor - infos_.data());
+  return index < base_->tensors().size() ? base_->input_rounding(base_->tensors()[index]) : InputRounding();
+}
+
 std::uint64_t MergedSource::memory_bytes() const noexcept {
   std::uint64_t bytes = base_->memory_bytes() + sizeof *this + infos_.capacity() * sizeof(TensorInfo) + merged_.capacity() * sizeof(Merged) +
                         by_name_.capacity() * sizeof(std::uint32_t);

@@ -75,6 +75,10 @@ Status Backend::scale_products(const Matrix&, std::span<const float>) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not scale products", name());
 }
 
+Status Backend::round_inputs(const Matrix&, const InputRounding&) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not round inputs as a model says; the cpu backend does", name());
+}
+
 Status Backend::scale_by_position(double, std::uint64_t, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not scale by position", name());
 }

@@ -22,6 +22,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/input_rounding.hpp>
 #include <tessera/extend/core/memory.hpp>
 #include <tessera/extend/core/operation_kinds.hpp>
 #include <tessera/extend/kv/kv_view.hpp>
@@ -210,7 +211,7 @@ struct LatentShape {
 // Capabilities that some models need and some backends do not have.
 enum class Capability : std::uint8_t {
   softcap, temperature, experts, score_softcap, sinks, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
-  weight_scales, global_tokens, both_sides, segments,
+  weight_scales, rounded_inputs, global_tokens, both_sides, segments,
   votes,     // needed by token budgets, not by models
   branches,  // RowTable::n_also, needed by draft trees
   low_rank   // add_low_rank(), needed by adapters
@@ -315,7 +316,9 @@ class Backend {
   [[nodiscard]] virtual std::shared_ptr<Memory> kv_memory() const noexcept { return nullptr; }
 
   // Returns whether the backend has the capability. Loading refuses models that need one which the backend does not have.
-  [[nodiscard]] virtual bool computes(Capability) const noexcept { return true; }
+  [[nodiscard]] virtual bool computes(Capability capability) const noexcept {
+    return capability != Capability::rounded_inputs;
+  }
   // Returns whether the backend computes the activation. Loading refuses models with another one.
   [[nodiscard]] virtual bool activates(ActivationKind) const noexcept { return true; }
 
@@ -339,6 +342,9 @@ class Backend {
   // This holds for linear(), experts() and the operations made of them. Call it right after add_matrix(). Takes
   // vector_bytes(factors.size()). Needs computes(Capability::weight_scales).
   virtual Status scale_products(const Matrix& weight, std::span<const float> factors);
+  // Rounds the inputs of the matrix's products: in linear(), experts() and the operations made of them, not in head_linear(). Rows stay as
+  // they are for other matrices. Call it for the matrix that was added last. Needs computes(Capability::rounded_inputs).
+  virtual Status round_inputs(const Matrix& weight, const InputRounding& how);
   virtual void finish_loading() noexcept = 0;  // gives the staging memory back
 
   // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Exception: tokens that

@@ -48,6 +48,7 @@ class ForwardingBackend : public Backend {
   Status scale_products(const Matrix& weight, std::span<const float> factors) override {
     return inner_->scale_products(weight, factors);
   }
+  Status round_inputs(const Matrix& weight, const InputRounding& how) override { return inner_->round_inputs(weight, how); }
   Result<const Vector*> add_vector(std::span<const float> values) override { return inner_->add_vector(values); }
   void finish_loading() noexcept override { inner_->finish_loading(); }
   Status move_tokens(const KvView& kv, const KvMove& move, std::span<const RopeTable> ropes) override {

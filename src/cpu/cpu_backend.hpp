@@ -41,6 +41,7 @@ class CpuBackend final : public backend::Backend {
     return numerics_ != Numerics::fastest || !kernels_.has_tiles;
   }
 
+  [[nodiscard]] bool computes(backend::Capability) const noexcept override { return true; }
   [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override { return WeightStore::matrix_bytes(shape); }
   [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override { return WeightStore::vector_bytes(n); }
   [[nodiscard]] std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept override { return WeightStore::staging_bytes(shape); }
@@ -49,6 +50,7 @@ class CpuBackend final : public backend::Backend {
   Status reserve_workspace(const backend::WorkspaceShape& shape) override;
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const backend::RowReader& read) override { return weights_.add_matrix(shape, read); }
   Status scale_products(const Matrix& weight, std::span<const float> factors) override { return weights_.scale_products(weight, factors); }
+  Status round_inputs(const Matrix& weight, const InputRounding& how) override { return weights_.round_inputs(weight, how); }
   Result<const Vector*> add_vector(std::span<const float> values) override { return weights_.add_vector(values); }
   void finish_loading() noexcept override { weights_.finish_loading(); }
 
@@ -146,18 +148,20 @@ class CpuBackend final : public backend::Backend {
     std::size_t stride;  // bytes
     std::size_t group;
   };
-  [[nodiscard]] InputKind input_of(PackedForm form) const noexcept;
+  [[nodiscard]] InputKind input_of(const Matrix& weight) const noexcept;
   Input prepare(Act in, const InputKind& kind) noexcept;
   // Prepares rows that are not an activation: values(row, scratch) computes the row and returns it.
   template <class Values>
   Input prepare_rows(std::size_t columns, const InputKind& kind, Values values) noexcept;
-  [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
-  [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
+  [[nodiscard]] backend::Explanation explain_products(const Matrix& weight, std::size_t count) const;
+  // Returns the family of the products of `rows` rows. head_linear() does not round its rows.
+  [[nodiscard]] Family family_of(const Matrix& weight, std::size_t rows) const noexcept;
+  [[nodiscard]] Family unrounded_family_of(PackedForm form, std::size_t rows) const noexcept;
   [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
   // Returns whether products of 16-bit weights, keys and values are computed in the families that AMX's tile registers compute (bf16,
   // bf16x3).
   [[nodiscard]] bool as_tiles() const noexcept;
-  [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // the kernel for the number of rows of the step
+  [[nodiscard]] const Linear& kernel_of(const Matrix& weight) const noexcept;  // the kernel for the number of rows of the step
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;

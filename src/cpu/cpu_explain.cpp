@@ -9,6 +9,7 @@
 
 #include "cpu/attention/attention_plan.hpp"
 #include "cpu/cpu_backend.hpp"
+#include "cpu/products/rounded_rows.hpp"
 #include "formats/formats.hpp"
 
 namespace tessera::cpu {
@@ -47,9 +48,9 @@ std::string kernel_text(std::vector<std::pair<std::size_t, std::string_view>> ke
 
 }  // namespace
 
-backend::Explanation CpuBackend::explain_products(DType dtype, std::size_t count) const {
-  const PackedForm form = formats::packed_form_of(dtype);
-  const Family few = family_of(form, 1), many = family_of(form, SIZE_MAX);
+backend::Explanation CpuBackend::explain_products(const Matrix& weight, std::size_t count) const {
+  const PackedForm form = weight.form;
+  const Family few = family_of(weight, 1), many = family_of(weight, SIZE_MAX);
   const LinearPair& pair = kernels_.product(few, form);
   std::vector<std::pair<std::size_t, std::string_view>> kernels;
   if (pair.many_from > 1) kernels.emplace_back(0, pair.few.name);
@@ -61,8 +62,9 @@ backend::Explanation CpuBackend::explain_products(DType dtype, std::size_t count
                             .detail = fmt::format(" ({} matrices)", count),
                             .kernel = kernel_text(std::move(kernels)),
                             .family = std::string(to_string(few)),
-                            .dtype = dtype};
+                            .dtype = weight.shape.dtype};
   if (few != many) line.family += fmt::format("+{}", to_string(many));
+  if (const std::string rounding = name_of(weight.rounding); !rounding.empty()) line.family += fmt::format(" of {}", rounding);
   if (few == Family::reference && numerics_ != Numerics::reference) {
     line.fallback = fmt::format("{} has no kernel for it", tessera::to_string(set_));
   }
@@ -76,16 +78,18 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   if (set_ == InstructionSet::baseline)
     lines.push_back({.operation = Operation::fused_multiply_add, .kernel = "software"});
 
-  std::vector<std::pair<DType, std::size_t>> types;
+  std::vector<std::pair<const Matrix*, std::size_t>> kinds;  // a matrix of each weight format and rounding of inputs
   for (const Matrix& matrix : weights_.matrices()) {
-    const auto at = std::find_if(types.begin(), types.end(), [&](auto& t) { return t.first == matrix.shape.dtype; });
-    if (at == types.end()) {
-      types.emplace_back(matrix.shape.dtype, 1);
+    const auto at = std::find_if(kinds.begin(), kinds.end(), [&](auto& kind) {
+      return kind.first->shape.dtype == matrix.shape.dtype && name_of(kind.first->rounding) == name_of(matrix.rounding);
+    });
+    if (at == kinds.end()) {
+      kinds.emplace_back(&matrix, 1);
     } else {
       ++at->second;
     }
   }
-  for (const auto& [dtype, count] : types) lines.push_back(explain_products(dtype, count));
+  for (const auto& [matrix, count] : kinds) lines.push_back(explain_products(*matrix, count));
 
   for (const DType kv : kv_types()) {
     const Family family = attention_family_of(kv_type_of(kv));

@@ -2,6 +2,7 @@
 // 16-bit weights, and keys and values of less than 32 bits, get the family that is fastest on this machine. Exception: if all machines must
 // give the same bits, they get the family of machines with tiles.
 #include "cpu/cpu_backend.hpp"
+#include "cpu/products/rounded_rows.hpp"
 
 namespace tessera::cpu {
 
@@ -9,7 +10,7 @@ bool CpuBackend::as_tiles() const noexcept {
   return kernels_.has_tiles || numerics_ == Numerics::bf16 || numerics_ == Numerics::invariant;
 }
 
-Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
+Family CpuBackend::unrounded_family_of(PackedForm form, std::size_t rows) const noexcept {
   const auto has = [&](Family family) { return kernels_.product(family, form).few.run != nullptr; };
   Family family = Family::int8;
   if (numerics_ == Numerics::reference) {
@@ -27,6 +28,16 @@ Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
     family = Family::bf16;
   }
   return has(family) ? family : Family::reference;
+}
+
+// Rounding to 8 bits hides errors that are smaller than half a step, and makes a whole step of the others. So nothing is rounded once more
+// between a model's rounding and the next: rows enter int8 if their numbers are integers under a scale that whole blocks share, and are
+// multiplied in f32 otherwise. Weights in few bits have no f32 kernels but the portable ones.
+Family CpuBackend::family_of(const Matrix& weight, std::size_t rows) const noexcept {
+  if (weight.rounding.to == RoundedInputs::none || numerics_ == Numerics::reference) return unrounded_family_of(weight.form, rows);
+  const auto has = [&](Family family) { return kernels_.product(family, weight.form).few.run != nullptr; };
+  if (enters_int8(weight.rounding, input_form(Family::int8, weight.form)) && has(Family::int8)) return Family::int8;
+  return has(Family::f32) ? Family::f32 : Family::reference;
 }
 
 Family CpuBackend::attention_family_of(KvType type) const noexcept {

@@ -113,4 +113,13 @@ Status WeightStore::scale_products(const backend::Matrix& weight, std::span<cons
   return {};
 }
 
+Status WeightStore::round_inputs(const backend::Matrix& weight, const InputRounding& how) {
+  const std::size_t scales = how.scales.size();
+  if (&weight != &matrices_.back() || (scales > 1 && scales != weight.shape.count) || (how.to == RoundedInputs::int8_with_zero && how.zeros.size() != scales)) {
+    return detail::make_error(ErrorCode::internal, "{} scales of inputs for other matrices than the {} that were added last", scales, weight.shape.count);
+  }
+  matrices_.back().rounding = how;
+  return {};
+}
+
 }  // namespace tessera::cpu

@@ -29,6 +29,7 @@ class WeightStore {
   Result<const backend::Matrix*> add_matrix(const backend::MatrixShape& shape, const backend::RowReader& read);
   Result<const backend::Vector*> add_vector(std::span<const float> values);
   Status scale_products(const backend::Matrix& weight, std::span<const float> factors);
+  Status round_inputs(const backend::Matrix& weight, const InputRounding& how);
   void finish_loading() noexcept { staging_ = Buffer(); }
 
   [[nodiscard]] const std::deque<backend::Matrix>& matrices() const noexcept { return matrices_; }

@@ -69,8 +69,9 @@ std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape, const Workspa
     if (static_cast<InputForm>(form) == InputForm::f32) continue;  // kernels read f32 activations where they are
     bytes = std::max<std::uint64_t>(bytes, row_layout(static_cast<InputForm>(form), columns).bytes);
   }
+  if (rules.numerics == Numerics::reference) return shape.rows * columns * sizeof(float);  // rows that the model rounds
   // Rounded up to whole groups.
-  return rules.numerics == Numerics::reference ? 0 : (shape.rows + most_tile_rows(rules.kernels) - 1) * bytes;
+  return (shape.rows + most_tile_rows(rules.kernels) - 1) * bytes;
 }
 
 // Returns the bytes of the prepared rows of all experts. Each expert's rows are in groups of a tile's rows, and its

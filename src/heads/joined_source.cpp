@@ -52,6 +52,11 @@ std::string JoinedSource::called(std::string_view name) const {
   return model_->called(name);
 }
 
+Result<InputRounding> JoinedSource::input_rounding(const TensorInfo& tensor) const noexcept {
+  const auto index = static_cast<std::size_t>(&tensor - infos_.data());
+  return index < infos_.size() - names_.size() ? model_->input_rounding(*own_[index]) : InputRounding();
+}
+
 std::uint64_t JoinedSource::memory_bytes() const noexcept {
   std::uint64_t bytes = model_->memory_bytes() + heads_->memory_bytes() + sizeof *this + infos_.capacity() * sizeof(TensorInfo) +
                         own_.capacity() * sizeof own_.front() + by_name_.capacity() * sizeof(std::uint32_t);

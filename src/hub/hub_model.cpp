@@ -45,8 +45,8 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
     return error_at(ErrorCode::unsupported, os::text_of(folder / "config.json"),
                     "model_type is \"{}\", which tessera does not load from a folder; it loads {}", printable(type), known_types());
   }
-  TESSERA_TRY(const Quantisation quantisation, Quantisation::read(config));
   auto model = std::make_shared<HubModel>();
+  TESSERA_TRY(model->quantisation_, Quantisation::read(config));
   model->table_ = table;
   TESSERA_TRY(const auto dense, read_dense_modules(folder));
   if (!dense.empty() && !has_role(*table, Role::embd_inner)) {
@@ -74,7 +74,7 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
     model->settings_.set(Setting::n_layers, layers + further, "num_hidden_layers");
     model->settings_.set(Setting::n_further_layers, further, "num_nextn_predict_layers");
   }
-  TESSERA_TRY_STATUS(TensorList(*model, mapping, quantisation).make());
+  TESSERA_TRY_STATUS(TensorList(*model, mapping, model->quantisation_).make());
   return std::shared_ptr<const ModelSource>(std::move(model));
 }
 
@@ -182,6 +182,29 @@ Status HubModel::read(const TensorInfo& tensor, std::uint64_t offset, std::span<
       offset += size;
     }
     return {};
+  });
+}
+
+Result<InputRounding> HubModel::input_rounding(const TensorInfo& tensor) const noexcept {
+  return guard([&]() -> Result<InputRounding> {
+    const Recipe& recipe = made_[static_cast<std::size_t>(&tensor - infos_.data())].recipe;
+    InputRounding all;
+    if (quantisation_.is_none() || recipe.parts.empty()) return all;
+    for (std::size_t i = 0; i < recipe.parts.size(); ++i) {  // the parts are a layer's experts
+      const SafetensorsTensor& weight = folder_.tensors()[recipe.parts[i].matrix->tensors().front()];
+      TESSERA_TRY(const InputRounding own, quantisation_.input_rounding(folder_, weight));
+      if (i == 0) {
+        all = own;
+        continue;
+      }
+      if (own.to != all.to || own.group != all.group || own.scales.empty() != all.scales.empty()) {
+        return error_at(ErrorCode::unsupported, folder_.file_name(weight.part), "tensor {}: its inputs are rounded in another way than those of the layer's other experts",
+                        printable(weight.name));
+      }
+      all.scales.insert(all.scales.end(), own.scales.begin(), own.scales.end());
+      all.zeros.insert(all.zeros.end(), own.zeros.begin(), own.zeros.end());
+    }
+    return all;
   });
 }
 

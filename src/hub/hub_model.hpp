@@ -13,6 +13,7 @@
 
 #include "files/safetensors/safetensors_folder.hpp"
 #include "hub/hub_settings.hpp"
+#include "hub/quantised/quantisation.hpp"
 #include "hub/recipe.hpp"
 #include "hub/table.hpp"
 
@@ -29,6 +30,7 @@ class HubModel final : public ModelSource {
   [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
   [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
   [[nodiscard]] std::string called(std::string_view name) const override;
+  [[nodiscard]] Result<InputRounding> input_rounding(const TensorInfo& tensor) const noexcept override;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;
 
  private:
@@ -52,6 +54,7 @@ class HubModel final : public ModelSource {
   std::string prefix_;  // what stands in front of the language model's tensors: "model."
   SafetensorsFolder folder_;
   HubSettings settings_;
+  Quantisation quantisation_;
   std::vector<Made> made_;
   std::vector<TensorInfo> infos_;                // of made_, in the same order
   std::vector<std::uint32_t> by_name_;           // indices of infos_, sorted by name

@@ -49,4 +49,25 @@ enum class Numerics : std::int32_t {
   return std::nullopt;
 }
 
+// The inputs of matrix products. Some folders (W8A8, W4A8, FP8) say how inputs are rounded to 8 bits before they are multiplied.
+enum class Activations : std::int32_t {
+  automatic = 0,  // as `numerics` says; the folder's rounding is left out, which is nearer to the model before it was quantised
+  as_the_model_says = 1  // rounded as the folder says, as engines for GPUs do; matrices of which the files say nothing: as automatic
+};
+
+[[nodiscard]] constexpr std::string_view to_string(Activations activations) noexcept {
+  switch (activations) {
+    case Activations::automatic: return "auto";
+    case Activations::as_the_model_says: return "model";
+  }
+  return "?";
+}
+
+[[nodiscard]] constexpr std::optional<Activations> parse_activations(std::string_view name) noexcept {
+  for (const Activations activations : {Activations::automatic, Activations::as_the_model_says}) {
+    if (name == to_string(activations)) return activations;
+  }
+  return std::nullopt;
+}
+
 }  // namespace tessera

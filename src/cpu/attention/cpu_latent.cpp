@@ -17,7 +17,7 @@ Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const std::size_t heads = weight.shape.count, inputs = weight.shape.inputs, outputs = weight.shape.outputs;
   to.columns = heads * outputs;
   if (n_rows_ == 0) return {};
-  const Family family = family_of(weight.form, n_rows_);
+  const Family family = unrounded_family_of(weight.form, n_rows_);
   const InputForm form = input_form(family, weight.form);
   const std::size_t panel = panel_bytes(weight.form, inputs), panels = panels_of(weight.shape);
   const std::size_t blocks = divide_up(n_rows_, kHeadRows), stride = row_layout(form, inputs).bytes;

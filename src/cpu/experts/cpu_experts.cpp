@@ -8,6 +8,7 @@
 #include "core/math_inline.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/experts/routing.hpp"
+#include "cpu/products/rounded_rows.hpp"
 
 namespace tessera::cpu {
 
@@ -23,9 +24,9 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
     const std::size_t rows = s.count(expert);
     s.at[expert] = at;
     if (rows == 0) continue;
-    const Family family = family_of(weight.form, rows);
+    const Family family = family_of(weight, rows);
     const InputKind kind{input_form(family, weight.form),
-                         RowCut(kernels_.product(family, weight.form).of(rows), rows).group};
+                         RowCut(kernels_.product(family, weight.form).of(rows), rows).group, rounding_of(weight)};
     s.kinds[expert] = kind;
     at += (rows + kind.group - 1) / kind.group * kind.group * row_layout(kind.form, columns).bytes;
   }
@@ -34,12 +35,17 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
     const InputKind& kind = s.kinds[expert];
     const std::size_t row = slot - s.first[expert], stride = row_layout(kind.form, columns).bytes;
     std::byte* to = s.rows + s.at[expert];
-    if (kind.form == InputForm::f32) {
+    if (kind.form == InputForm::f32 && kind.rounding == nullptr) {
       fill(slot, reinterpret_cast<float*>(to + row * stride));
       return;
     }
     auto* values = reinterpret_cast<float*>(scratch);
     fill(slot, values);
+    if (kind.rounding != nullptr) {
+      std::byte* own = kind.form == InputForm::f32 ? to + row * stride : to + group_at(row, kind.group, stride);
+      prepare_rounded(*kind.rounding, expert, kernels_.preparation(kind.form), {values, columns}, values, kind.form, own, kind.group);
+      return;
+    }
     kernels_.preparation(kind.form)(values, columns, to + group_at(row, kind.group, stride), kind.group);
   });
 }
@@ -61,7 +67,7 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases b
     for (const SlotsPart& part : parts) {
       const Matrix& weight = *part.weight;
       const std::size_t panels = panels_of(weight.shape);
-      const Linear& kernel = kernels_.product(family_of(weight.form, rows), weight.form).of(rows);
+      const Linear& kernel = kernels_.product(family_of(weight, rows), weight.form).of(rows);
       const Cut cut(kernel, rows, panels, all_panels, tasks_.slots());
       s.products.push_back({.kernel = &kernel,
                             .weight = &weight,
@@ -135,12 +141,13 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
     multiply_slots(parts, of.behind == nullptr ? Biases::added : Biases::left_out);
     if (of.behind != nullptr) join_slots(*of.behind, parts, input_of);
   };
-  if (of.gate != nullptr && of.gate->form != of.up->form) {
+  const bool together = of.gate != nullptr && of.gate->form == of.up->form && of.gate->rounding == of.up->rounding;
+  if (of.gate != nullptr && !together) {
     prepare_slots(*of.gate, s.n_slots, own_row);
     multiply({{of.gate, of.gate_bias, s.gate}}, row_of);
   }
   prepare_slots(*of.up, s.n_slots, own_row);
-  if (of.gate != nullptr && of.gate->form == of.up->form) {
+  if (together) {
     multiply({{of.gate, of.gate_bias, s.gate}, {of.up, of.up_bias, s.up}}, row_of);
   } else {
     multiply({{of.up, of.up_bias, s.up}}, row_of);

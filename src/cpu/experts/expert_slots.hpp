@@ -16,7 +16,12 @@ namespace tessera::cpu {
 struct InputKind {
   InputForm form = InputForm::count;  // count: no form
   std::size_t group = 1;              // rows of a group
-  bool operator==(const InputKind&) const = default;
+  const InputRounding* rounding = nullptr;  // of the values, before they get the form; nullptr: none
+
+  bool operator==(const InputKind& other) const noexcept {
+    if (form != other.form || group != other.group || (rounding == nullptr) != (other.rounding == nullptr)) return false;
+    return rounding == other.rounding || *rounding == *other.rounding;
+  }
 };
 
 struct ExpertSlots {

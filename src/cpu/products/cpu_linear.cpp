@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/products/product.hpp"
+#include "cpu/products/rounded_rows.hpp"
 
 namespace tessera::cpu {
 
@@ -20,12 +21,12 @@ constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < kRowsPa
 
 }  // namespace
 
-const Linear& CpuBackend::kernel_of(PackedForm form) const noexcept {
-  return kernels_.product(family_of(form, n_rows_), form).of(n_rows_);
+const Linear& CpuBackend::kernel_of(const Matrix& weight) const noexcept {
+  return kernels_.product(family_of(weight, n_rows_), weight.form).of(n_rows_);
 }
 
-InputKind CpuBackend::input_of(PackedForm form) const noexcept {
-  return {input_form(family_of(form, n_rows_), form), RowCut(kernel_of(form), n_rows_).group};
+InputKind CpuBackend::input_of(const Matrix& weight) const noexcept {
+  return {input_form(family_of(weight, n_rows_), weight.form), RowCut(kernel_of(weight), n_rows_).group, rounding_of(weight)};
 }
 
 template <class Values>
@@ -33,7 +34,10 @@ CpuBackend::Input CpuBackend::prepare_rows(std::size_t columns, const InputKind&
   const PrepareFn fn = kernels_.preparation(kind.form);
   const std::size_t stride = row_layout(kind.form, columns).bytes;
   for_each_row(columns, [&](std::size_t row, std::byte* scratch) {
-    fn(values(row, scratch), columns, space_.prepared + group_at(row, kind.group, stride), kind.group);
+    std::byte* to = space_.prepared + (kind.form == InputForm::f32 ? row * stride : group_at(row, kind.group, stride));
+    const float* own = values(row, scratch);
+    if (kind.rounding == nullptr) return fn(own, columns, to, kind.group);
+    prepare_rounded(*kind.rounding, 0, fn, {own, columns}, reinterpret_cast<float*>(scratch), kind.form, to, kind.group);
   });
   prepared_kind_ = {};
   return {space_.prepared, stride, kind.group};
@@ -41,7 +45,7 @@ CpuBackend::Input CpuBackend::prepare_rows(std::size_t columns, const InputKind&
 
 CpuBackend::Input CpuBackend::prepare(Act in, const InputKind& kind) noexcept {
   const Activation& from = act(in);
-  if (kind.form == InputForm::f32) return {reinterpret_cast<const std::byte*>(from.data), from.columns * sizeof(float), 1};
+  if (kind.form == InputForm::f32 && kind.rounding == nullptr) return {reinterpret_cast<const std::byte*>(from.data), from.columns * sizeof(float), 1};
   if (prepared_act_ == in && prepared_kind_ == kind) {
     return {space_.prepared, row_layout(kind.form, from.columns).bytes, kind.group};
   }
@@ -68,7 +72,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
   for (const backend::LinearPart& part : parts) most_panels = std::max<std::size_t>(most_panels, panels_of(part.weight->shape));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Matrix& weight = *parts[i].weight;
-    const Linear& kernel = kernel_of(weight.form);
+    const Linear& kernel = kernel_of(weight);
     const Cut cut(kernel, n_rows_, panels_of(weight.shape), most_panels, tasks_.slots());
     Activation& to = written(parts[i].out);
     to.columns = weight.shape.outputs;
@@ -98,9 +102,9 @@ Status CpuBackend::multiply_all(std::span<const backend::LinearPart> parts, Prep
   const bool by_tasks = added_by_tasks(n_rows_);
   float* x = residual != Act::count && by_tasks ? act(residual).data : nullptr;
   for (auto rest = parts; !rest.empty();) {
-    const InputKind kind = input_of(rest.front().weight->form);
+    const InputKind kind = input_of(*rest.front().weight);
     std::size_t n = 1;
-    while (n < std::min(rest.size(), kMostParts) && input_of(rest[n].weight->form) == kind) ++n;
+    while (n < std::min(rest.size(), kMostParts) && input_of(*rest[n].weight) == kind) ++n;
     multiply(rest.first(n), prepare(kind), x);
     rest = rest.subspan(n);
   }
@@ -129,7 +133,7 @@ Status CpuBackend::linear_residual(const Matrix& weight, const Vector* bias, Act
 
 bool CpuBackend::all_prepared(std::span<const backend::LinearPart> parts) const noexcept {
   return std::none_of(parts.begin(), parts.end(), [&](const backend::LinearPart& part) {
-    return input_form(family_of(part.weight->form, n_rows_), part.weight->form) == InputForm::f32;
+    return part.weight->rounding.to == RoundedInputs::none && input_form(family_of(*part.weight, n_rows_), part.weight->form) == InputForm::f32;
   });
 }
 

@@ -91,6 +91,9 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
     return make_error(ErrorCode::invalid_argument, "numerics of kind {}; choose automatic, bf16, fastest, reference or invariant",
                       static_cast<int>(options.numerics));
   }
+  if (to_string(options.activations) == "?") {
+    return make_error(ErrorCode::invalid_argument, "activations of kind {}; choose automatic or as_the_model_says", static_cast<int>(options.activations));
+  }
   if (options.tokenizer != TokenizerUse::from_model && options.tokenizer != TokenizerUse::none) {
     return make_error(ErrorCode::invalid_argument, "a use of the tokenizer of kind {}; choose from_model or none",
                       static_cast<int>(options.tokenizer));
@@ -178,6 +181,28 @@ Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptio
 
 }  // namespace
 
+namespace {
+
+// Marks the matrices whose inputs the model's files say to round. Tables of embeddings are looked up, not multiplied. The weights of latent
+// heads are another arrangement of a matrix: their inputs are not the ones that the files mean.
+Status mark_rounded(std::vector<Binding>& bindings, const ModelSource& source, const backend::Backend& backend) {
+  for (Binding& binding : bindings) {
+    const bool is_looked_up = binding.role == Role::token_embd || binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd;
+    if (!binding.is_matrix || is_looked_up || binding.role == Role::latent_k_b || binding.role == Role::latent_v_b) continue;
+    const TensorInfo& tensor = source.tensors()[binding.tensor];
+    TESSERA_TRY(const InputRounding how, source.input_rounding(tensor));
+    if (how.to == RoundedInputs::none) continue;
+    if (!backend.computes(backend::Capability::rounded_inputs)) {
+      return make_error(ErrorCode::unsupported, "tensor {}: backend {} does not round inputs as the model says; the cpu backend does, or choose activations = automatic",
+                        printable(source.called(tensor.name)), backend.name());
+    }
+    binding.rounds_inputs = true;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* heads, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(source.settings()));
@@ -186,6 +211,7 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* head
   TESSERA_TRY_STATUS(check_capabilities(blueprint.spec, backend));
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(source, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(source, *blueprint.architecture, blueprint.spec));
+  if (options.activations == Activations::as_the_model_says) TESSERA_TRY_STATUS(mark_rounded(blueprint.bindings, source, backend));
   for (const Binding& binding : blueprint.bindings) {
     if (binding.companions.has(Companion::factors) && !backend.computes(backend::Capability::weight_scales)) {
       return make_error(ErrorCode::unsupported, "tensor {}: backend {} does not scale products; the cpu backend does",

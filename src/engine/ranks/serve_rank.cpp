@@ -134,6 +134,7 @@ class RankService {
     given.context = welcome.context;
     given.step_rows = welcome.step_rows;
     given.numerics = static_cast<Numerics>(welcome.numerics);
+    given.activations = static_cast<Activations>(welcome.activations);
     given.rank_split = static_cast<RankSplit>(welcome.split);
     given.kv.budget.tokens = welcome.budget_tokens;
     given.kv.budget.choice = static_cast<TokenChoice>(welcome.budget_choice);

@@ -39,6 +39,7 @@ Status read_compressed_options(const Json& config, QuantisationOptions& options)
     TESSERA_TRY_STATUS(check_format(group));
     const Json* weights = find_in(&group, "weights");
     if (weights == nullptr) continue;
+    options.activations.push_back(read_activations(group));
     const std::int64_t bits = integer_in(weights, "num_bits", 4);
     all_4 = all_4 && bits == 4;
     // The shapes count where the first group's numbers do not fit.

@@ -1,6 +1,9 @@
 #include "files/quantised/fp8.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "hub/quantised/methods.hpp"
 
 namespace tessera::detail::hub {
@@ -34,6 +37,13 @@ Status read_fp8_options(const Json& config, QuantisationOptions& options) {
     const std::string_view format = text_in(&config, key);
     if (!format.empty() && !format.starts_with("e4m3") && !format.starts_with("e5m2") && !format.starts_with("float8_")) return not_read(key, format);
   }
+  // Without a word about it, the scale is that of each row, or of each of its blocks.
+  ActivationScheme scheme{.of = WeightKind::fp8, .to = RoundedInputs::fp8, .group = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.block_inputs, UINT32_MAX))};
+  const std::string_view how = text_in(&config, "activation_scheme");
+  scheme.is_static = how == "static";
+  if (scheme.is_static) scheme.group = 0;
+  if (!how.empty() && how != "static" && how != "dynamic") scheme.refused = fmt::format("activation_scheme is \"{}\"", printable(how));
+  options.activations.push_back(std::move(scheme));
   return {};
 }
 

@@ -7,14 +7,31 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include <tessera/extend/core/input_rounding.hpp>
 #include <tessera/json/json.hpp>
 
 #include "files/quantised/gptq.hpp"
 #include "hub/quantised/decoded_matrix.hpp"
 
 namespace tessera::detail::hub {
+
+// The kinds of weights that a folder may have side by side, by the type of their tensor.
+enum class WeightKind : std::uint8_t { integers, fp8, fp4, other };
+
+// How the inputs of a kind of weights are rounded.
+struct ActivationScheme {
+  WeightKind of = WeightKind::other;
+  RoundedInputs to = RoundedInputs::none;
+  bool is_static = false;   // the scale is the tensor input_scale
+  std::uint32_t group = 0;  // InputRounding::group
+  std::string refused = {};  // not empty: tessera does not compute it; the key and its value
+
+  bool operator==(const ActivationScheme&) const = default;
+};
 
 enum class AwqLayout : std::uint8_t { gemm, gemv };
 
@@ -27,6 +44,7 @@ struct QuantisationOptions {
   bool symmetry_varies = false;  // layers may differ in `symmetric`
   GptqVersion gptq_version = GptqVersion::v1;
   AwqLayout awq_layout = AwqLayout::gemm;
+  std::vector<ActivationScheme> activations = {};  // kinds that it lacks are not rounded; a kind may be there more than once
   std::uint64_t block_outputs = 0, block_inputs = 0;  // FP8: a scale's block; 0: by the scales' shape
 };
 
@@ -37,6 +55,8 @@ struct QuantisationOptions {
 [[nodiscard]] Status read_compressed_options(const Json& config, QuantisationOptions& options);
 [[nodiscard]] Status read_fp8_options(const Json& config, QuantisationOptions& options);
 [[nodiscard]] Status read_modelopt_options(const Json& config, QuantisationOptions& options);
+// Reads how inputs are rounded from one of config_groups.
+[[nodiscard]] ActivationScheme read_activations(const Json& group);
 [[nodiscard]] Status read_bitsandbytes_options(const Json& config, QuantisationOptions& options);
 
 // Make the matrix "STEM.weight" (mxfp4_experts: "STEM"). nullptr: the folder has no tensors of this kind. Errors name the tensor: corrupt_file;

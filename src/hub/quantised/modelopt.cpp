@@ -20,8 +20,14 @@ Status check_algorithm(const Json& object, std::string_view key) {
 
 }  // namespace
 
-Status read_modelopt_options(const Json& config, QuantisationOptions&) {
+Status read_modelopt_options(const Json& config, QuantisationOptions& options) {
   TESSERA_TRY_STATUS(check_algorithm(config, "quant_algo"));
+  const std::string_view algorithm = text_in(&config, "quant_algo");
+  if (algorithm == "FP8" || algorithm == "MIXED_PRECISION") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8, .is_static = true});
+  if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8});
+  if (algorithm == "NVFP4" || algorithm == "MIXED_PRECISION") {
+    options.activations.push_back({.of = WeightKind::fp4, .refused = "quant_algo rounds activations of NVFP4 weights to 4 bits"});
+  }
   const Json* layers = find_in(&config, "quantized_layers");
   if (layers == nullptr || layers->members() == nullptr) return {};
   for (const auto& [name, own] : *layers->members()) TESSERA_TRY_STATUS(check_algorithm(own, "quantized_layers"));

@@ -204,9 +204,14 @@ class BindingReader {
       TESSERA_TRY(packed, backend.add_matrix(binding.shape, read));
     }
     TESSERA_TRY_STATUS(pass(binding, next, binding.whole_shape().rows()));
-    if (!binding.companions.has(Companion::factors)) return packed;
-    TESSERA_TRY(const std::vector<float> factors, read_factors(source_, binding, hasher_));
-    if (packed != nullptr) TESSERA_TRY_STATUS(backend.scale_products(*packed, factors));
+    if (binding.companions.has(Companion::factors)) {
+      TESSERA_TRY(const std::vector<float> factors, read_factors(source_, binding, hasher_));
+      if (packed != nullptr) TESSERA_TRY_STATUS(backend.scale_products(*packed, factors));
+    }
+    if (binding.rounds_inputs && packed != nullptr) {
+      TESSERA_TRY(const InputRounding how, source_.input_rounding(source_.tensors()[binding.tensor]));
+      TESSERA_TRY_STATUS(backend.round_inputs(*packed, how));
+    }
     return packed;
   }
 

@@ -56,6 +56,7 @@ struct Binding {
   Companions companions = {};
   backend::MatrixShape shape;  // for vectors, outputs is 1 and count how many vectors there are
   OwnPart own = {};
+  bool rounds_inputs = false;  // the inputs of its products are rounded as ModelSource::input_rounding() says
 
   // Returns the shape of the whole weight.
   [[nodiscard]] backend::MatrixShape whole_shape() const noexcept {

@@ -54,7 +54,7 @@ struct Welcome {
   std::vector<std::string> addresses;  // [ranks]; rank 0's is empty
   std::uint32_t context = 0, step_rows = 0;
   std::int64_t sliding_window = -1;    // -1: the model's own
-  std::int32_t numerics = 0;
+  std::int32_t numerics = 0, activations = 0;
   std::int32_t split = 0;              // RankSplit
   std::uint64_t timeout = 0;           // milliseconds
   std::uint32_t budget_tokens = 0;     // EngineOptions::kv.budget, which decides whether rows may vote
@@ -75,6 +75,7 @@ struct Welcome {
     bytes.number(of.step_rows);
     bytes.number(of.sliding_window);
     bytes.number(of.numerics);
+    bytes.number(of.activations);
     bytes.number(of.split);
     bytes.number(of.timeout);
     bytes.number(of.budget_tokens);

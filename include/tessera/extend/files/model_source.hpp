@@ -14,6 +14,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/extend/core/input_rounding.hpp>
 #include <tessera/extend/files/settings.hpp>
 
 namespace tessera {
@@ -54,6 +55,9 @@ class ModelSource {
   // Returns how the model's files call a tensor, for errors: "model.layers.0.self_attn.q_proj.weight" for "blk.0.attn_q.weight". The source
   // need not have the tensor. Default: `name`.
   [[nodiscard]] virtual std::string called(std::string_view name) const { return std::string(name); }
+  // Returns how the files say that the inputs of a matrix are rounded. Precondition: `tensor` is an element of tensors(). Default: not at all.
+  // Errors: unsupported, a rounding that tessera does not compute; those of reading.
+  [[nodiscard]] virtual Result<InputRounding> input_rounding(const TensorInfo&) const noexcept { return InputRounding(); }
   // Returns how many bytes of memory the source holds, for Engine::plan().
   [[nodiscard]] virtual std::uint64_t memory_bytes() const noexcept = 0;
 };

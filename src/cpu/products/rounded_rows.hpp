@@ -1,0 +1,33 @@
+// Rows of activations that are rounded as a model's files say (InputRounding), and then prepared for a product (prepared_rows.hpp). The
+// formulas are in docs/numerics.md, "Rounded inputs". Plain code: every instruction set gives the same bits.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "cpu/kernels.hpp"
+#include "cpu/products/packed_matrix.hpp"
+
+namespace tessera::cpu {
+
+// Returns whether rounded rows are integers under a scale that whole blocks share, so that the family int8 multiplies them exactly.
+[[nodiscard]] bool enters_int8(const InputRounding& how, InputForm form) noexcept;
+
+// Returns the rounding of a matrix's inputs; nullptr: there is none.
+[[nodiscard]] inline const InputRounding* rounding_of(const backend::Matrix& weight) noexcept {
+  return weight.rounding.to != RoundedInputs::none ? &weight.rounding : nullptr;
+}
+
+// Returns a rounding's name for explain(), such as "int8-token"; empty if there is none.
+[[nodiscard]] std::string name_of(const InputRounding& how);
+
+// Rounds the row `x` for matrix `matrix` of a weight: out[i] is the rounded number. `out` may be `x`.
+void round_row(const InputRounding& how, std::size_t matrix, std::span<const float> x, float* out) noexcept;
+
+// Rounds the row `x`, and writes it in `form` to `out`, in a group of `group` rows (PrepareFn). `prepare`: the kernel of the form. `scratch`:
+// room for the row; it may be the row.
+void prepare_rounded(const InputRounding& how, std::size_t matrix, PrepareFn prepare, std::span<const float> x, float* scratch, InputForm form,
+                     std::byte* out, std::size_t group) noexcept;
+
+}  // namespace tessera::cpu

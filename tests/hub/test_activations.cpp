@@ -1,0 +1,137 @@
+// Folders that say how the inputs of products are rounded: logits beside a forward pass in float64 that rounds in the same way, the families'
+// names, the same bits in any batch, and what is refused. tests/golden/make_activation_folders.py makes the folders.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "hub/folder.hpp"
+
+namespace test_activations {
+
+using namespace tessera;
+using namespace tessera::test;
+namespace fs = std::filesystem;
+
+fs::path activation_folder(std::string_view name) { return golden_dir() / "activations" / name; }
+
+EngineOptions rounding(Numerics numerics, Activations activations = Activations::as_the_model_says) {
+  return {.tokenizer = TokenizerUse::none, .numerics = numerics, .activations = activations, .threads = 2};
+}
+
+std::vector<float> last_logits(const fs::path& folder, const EngineOptions& options, std::size_t count) {
+  const Engine engine = must(Engine::load(folder, options));
+  Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
+  const auto tokens = read_tokens(folder / "tokens.txt");
+  const auto logits = all_logits(session, tokens, tokens.size());
+  return {logits.end() - static_cast<std::ptrdiff_t>(count), logits.end()};
+}
+
+float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  float difference = 0.0f;
+  for (std::size_t i = 0; i < a.size(); ++i) difference = std::max(difference, std::fabs(a[i] - b[i]));
+  return difference;
+}
+
+// A folder, and how the family of its products ends.
+struct RoundedFolder {
+  std::string_view name, family;
+};
+constexpr RoundedFolder kFolders[] = {
+    {"w8a8-token", "int8 of int8-token"},       {"w8a8-tensor", "int8 of int8-tensor"},
+    {"w8a8-zero", "f32 of int8-zero-token"},    {"w8a8-zero-tensor", "f32 of int8-zero-tensor"},
+    {"w4a8", "int8 of int8-token"},             {"w4a8-fp8", "f32 of fp8-token"},
+    {"fp8-token", "f32 of fp8-token"},          {"fp8-tensor", "f32 of fp8-tensor"},
+    {"fp8-group", "f32 of fp8-group32"}};
+
+TEST_CASE("inputs of products are rounded as the folder says if asked for", "[hub]") {
+  for (const auto& [name, family] : kFolders) {
+    DYNAMIC_SECTION(name) {
+      const fs::path folder = activation_folder(name);
+      const auto rounded = read_floats(folder / "logits.f32"), plain = read_floats(folder / "logits-plain.f32");
+      const float effect = largest_difference(rounded, plain);
+      const auto difference = [&](const EngineOptions& options, const std::vector<float>& from) {
+        return largest_difference(last_logits(folder, options, from.size()), from);
+      };
+      CHECK(difference(rounding(Numerics::reference, Activations::automatic), plain) <= 1e-4f);
+      CHECK(difference(rounding(Numerics::reference), rounded) <= 1e-4f);
+      // Another order of sums moves a few numbers by a whole step of 8 bits.
+      for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::fastest, Numerics::invariant}) {
+        CAPTURE(to_string(numerics), effect);
+        CHECK(difference(rounding(numerics), rounded) <= 0.25f * effect);
+      }
+      CHECK(effect > 1e-2f);
+    }
+  }
+}
+
+TEST_CASE("explain() names the rounding of inputs, and saved sessions do not go on without it", "[hub]") {
+  for (const auto& [name, family] : kFolders) {
+    DYNAMIC_SECTION(name) {
+      const Engine engine = must(Engine::load(activation_folder(name), rounding(Numerics::automatic)));
+      bool found = false;
+      for (const KernelUse& use : must(engine.explain())) found = found || use.family.ends_with(family);
+      CHECK(found);
+    }
+  }
+  const Engine with = must(Engine::load(activation_folder("w8a8-token"), rounding(Numerics::automatic)));
+  const Engine without = must(Engine::load(activation_folder("w8a8-token"), rounding(Numerics::automatic, Activations::automatic)));
+  Session session = must(with.session({}));
+  REQUIRE(session.append(std::vector<Token>{1, 2, 3}));
+  std::vector<std::byte> saved;
+  REQUIRE(session.save([&](std::span<const std::byte> bytes) { return saved.insert(saved.end(), bytes.begin(), bytes.end()), Status(); }));
+  CHECK(with.restore(saved));
+  const auto restored = without.restore(saved);
+  REQUIRE(!restored);
+  CHECK(restored.error().message().find("other numerics") != std::string::npos);
+}
+
+TEST_CASE("rounded inputs give the same bits whatever is computed with them", "[hub]") {
+  for (const auto& [name, family] : kFolders) {
+    for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::invariant, Numerics::reference}) {
+      DYNAMIC_SECTION(name << ", " << to_string(numerics)) {
+        const auto tokens = read_tokens(activation_folder(name) / "tokens.txt");
+        EngineOptions options = rounding(numerics);
+        const Engine engine = must(Engine::load(activation_folder(name), options));
+        Session whole = must(engine.session({})), single = must(engine.session({}));
+        const auto expected = all_logits(whole, tokens, tokens.size());
+        CHECK(all_logits(single, tokens, 1) == expected);
+        options.ranks = 2;
+        const Engine ranks = must(Engine::load(activation_folder(name), options));
+        Session divided = must(ranks.session({}));
+        CHECK(all_logits(divided, tokens, 7) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("a rounding that is not computed, or whose scales are wrong, is refused", "[hub]") {
+  const auto refused = [](const fs::path& folder) {
+    const auto engine = Engine::load(folder, rounding(Numerics::automatic));
+    return engine ? std::string() : engine.error().text();
+  };
+  const auto changed = [](std::string_view name) { return ChangedFolder("../activations/" + std::string(name)); };
+  {
+    ChangedFolder folder = changed("w8a8-token");
+    folder.replace("config.json", "\"dynamic\": true", "\"dynamic\": false");
+    folder.replace("config.json", "\"strategy\": \"token\"", "\"strategy\": \"tensor\"");
+    const std::string text = refused(folder.path());
+    CAPTURE(text);
+    CHECK(text.find("input_scale is missing") != std::string::npos);
+  }
+  const std::pair<std::string_view, std::string_view> options[] = {
+      {"\"num_bits\": 8,\n     \"type\": \"int\",\n     \"symmetric\": true,\n     \"dynamic\"", "\"num_bits\": 4,\n     \"type\": \"int\",\n     \"symmetric\": true,\n     \"dynamic\""},
+      {"\"strategy\": \"token\"", "\"strategy\": \"tensor\""}, {"\"dynamic\": true", "\"dynamic\": \"local\""}};
+  const std::string_view errors[] = {"input_activations.num_bits is 4", "input_activations.strategy is tensor", "input_activations.dynamic is local"};
+  for (std::size_t i = 0; i < std::size(options); ++i) {
+    ChangedFolder folder = changed("w8a8-token");
+    folder.replace("config.json", options[i].first, options[i].second);
+    const std::string text = refused(folder.path());
+    CAPTURE(text);
+    CHECK(text.find(errors[i]) != std::string::npos);
+    CHECK(text.find("choose activations = automatic") != std::string::npos);
+    CHECK(problem(folder.path()).empty());  // the default does not need it
+  }
+}
+
+}  // namespace test_activations
