@@ -7,6 +7,8 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "engine/session/edit.hpp"
+#include "scheduler/setup.hpp"
 
 namespace tessera {
 
@@ -130,25 +132,36 @@ Status Conversation::State::own_session() {
   return {};
 }
 
+Conversation::State::Kept Conversation::State::kept_of(std::span<const Token> tokens, const SequenceAdapters& adapters) const {
+  Kept kept{.adapters = adapters.placed_in(tokens)};
+  const std::span<const Token> have = session.tokens();
+  const auto same = std::mismatch(have.begin(), have.end(), tokens.begin(), tokens.end()).first - have.begin();
+  kept.tokens = static_cast<std::size_t>(std::min(static_cast<std::uint64_t>(same), adapters_of(state_of(session)).first_difference(kept.adapters)));
+  return kept;
+}
+
+Status Conversation::State::keep(Session& session, const Kept& kept) {
+  TESSERA_TRY_STATUS(session.truncate(kept.tokens));
+  return detail::use_adapters(state_of(session), kept.adapters);
+}
+
 Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, const ReadOptions& options) {
   TESSERA_TRY_STATUS(own_session());
   if (session.suspended()) TESSERA_TRY_STATUS(session.resume());
-  const std::span<const Token> have = session.tokens();
-  const auto differ = std::mismatch(have.begin(), have.end(), tokens.begin(), tokens.end());
-  const auto kept = static_cast<std::size_t>(differ.first - have.begin());
+  const Kept kept = kept_of(tokens, adapters_of(state_of(session)));
   const AppendOptions append{.stop = options.stop, .progress = options.progress};
-  const auto rest = tokens.subspan(kept);
+  const auto rest = tokens.subspan(kept.tokens);
   // Appends to a fork, which takes hardly any memory. If the append fails, the session itself is unchanged.
-  if (kept < have.size() && session.kv().kind() == KvKind::paged) {
+  if (kept.tokens < session.tokens().size() && session.kv().kind() == KvKind::paged) {
     TESSERA_TRY(Session fork, session.fork());
-    TESSERA_TRY_STATUS(fork.truncate(kept));
+    TESSERA_TRY_STATUS(keep(fork, kept));
     TESSERA_TRY_STATUS(fork.append(rest, append));
     session = std::move(fork);
   } else {
-    TESSERA_TRY_STATUS(session.truncate(kept));
+    TESSERA_TRY_STATUS(keep(session, kept));
     TESSERA_TRY_STATUS(session.append(rest, append));
   }
-  return ReadSummary{.tokens = tokens.size(), .kept = kept};
+  return ReadSummary{.tokens = tokens.size(), .kept = kept.tokens};
 }
 
 Result<std::vector<Token>> Conversation::prompt() const noexcept {

@@ -7,6 +7,8 @@
 #include <tessera/chat/template_use.hpp>
 #include <tessera/conversation/conversation.hpp>
 
+#include "engine/adapters/sequence_adapters.hpp"
+
 namespace tessera {
 
 struct [[gnu::visibility("hidden")]] Conversation::State {
@@ -26,7 +28,18 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   // Tells the generation which control tokens the parser needs to see as text, and in which parts of the answer stop strings do not
   // count. Values that the host has set stay.
   Status set_text_options(GenerateOptions& options, const Prompt& prompt) const;
-  [[nodiscard]] Result<Session> beginning(std::span<const Token> tokens);
+  // The beginning of a prompt that the session has already, and the adapters of the whole prompt.
+  struct Kept {
+    std::size_t tokens = 0;
+    detail::SequenceAdapters adapters{};
+  };
+  // Compares the session with a prompt for which it has `adapters`. An adapter with an invocation begins at the last one in the prompt,
+  // wherever the session's tokens end: an answer must not depend on how much of the prompt was computed before.
+  [[nodiscard]] Kept kept_of(std::span<const Token> tokens, const detail::SequenceAdapters& adapters) const;
+  // Truncates a session to the kept tokens, and gives it the adapters.
+  static Status keep(Session& session, const Kept& kept);
+  // Returns a fork of the session that has the kept tokens. The request computes the rest.
+  [[nodiscard]] Result<Session> beginning(const Kept& kept);
   Result<ReadSummary> read(std::span<const Token> tokens, const ReadOptions& options);
 
   Result<Compaction> replace(std::size_t begin, std::size_t end, std::vector<Message> with, const CompactionOptions& options);

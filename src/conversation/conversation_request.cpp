@@ -6,6 +6,9 @@
 #include "conversation/conversation_answer.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "engine/session/edit.hpp"
+#include "engine/session/make_session.hpp"
+#include "scheduler/setup.hpp"
 
 namespace tessera {
 
@@ -26,14 +29,10 @@ Status check_request(const Request& request) {
 
 }  // namespace
 
-// Returns a fork of the session, truncated to the tokens that the session and the prompt have in common. The request computes the rest.
-Result<Session> Conversation::State::beginning(std::span<const Token> tokens) {
-  TESSERA_TRY_STATUS(own_session());
+Result<Session> Conversation::State::beginning(const Kept& kept) {
   if (session.suspended()) TESSERA_TRY_STATUS(session.resume());
-  const std::span<const Token> have = session.tokens();
-  const auto kept = static_cast<std::size_t>(std::mismatch(have.begin(), have.end(), tokens.begin(), tokens.end()).first - have.begin());
   TESSERA_TRY(Session fork, session.fork());
-  TESSERA_TRY_STATUS(fork.truncate(kept));
+  TESSERA_TRY_STATUS(keep(fork, kept));
   return fork;
 }
 
@@ -46,14 +45,20 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     TESSERA_TRY(const State::Prompt prompt, state.prompt());
     TESSERA_TRY(OutputParser parser, OutputParser::create(state.answer_format(), {.starts_in_reasoning = prompt.in_reasoning,
                                                                          .tools = state.request.tools}));
-    TESSERA_TRY(request.session, state.beginning(prompt.tokens));
-    const std::size_t kept = request.session->tokens().size();
-    request.prompt.assign(prompt.tokens.begin() + static_cast<std::ptrdiff_t>(kept), prompt.tokens.end());
+    TESSERA_TRY_STATUS(state.own_session());
+    SequenceAdapters adapters = adapters_of(state_of(state.session));
+    if (request.adapters) {
+      TESSERA_TRY(adapters, make_adapters(*request.adapters, *view_of(state_of(state.session)).shared));
+      request.adapters.reset();  // the request's session has them
+    }
+    const State::Kept kept = state.kept_of(prompt.tokens, adapters);
+    TESSERA_TRY(request.session, state.beginning(kept));
+    request.prompt.assign(prompt.tokens.begin() + static_cast<std::ptrdiff_t>(kept.tokens), prompt.tokens.end());
     const std::size_t room = state.context - prompt.tokens.size(), most = request.generate.max_tokens;
     request.generate.max_tokens = most == 0 ? room : std::min(most, room);
     TESSERA_TRY_STATUS(state.set_text_options(request.generate, prompt));
     request.session_at_end = SessionAtEnd::keep;
-    auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept}, std::move(parser));
+    auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept.tokens}, std::move(parser));
     TESSERA_TRY(RequestHandle submitted, scheduler.submit(std::move(request)));
     made->begin(std::move(submitted));
     // The conversation gives up its own session, so that only the request holds the pages. A scheduler can preempt a request only then.

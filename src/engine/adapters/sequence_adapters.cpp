@@ -26,6 +26,11 @@ SequenceAdapters::SequenceAdapters(std::vector<One> list) : list_(std::move(list
   set_keys();
 }
 
+SequenceAdapters::SequenceAdapters(const SequenceAdapters& other) : list_(other.list_), is_settled_(other.is_settled_) {
+  keys_.reserve(list_.size());
+  keys_.assign(other.keys_.begin(), other.keys_.end());
+}
+
 std::optional<std::uint64_t> last_invocation(const Adapter& adapter, std::span<const Token> tokens) noexcept {
   const std::span<const Token> invocation = adapter.invocation();
   const auto found = std::find_end(tokens.begin(), tokens.end(), invocation.begin(), invocation.end());
@@ -76,10 +81,11 @@ std::uint64_t SequenceAdapters::first_difference(const SequenceAdapters& other) 
 }
 
 bool SequenceAdapters::wait_for_invocation() const noexcept {
-  return std::ranges::any_of(list_, [](const One& one) { return one.from == kNotInvoked; });
+  return !is_settled_ && std::ranges::any_of(list_, [](const One& one) { return one.from == kNotInvoked; });
 }
 
-void SequenceAdapters::invoke(std::span<const Token> tokens, std::uint64_t position) {
+void SequenceAdapters::invoke(std::span<const Token> tokens, std::uint64_t position) noexcept {
+  if (is_settled_) return;
   for (One& one : list_) {
     if (one.from != kNotInvoked) continue;
     if (const auto at = last_invocation(one.adapter, tokens)) one.from = position + *at;
@@ -87,9 +93,32 @@ void SequenceAdapters::invoke(std::span<const Token> tokens, std::uint64_t posit
   set_keys();
 }
 
+SequenceAdapters SequenceAdapters::placed_in(std::span<const Token> tokens) const {
+  SequenceAdapters placed = *this;
+  for (One& one : placed.list_) {
+    if (one.waits) one.from = kNotInvoked;
+  }
+  placed.invoke(tokens, 0);
+  placed.set_keys();
+  return placed;
+}
+
+std::uint64_t SequenceAdapters::first_cut(std::uint64_t tokens) const noexcept {
+  std::uint64_t first = UINT64_MAX;
+  for (const One& one : list_) {
+    if (is_cut(one, tokens)) first = std::min(first, one.from);
+  }
+  return first;
+}
+
+bool SequenceAdapters::is_cut(const One& one, std::uint64_t tokens) const noexcept {
+  if (is_settled_ || !one.waits || one.from == kNotInvoked) return false;
+  return one.from >= tokens || one.adapter.invocation().size() > tokens - one.from;
+}
+
 void SequenceAdapters::truncate(std::uint64_t tokens) noexcept {
   for (One& one : list_) {
-    if (one.waits && one.from >= tokens) one.from = kNotInvoked;
+    if (is_cut(one, tokens)) one.from = kNotInvoked;
   }
   set_keys();
 }

@@ -35,6 +35,12 @@ class SequenceAdapters {
 
   // `list` is in order, as list() of other adapters was.
   explicit SequenceAdapters(std::vector<One> list);
+  // Copies have room for all keys, as set_keys() needs it.
+  SequenceAdapters(const SequenceAdapters& other);
+  SequenceAdapters& operator=(const SequenceAdapters& other) { return *this = SequenceAdapters(other); }
+  SequenceAdapters(SequenceAdapters&&) noexcept = default;
+  SequenceAdapters& operator=(SequenceAdapters&&) noexcept = default;
+  ~SequenceAdapters() = default;
 
   [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
   [[nodiscard]] std::span<const One> list() const noexcept { return list_; }
@@ -48,17 +54,31 @@ class SequenceAdapters {
   [[nodiscard]] std::uint64_t first_difference(const SequenceAdapters& other) const noexcept;
 
   [[nodiscard]] bool wait_for_invocation() const noexcept;
-  // Activates adapters whose invocation begins among `tokens`, which follow `position` tokens: each from its last invocation on.
-  void invoke(std::span<const Token> tokens, std::uint64_t position);
-  // Follow the sequence when tokens are dropped from its end, or removed between [first, last).
+  // Activates adapters whose invocation begins among `tokens`, which follow `position` tokens: each from its last invocation on. Adapters
+  // that are active stay as they are.
+  void invoke(std::span<const Token> tokens, std::uint64_t position) noexcept;
+  // Returns the adapters of a sequence that is these tokens: each that its invocation activates begins at the last one among them.
+  [[nodiscard]] SequenceAdapters placed_in(std::span<const Token> tokens) const;
+  // Follow the sequence when tokens are dropped from its end, or removed between [first, last). An adapter waits again if the sequence
+  // has lost a token of its invocation's end.
   void truncate(std::uint64_t tokens) noexcept;
   void erase(std::uint64_t first, std::uint64_t last) noexcept;
+  // Returns the first position of an adapter that would wait again after truncate(tokens); UINT64_MAX if none would.
+  [[nodiscard]] std::uint64_t first_cut(std::uint64_t tokens) const noexcept;
+
+  // Stops invocations from activating adapters, and truncate() from making them wait again: a request's whole prompt has decided. Until
+  // release().
+  void settle() noexcept { is_settled_ = true; }
+  void release() noexcept { is_settled_ = false; }
 
  private:
+  // Returns whether the sequence's first `tokens` tokens lack a token of the invocation that activated the adapter.
+  [[nodiscard]] bool is_cut(const One& one, std::uint64_t tokens) const noexcept;
   void set_keys() noexcept;  // never takes memory: keys_ has room for all of list_
 
   std::vector<One> list_;
   std::vector<KvAdapter> keys_;
+  bool is_settled_ = false;
 };
 
 }  // namespace tessera::detail

@@ -27,12 +27,14 @@ Status cut_if_full(Session::State& session) noexcept {
 
 namespace {
 
-// Prepares the part. If its session has adapters that wait for their invocation, first looks for it among the part's new tokens.
+// Prepares the part. If its session has adapters that wait for their invocation, first looks for it among the part's new tokens. Drafts
+// and drawn tokens, which are pending, are no new tokens: whether a token was drafted must not be seen.
 Status prepare(Run& run, std::size_t part) noexcept {
   Session::State& session = *run.part(part).session;
-  if (!session.adapters.wait_for_invocation()) return run.prepare(part);
+  if (!session.adapters.wait_for_invocation() || run.part(part).ahead != 0) return run.prepare(part);
   Status status = guard([&] {
-    const auto added = std::as_const(run).rows(part).subspan(session.pending().size());
+    const auto rows = std::as_const(run).rows(part);
+    const auto added = rows.subspan(std::min(session.pending().size(), rows.size()));
     std::vector<Token> tokens;
     for (const RunRow& row : added.first(added.size() - run.part(part).drafts)) tokens.push_back(row.embedding != nullptr ? -1 : row.token);
     session.adapters.invoke(tokens, session.tokens.size());

@@ -80,11 +80,13 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   std::vector<Token>& tokens = session.tokens;
   if (position >= tokens.size()) return;
   const std::size_t length = session.kv.length();
-  if (session.kv.edited() && position < length) note_removal(session, position, length);
+  // An adapter whose invocation is cut has changed the tokens from the invocation's beginning on: they are computed again without it.
+  const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(position, session.adapters.first_cut(position)));
+  if (session.kv.edited() && kept < length) note_removal(session, kept, length);
   // The page may have been offered while it was full, so another sequence may use it.
-  if (position < length) session.shares_last_page = true;
-  session.kv.truncate(position);
-  session.votes.truncate(position, session.removed);
+  if (kept < length) session.shares_last_page = true;
+  session.kv.truncate(kept);
+  session.votes.truncate(kept, session.removed);
   session.keep_tokens(position);
   // The cache may now be shorter than `position`: a window has given pages back, or recurrent layers went back to a checkpoint. The
   // missing tokens become pending. Embeddings among them cannot be computed again, because they are not kept.
@@ -128,6 +130,13 @@ Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept
   if (first < session.tokens.size()) session.has_last = false;
   session.adapters = std::move(adapters);
   return {};
+}
+
+const SequenceAdapters& adapters_of(const Session::State& session) noexcept { return session.adapters; }
+
+void release_adapters(Session::State& session) noexcept {
+  session.adapters.release();
+  session.adapters.truncate(session.tokens.size());
 }
 
 bool can_give_pages_up(const Session::State& session) noexcept {

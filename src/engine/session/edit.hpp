@@ -28,6 +28,9 @@ void give_pages_up(Session::State& session) noexcept;
 void truncate(Session::State& session, std::size_t position) noexcept;
 // Implements Session::use_adapters(): makes the tokens from the first one on pending that the new adapters compute differently.
 Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept;
+[[nodiscard]] const SequenceAdapters& adapters_of(const Session::State& session) noexcept;
+// Undoes SequenceAdapters::settle() for the session's adapters. Those whose invocation the session's tokens do not have wait for it.
+void release_adapters(Session::State& session) noexcept;
 // Implements Session::remove().
 Status remove(Session::State& session, std::size_t first, std::size_t last);
 // Removes several runs of computed tokens as one edit. Preconditions: the runs ascend, at least one token lies between two of them, and

@@ -9,6 +9,7 @@
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "core/token_error.hpp"
+#include "engine/session/edit.hpp"
 #include "engine/session/make_session.hpp"
 #include "scheduler/step/drops.hpp"
 
@@ -42,25 +43,16 @@ Status check_beams(const Setup& setup, const Request& request, std::size_t token
 // Decides with which adapters the request is computed, and from which position on. The whole prompt is known here, so this does not depend
 // on how the prompt is cut into steps.
 Status set_adapters(const Setup& setup, Request& request, Active& active) {
-  std::vector<AdapterUse> uses;
-  if (request.adapters) {
-    uses = std::move(*request.adapters);
-  } else if (request.session) {
-    TESSERA_TRY(uses, request.session->adapters());
+  SequenceAdapters& adapters = active.adapters;
+  if (request.session && !request.adapters) {
+    adapters = adapters_of(state_of(*request.session));
   } else {
-    uses = std::move(request.session_options.adapters);
+    TESSERA_TRY(adapters, make_adapters(request.adapters ? *request.adapters : request.session_options.adapters, *setup.shared));
   }
-  const std::uint64_t before = request.session ? request.session->tokens().size() : 0;
-  std::erase_if(uses, [&](AdapterUse& use) {
-    if (use.from || use.adapter.invocation().empty()) return false;
-    const auto at = last_invocation(use.adapter, request.prompt);
-    if (at) use.from = before + *at;
-    return !at;
-  });
-  TESSERA_TRY(active.adapters, make_adapters(uses, *setup.shared));
-  if (request.session) return request.session->use_adapters(uses);
-  request.session_options.adapters = std::move(uses);
-  return {};
+  request.session_options.adapters.clear();  // a new session gets `adapters` when it is made
+  adapters.invoke(request.prompt, request.session ? request.session->tokens().size() : 0);
+  adapters.settle();
+  return request.session ? use_adapters(state_of(*request.session), adapters) : Status();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "engine/session/edit.hpp"
 
 namespace tessera::detail {
 
@@ -51,7 +52,9 @@ Status Admission::make_session(Active& active) {
   if (wanted.session) {
     active.session = std::exchange(wanted.session, std::nullopt);
   } else if (!active.session) {
-    TESSERA_TRY(active.session, setup_.engine.session(wanted.session_options));
+    TESSERA_TRY(Session made, setup_.engine.session(wanted.session_options));
+    TESSERA_TRY_STATUS(use_adapters(state_of(made), active.adapters));
+    active.session = std::move(made);
   }
   if (!active.sampler) active.sampler = std::exchange(wanted.sampler, std::nullopt);
   auto decoding = std::make_unique<Decoding>(state_of(*active.session), *active.sampler, wanted.generate, wanted.prompt);

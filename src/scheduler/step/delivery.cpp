@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "engine/session/edit.hpp"
 
 namespace tessera::detail {
 
@@ -141,6 +142,7 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
     active.decoding.reset();
     active.search.reset();
     if (!request.keeps_sessions) active.session.reset();
+    if (active.session) release_adapters(state_of(*active.session));
   });
   {
     const Lock lock(request.mutex);
