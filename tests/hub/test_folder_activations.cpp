@@ -6,7 +6,7 @@
 
 #include "hub/folder.hpp"
 
-namespace test_activations {
+namespace test_folder_activations {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -134,4 +134,4 @@ TEST_CASE("a rounding that is not computed, or whose scales are wrong, is refuse
   }
 }
 
-}  // namespace test_activations
+}  // namespace test_folder_activations
