@@ -172,7 +172,7 @@ FinishReason BeamSearch::State::finish_of(Token token, std::size_t tokens) const
   return tokens == most_ ? FinishReason::max_tokens : FinishReason::none;
 }
 
-// Makes finished sequences of those candidates among the best `beams` that end the text. Candidates after these that end the text are
+// Each of the best `beams` candidates becomes a finished sequence if it ends the text. Candidates after these that end the text are
 // dropped.
 void BeamSearch::State::finish_ended(std::size_t tokens) {
   for (const Candidate& candidate : std::span(candidates_).first(std::min<std::size_t>(options_.beams, candidates_.size()))) {

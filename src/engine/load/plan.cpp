@@ -31,9 +31,9 @@ constexpr std::uint64_t kThreadBytes = 24 * 1024;
 // Returns the bytes of the list of n tensor bindings, which exists only while loading.
 std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 
-// Returns an upper bound of the heap bytes of one session. It counts two rows of logits, a hidden state for draft heads, the tokens, a RunRow for each token (while one
-// call computes a prompt of the whole context), the votes of a token budget, and the workspace of one sampler. The sampler belongs to the
-// caller, but every session needs one.
+// Returns an upper bound of the heap bytes of one session. The bound counts two rows of logits, a hidden state for draft heads, the tokens,
+// a RunRow for each token (while one call computes a prompt of the whole context), the votes of a token budget, and the workspace of one
+// sampler. The sampler belongs to the caller, but every session needs one.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
   const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
   const std::uint64_t tokens = context * sizeof(Token);
