@@ -69,7 +69,15 @@ Status leave(const Pass& pass, const Layer& layer) {
 
 }  // namespace
 
-// Computes the layer: x -> mixer -> feed -> x.
+// Computes the layer: x -> mixer -> feed -> x. For a Llama layer, with x the residual stream [rows, d_model]:
+//
+//   remember()        h = rms_norm(x);  q, k, v = Wq h, Wk h, Wv h;  q and k are rotated;  k and v go to the row's place in the pages
+//   look_back()       x += Wo attention(q, pages): each row sees its own key and those before it
+//   feed_and_scale()  h = rms_norm(x);  x += Wdown (silu(Wgate h) * Wup h)
+//
+// inputs_of() says which norm comes before each of the two halves; products() computes it with the first products, fused where the backend can.
+// A weight that a model lacks (a bias, a norm of heads or behind the half, a gate) is a step that is left out. Ranks: if another rank has the
+// layer, only its result comes here (leave()).
 Status run_layer(const Pass& pass, const Layer& layer) {
   if (layer.is_elsewhere()) return leave(pass, layer);
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));

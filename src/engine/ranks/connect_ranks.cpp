@@ -2,7 +2,10 @@
 
 #include <map>
 #include <random>
-#include <sstream>
+#include <set>
+#include <utility>
+
+#include <fmt/ranges.h>
 
 #include <tessera/version.hpp>
 
@@ -19,10 +22,12 @@ constexpr std::chrono::seconds kConnectTime{10};
 constexpr std::chrono::seconds kAcceptTime{15};  // in which a rank must say that it serves this engine
 constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have loaded its part
 
-std::map<std::string, std::string> families_of(const std::string& text) {
-  std::map<std::string, std::string> families;
-  std::istringstream lines(text);
-  for (std::string key, family; std::getline(lines, key, '\t') && std::getline(lines, family);) families[key] = family;
+// The families of each operation and type of weights: more than one if matrices of one type differ in how their inputs are rounded.
+using Families = std::map<std::pair<backend::Operation, DType>, std::set<std::string>>;
+
+Families by_operation(const std::vector<RankFamily>& list) {
+  Families families;
+  for (const RankFamily& one : list) families[{one.operation, one.dtype}].insert(one.family);
   return families;
 }
 
@@ -37,13 +42,12 @@ Status refusal_of(const SocketRanks& ranks, std::uint32_t rank, std::span<const 
 
 }  // namespace
 
-std::string families_text(const backend::Backend& backend) {
-  std::string text;
-  for (const backend::Explanation& line : backend.explain()) {
-    if (line.family.empty()) continue;
-    text += fmt::format("{} of {}\t{}\n", text_of(line), line.dtype ? to_string(*line.dtype) : "-", line.family);
+std::vector<RankFamily> families_of(const backend::Backend& backend) {
+  std::vector<RankFamily> families;
+  for (backend::Explanation& line : backend.explain()) {
+    if (!line.family.empty()) families.push_back({line.operation, line.dtype.value_or(DType::automatic), std::move(line.family)});
   }
-  return text;
+  return families;
 }
 
 Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context) {
@@ -87,19 +91,20 @@ Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options,
 }
 
 Status await_ranks(SocketRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop) {
-  const auto own = families_of(families_text(backend));
+  const Families own = by_operation(families_of(backend));
   return ranks.receive_from_all(kLoadTime, stop, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
     Ready ready;
     if (!read_message(bytes, ready)) return refusal_of(ranks, rank, bytes);
     if (ready.weights != weights) {
       return make_error(ErrorCode::invalid_argument, "rank {} ({}) has other weights: give all ranks the same file", rank, ranks.address(rank));
     }
-    for (const auto& [key, family] : families_of(ready.families)) {
+    for (const auto& [key, families] : by_operation(ready.families)) {
       const auto here = own.find(key);
-      if (here == own.end() || here->second == family) continue;
+      if (here == own.end() || here->second == families) continue;
       return make_error(ErrorCode::invalid_argument,
-                        "rank {} ({}) computes {} by {}, and rank 0 by {}: choose numerics that both have (invariant), or one instruction set",
-                        rank, ranks.address(rank), printable(key), printable(family), here->second);
+                        "rank {} ({}) computes {} of {} by {}, and rank 0 by {}: choose numerics that both have (invariant), or one instruction set",
+                        rank, ranks.address(rank), to_string(key.first), to_string(key.second), printable(fmt::format("{}", fmt::join(families, ", "))),
+                        fmt::join(here->second, ", "));
     }
     return {};
   });

@@ -8,6 +8,7 @@
 
 #include "backend/backend.hpp"
 #include "model/model.hpp"
+#include "ranks/processes/rank_messages.hpp"
 #include "ranks/processes/socket_ranks.hpp"
 
 namespace tessera::detail {
@@ -21,6 +22,6 @@ namespace tessera::detail {
 [[nodiscard]] Status await_ranks(SocketRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop);
 
 // Returns a line for each operation and format: the family of the kernels that compute it. Ranks must not differ in any.
-[[nodiscard]] std::string families_text(const backend::Backend& backend);
+[[nodiscard]] std::vector<RankFamily> families_of(const backend::Backend& backend);
 
 }  // namespace tessera::detail

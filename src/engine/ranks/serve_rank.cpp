@@ -159,7 +159,7 @@ class RankService {
     TESSERA_TRY_STATUS(detail::load_part(*source, blueprint, options, welcome.rank, backend, model, detail::ReadBytes::all, options.progress));
     TESSERA_TRY_STATUS(join(welcome, ranks));
     std::vector<std::byte> message;
-    detail::write_message(detail::Ready{.weights = model.weights_hash, .families = detail::families_text(backend)}, message);
+    detail::write_message(detail::Ready{.weights = model.weights_hash, .families = detail::families_of(backend)}, message);
     TESSERA_TRY_STATUS(ranks.send(0, message));
     is_ready_ = true;
     tell(LogLevel::info, fmt::format("rank {} of {}: ready, with {} bytes of weights", welcome.rank, welcome.ranks, blueprint.weights.packed));

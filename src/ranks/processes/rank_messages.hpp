@@ -21,6 +21,7 @@
 #include <tessera/extend/core/hash.hpp>
 #include <tessera/extend/kv/kv_layout.hpp>
 
+#include "backend/explanation.hpp"
 #include "ranks/step_bytes.hpp"
 
 namespace tessera::detail {
@@ -107,16 +108,27 @@ struct Accepted {
   static void each(Bytes&, Self&) {}
 };
 
+// An operation of a rank, and the family of kernels that computes it there.
+struct RankFamily {
+  backend::Operation operation{};
+  DType dtype{};  // of the weights or of the KV cache; automatic: all KV types, or no type
+  std::string family;
+};
+
 struct Ready {
   static constexpr MessageKind kKind = MessageKind::ready;
-  Hash128 weights;       // of the whole file
-  std::string families;  // of kernels
+  Hash128 weights;  // of the whole file
+  std::vector<RankFamily> families;
 
   template <class Bytes, class Self>
   static void each(Bytes& bytes, Self& of) {
     bytes.number(of.weights.low);
     bytes.number(of.weights.high);
-    text(bytes, of.families);
+    bytes.list(of.families, [&](auto& one) {
+      bytes.number(one.operation);
+      bytes.number(one.dtype);
+      text(bytes, const_cast<std::string&>(one.family));
+    });
   }
 };
 
