@@ -29,8 +29,9 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
     into.by = DraftBy::model;
   } else if (text == "mtp") {
     into.by = DraftBy::mtp;
-  } else if (text == "heads") {
+  } else if (text == "heads" || text == "eagle" || text == "medusa") {
     into.by = DraftBy::heads;
+    into.kind = text;
   } else if (text.starts_with(kEarly)) {
     into.by = DraftBy::early_exit;
     const char *begin = text.data() + kEarly.size(), *end = text.data() + text.size();
@@ -39,22 +40,25 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
       throw UsageError(fmt::format("--draft: \"{}\": say after how many layers, such as early-exit:8", text));
     }
   } else {
-    throw UsageError(fmt::format("--draft: \"{}\" is not one of none|forced|ngram|suffix|early-exit:E|lookahead|mtp|heads|model", text));
+    throw UsageError(fmt::format("--draft: \"{}\" is not one of none|forced|ngram|suffix|early-exit:E|lookahead|mtp|heads|eagle|medusa|model", text));
   }
 }
 
-void check_drafting(DraftingOptions& drafting) {
+void check_drafting(DraftingOptions& drafting, bool has_default_model) {
   if (drafting.model && drafting.by == DraftBy::nothing) drafting.by = DraftBy::model;
   if (drafting.by == DraftBy::model && !drafting.model) throw UsageError("--draft model needs --draft-model FILE");
   if (drafting.model && drafting.by != DraftBy::model) throw UsageError("--draft-model goes with --draft model, and no other");
   if (drafting.heads && drafting.by == DraftBy::nothing && !drafting.none) drafting.by = DraftBy::heads;
-  if (drafting.by == DraftBy::heads && !drafting.heads) throw UsageError("--draft heads needs --draft-heads FILE");
-  if (drafting.heads && drafting.by != DraftBy::heads) throw UsageError("--draft-heads goes with --draft heads, and no other");
+  drafting.uses_default_heads = drafting.kind == "eagle" && !drafting.heads && has_default_model;
+  if (drafting.by == DraftBy::heads && !drafting.heads && !drafting.uses_default_heads) {
+    throw UsageError(fmt::format("--draft {} needs --draft-heads FILE (only the default model has heads of its own: --draft eagle)", drafting.kind));
+  }
+  if (drafting.heads && drafting.by != DraftBy::heads) throw UsageError("--draft-heads goes with --draft heads, eagle or medusa, and no other");
   if (drafting.branches == 0 || drafting.branches > 16) {
     throw UsageError(fmt::format("--draft-branches: {} branches; choose 1 to 16", drafting.branches));
   }
   if (drafting.branches > 1 && drafting.by != DraftBy::suffix && drafting.by != DraftBy::heads) {
-    throw UsageError("--draft-branches goes with --draft suffix and --draft-heads: other drafts are a chain");
+    throw UsageError("--draft-branches goes with --draft suffix and with draft heads: other drafts are a chain");
   }
   if (!drafting.most) return;
   if (drafting.by == DraftBy::nothing) throw UsageError("--draft-max needs --draft, --draft-model or --draft-heads");

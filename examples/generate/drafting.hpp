@@ -19,14 +19,16 @@ struct DraftingOptions {
   std::uint32_t layers = 0;           // early_exit: layers that draft
   std::optional<std::string> model;   // file of the draft model
   std::optional<std::string> heads;   // file or folder of draft heads
+  std::string kind = "heads";         // heads: the word under which they were asked for: heads, eagle or medusa
+  bool uses_default_heads = false;    // the EAGLE head of the default model, which is in the binary
   std::optional<std::uint32_t> most;  // the most drafts of a step
   std::uint32_t branches = 1;
 };
 
-// Parses "none", "forced", "ngram", "suffix", "lookahead", "mtp", "heads", "model" or "early-exit:E" with a number E. Throws UsageError.
+// Parses "none", "forced", "ngram", "suffix", "lookahead", "mtp", "heads", "eagle", "medusa", "model" or "early-exit:E" with a number E. Throws UsageError.
 void parse_draft(const std::string& text, DraftingOptions& into);
-// Checks the options against each other. Throws UsageError.
-void check_drafting(DraftingOptions& drafting);
+// Checks the options against each other. `has_default_model`: no other model was named. Throws UsageError.
+void check_drafting(DraftingOptions& drafting, bool has_default_model);
 
 // Returns the options of speculation. With a grammar, forced text is drafted too, unless drafting.none. Loads the draft model, if one
 // is named. Throws if the drafter cannot work for the engine.

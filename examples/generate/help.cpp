@@ -23,6 +23,7 @@ Examples:
   generate -m llama.gguf -p "2+2=" -n 1 --logprobs 5  how sure is it?
   generate -p "Hello" --json | jq .figures
   generate -m llama-8b.gguf --draft-model llama-1b.gguf -f question.txt
+  generate --draft eagle                              a story whose next tokens an EAGLE head guesses
   generate -m llama.gguf -f report.txt --draft suffix   for text that repeats its input
   generate -m llama.gguf -p "A name for a cat:" -n 8 --samples 5   five texts; --best-of 5: the best one
   generate -m llama.gguf -p "2+2=" --beams 4 --results 2           the likeliest two of a search

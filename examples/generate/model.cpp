@@ -20,6 +20,9 @@ using tessera::ModelSource;
 #ifdef GENERATE_DEFAULT_MODEL
 extern "C" const unsigned char default_model_begin[], default_model_end[];
 #endif
+#ifdef GENERATE_DEFAULT_HEADS
+extern "C" const unsigned char default_heads_begin[], default_heads_end[];
+#endif
 
 namespace {
 
@@ -28,6 +31,15 @@ std::shared_ptr<const ModelSource> open_default_model() {
   return std::make_shared<const ModelFile>(value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end)))));
 #else
   throw Failure(tessera::ErrorCode::not_found, "this binary was built without a default model; name one with -m PATH");
+#endif
+}
+
+// Returns the EAGLE head of the default model.
+std::shared_ptr<const ModelSource> open_default_heads() {
+#ifdef GENERATE_DEFAULT_HEADS
+  return std::make_shared<const ModelFile>(value(ModelFile::from_memory(std::as_bytes(std::span(default_heads_begin, default_heads_end)))));
+#else
+  throw Failure(tessera::ErrorCode::not_found, "this binary was built without the default model's EAGLE head; name heads with --draft-heads FILE");
 #endif
 }
 
@@ -56,6 +68,7 @@ EngineOptions engine_options(const Options& options) {
   result.sliding_window = options.sliding_window;
   if (options.drafting.by == DraftBy::mtp) result.mtp = tessera::MtpHeads::load;
   if (options.drafting.heads) result.draft_heads = tessera::tool::path_of(*options.drafting.heads);
+  if (options.drafting.uses_default_heads) result.draft_heads_source = open_default_heads();
   result.backend = options.backend;
   result.cuda = options.cuda;
   result.numerics = options.numerics;

@@ -189,8 +189,8 @@ void add_constraint_options(CLI::App& app, Options& o) {
 
 void add_drafting_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--draft", [&o](const std::string& text) { parse_draft(text, o.drafting); },
-                                       "How the next tokens are guessed: from repeats in the text so far\n(ngram, suffix), by the first E layers of the model, from its\nearlier guesses (lookahead), by its MTP head (if the file has\none), by draft heads of another file, or by a smaller model.\nUnless this is none, tokens that a grammar forces are guessed\ntoo. Default: forced")
-      ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|mtp|heads|model");
+                                       "How the next tokens are guessed: from repeats in the text so far\n(ngram, suffix), by the first E layers of the model, from its\nearlier guesses (lookahead), by its MTP head (if the file has\none), by draft heads of another file (heads, eagle, medusa), or by a\nsmaller model. The default model has an EAGLE head of its own.\nUnless this is none, tokens that a grammar forces are guessed\ntoo. Default: forced")
+      ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|mtp|heads|eagle|medusa|model");
   add_text(app, "--draft-model", o.drafting.model, "The smaller model of --draft model; its vocabulary must be the same")->type_name("FILE");
   add_text(app, "--draft-heads", o.drafting.heads, "The heads of --draft heads, which were trained for this model: a folder\nwith Medusa or EAGLE heads as hubs publish them, or llama.cpp's GGUF\nof an EAGLE-3 head")
       ->type_name("FILE");
@@ -468,7 +468,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
                    : output.print_tokens ? OutputKind::tokens
                    : output.no_stream    ? OutputKind::text_at_end
                                          : OutputKind::text;
-  check_drafting(options.drafting);
+  check_drafting(options.drafting, !options.model);
   check_several(options);
   check_together(options);
   return options;

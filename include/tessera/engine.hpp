@@ -73,6 +73,8 @@ struct EngineOptions {
   // Errors: those of reading the file; invalid_argument, the heads are for a model of another width, vocabulary or number of layers, or
   // `mtp` loads heads too; unsupported, heads of another kind.
   std::filesystem::path draft_heads = {};
+  // The same from a GGUF source of the host (a ModelFile in memory, for example), instead of a path. The engine keeps it only while loading.
+  std::shared_ptr<const ModelSource> draft_heads_source = {};
   // Adapters (LoRA) that become part of the weights, in this order. A tensor that they change is rounded to its own format again, and the engine
   // computes as fast as without them. Errors: those of reading an adapter; unsupported, an adapter that is active only behind an invocation (aLoRA),
   // or a tensor in a format that tessera does not write.

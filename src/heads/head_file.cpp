@@ -46,6 +46,14 @@ Result<HeadFile> read_draft_heads(const std::filesystem::path& path, const std::
   return file;
 }
 
+Result<HeadFile> draft_heads_of_source(std::shared_ptr<const ModelSource> source) {
+  HeadFile file;
+  file.place = "draft heads of the host";
+  file.source = std::move(source);
+  TESSERA_TRY_STATUS(heads::read_eagle_gguf(file));
+  return file;
+}
+
 Status add_heads(const HeadFile& heads, ModelSpec& spec) {
   const auto other = [&](std::string_view of, std::uint64_t theirs, std::uint64_t own) {
     return error_at(ErrorCode::invalid_argument, heads.place, "the draft heads are for a model of {} {}, and this model has {}: take heads that were trained for it",

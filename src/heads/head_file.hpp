@@ -50,6 +50,9 @@ struct HeadFile {
 // unsupported, the file has heads of another kind, or none; io; cancelled, by `stop`.
 [[nodiscard]] Result<HeadFile> read_draft_heads(const std::filesystem::path& path, const std::stop_token& stop);
 
+// Does the same with a GGUF source that is open already.
+[[nodiscard]] Result<HeadFile> draft_heads_of_source(std::shared_ptr<const ModelSource> source);
+
 // Adds the heads to the spec of the model. Errors: invalid_argument, they were trained for a model of another width, vocabulary or number of
 // layers; unsupported, the model has something that the heads' layers cannot have.
 [[nodiscard]] Status add_heads(const HeadFile& heads, ModelSpec& spec);

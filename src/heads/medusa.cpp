@@ -70,6 +70,11 @@ Status read_medusa(const hub::Config& config, HeadFile& file) {
   // The file may have more heads than config.json counts: all are used.
   n_heads = std::max(n_heads, stated_heads.value_or(0));
   n_blocks = std::max(n_blocks, stated_blocks.value_or(0));
+  const Json* original = config.find_outside("original_lm_head");
+  const bool uses_models_output = original != nullptr && original->boolean() != nullptr && *original->boolean();
+  if (uses_models_output && n_blocks == 0) {
+    return error_at(ErrorCode::corrupt_file, file.place, "Medusa heads without blocks that use the model's output matrix (original_lm_head) have no weights");
+  }
   const auto take = [&](Role role, std::uint32_t layer, std::string name) -> Status {
     if (file.source->find_tensor(name) == nullptr) {
       return error_at(ErrorCode::not_found, file.place, "tensor {} is missing, of {} Medusa heads with {} blocks each", printable(name), n_heads, n_blocks);
@@ -83,6 +88,10 @@ Status read_medusa(const hub::Config& config, HeadFile& file) {
       const std::string stem = fmt::format("{}{}.{}.linear.", prefix, head, block);
       TESSERA_TRY_STATUS(take(Role::medusa_block, head * layers + block, stem + "weight"));
       if (file.source->find_tensor(stem + "bias") != nullptr) TESSERA_TRY_STATUS(take(Role::medusa_block_bias, head * layers + block, stem + "bias"));
+    }
+    if (uses_models_output) {
+      file.width = file.source->find_tensor(file.tensors.back().name)->dims[0];
+      continue;
     }
     TESSERA_TRY_STATUS(take(Role::medusa_output, (head + 1) * layers - 1, fmt::format("{}{}.{}.weight", prefix, head, n_blocks)));
     const TensorInfo& output = *file.source->find_tensor(file.tensors.back().name);

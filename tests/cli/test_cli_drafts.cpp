@@ -100,6 +100,22 @@ TEST_CASE("heads of another file draft when they are named") {
   CHECK(shown.out.find("Medusa heads, 3 tokens") != std::string::npos);
 }
 
+TEST_CASE("the default model has an EAGLE head of its own") {
+  if (lacks_program()) return;
+  const Args usual = {"-n", "60", "--temp", "0"};
+  const Json plain = told(usual);
+  Args args = usual;
+  args.insert(args.end(), {"--draft", "eagle", "--draft-max", "4"});
+  const Json drafted = told(args);
+  CHECK(drafted["tokens"] == plain["tokens"]);
+  CHECK(drafted["figures"]["drafted"] > 0);
+  args = usual;
+  args.insert(args.end(), {"--draft", "medusa", "--draft-heads", kModels + "tessera-stories-medusa", "--draft-max", "4"});
+  const Json medusa = told(args);
+  CHECK(medusa["tokens"] == plain["tokens"]);
+  CHECK(medusa["figures"]["drafted"] > 0);
+}
+
 TEST_CASE("the last line tells what came of drafts") {
   if (lacks_program()) return;
   const Outcome got = run({"-m", kModels + "tessera-stories.gguf", "-n", "80", "--greedy", "--draft-model", kModels + "tessera-stories.gguf"});
@@ -116,13 +132,15 @@ TEST_CASE("drafting options that cannot be are refused") {
     args.insert(args.end(), more.begin(), more.end());
     return args;
   };
-  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|lookahead|mtp|heads|model");
+  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|lookahead|mtp|heads|eagle|medusa|model");
   is_refused(with({"--draft", "early-exit:"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:2x"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:99"}), "early exit after layer 99");
   is_refused(with({"--draft", "mtp"}), "no MTP head");
   is_refused(with({"--draft", "model"}), "--draft-model FILE");
   is_refused(with({"--draft", "heads"}), "--draft-heads FILE");
+  is_refused(with({"--draft", "eagle"}), "--draft-heads FILE");
+  is_refused(with({"--draft", "medusa"}), "--draft-heads FILE");
   is_refused(with({"--draft", "ngram", "--draft-heads", kTiny}), "--draft-heads goes with");
   is_refused(with({"--draft-heads", kTiny}), "has no draft heads for another model");
   is_refused(with({"--draft-heads", TESSERA_SOURCE_DIR "/tests/golden/data/heads/qwen3/medusa"}), "the draft heads are for a model of");

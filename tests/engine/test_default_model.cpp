@@ -51,6 +51,44 @@ TEST_CASE("the default model's greedy text and first logits are PyTorch's, also 
   check_greedy(engine, pirates, "tessera-stories-pirate.greedy.json");
 }
 
+TEST_CASE("the default model's draft heads are right often, and change no token", "[model]") {
+  struct Heads {
+    const char* name;
+    double least;  // tokens a step
+  };
+  for (const Heads& heads : {Heads{"tessera-stories-eagle.gguf", 1.4}, Heads{"tessera-stories-medusa", 1.2}}) {
+    CAPTURE(heads.name);
+    const Engine engine = must(Engine::load(model_file("tessera-stories.gguf"), {.draft_heads = model_file(heads.name), .numerics = Numerics::invariant, .threads = 2}));
+    std::vector<Token> texts[2];
+    for (const bool drafts : {false, true}) {
+      Session session = must(engine.session());
+      must(session.append(must(engine.tokenizer().encode("Once upon a time"))));
+      Sampler sampler = sampling::chain().greedy().build();
+      SpeculateOptions speculate{.max_drafts = 4, .length = DraftLength::longest};
+      if (drafts) speculate.drafter = must(head_drafter());
+      Generation generation = session.generate(sampler, {.max_tokens = 120, .speculate = speculate});
+      for (const auto& piece : generation) {
+        if (!piece) FAIL(piece.error().text());
+      }
+      texts[drafts ? 1 : 0].assign(session.tokens().begin(), session.tokens().end());
+      const Figures figures = generation.figures();
+      if (drafts) CHECK(static_cast<double>(figures.tokens) > heads.least * static_cast<double>(figures.steps));
+    }
+    CHECK(texts[0] == texts[1]);
+  }
+}
+
+TEST_CASE("draft heads may come from a source in memory", "[model]") {
+  const auto heads = std::make_shared<const ModelFile>(must(ModelFile::open(model_file("tessera-stories-eagle.gguf"))));
+  const Engine engine = must(Engine::load(model_file("tessera-stories.gguf"), {.draft_heads_source = heads, .threads = 2}));
+  const Engine from_path = must(Engine::load(model_file("tessera-stories.gguf"), {.draft_heads = model_file("tessera-stories-eagle.gguf"), .threads = 2}));
+  CHECK(engine.spec().has_draft_heads());
+  CHECK(engine.plan().weights == from_path.plan().weights);
+  const auto both = Engine::load(model_file("tessera-stories.gguf"), {.draft_heads = model_file("tessera-stories-eagle.gguf"), .draft_heads_source = heads});
+  REQUIRE(!both);
+  CHECK(both.error().code() == ErrorCode::invalid_argument);
+}
+
 TEST_CASE("the default and the draft model give the same bits however a story is cut", "[model]") {
   for (const char* name : {"tessera-stories.gguf", "tessera-stories-draft.gguf"}) {
     DYNAMIC_SECTION(name) {

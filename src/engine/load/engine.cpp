@@ -210,6 +210,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
   // Only this call may use the callback and the stop token of the options. The engine keeps neither.
   state->options.progress = {};
+  state->options.draft_heads_source = {};
   state->options.stop = {};
   tell(options, LogLevel::info, "loaded");
   return std::shared_ptr<const Engine::State>(std::move(state));
@@ -221,8 +222,9 @@ Result<Parts> parts_of(std::shared_ptr<const ModelSource> source, const EngineOp
   if (!options.merge.empty()) {
     TESSERA_TRY(parts.source, detail::MergedSource::make(std::move(parts.source), options.merge, options.stop));
   }
-  if (options.draft_heads.empty()) return parts;
-  TESSERA_TRY(detail::HeadFile heads, detail::read_draft_heads(options.draft_heads, options.stop));
+  if (options.draft_heads.empty() && options.draft_heads_source == nullptr) return parts;
+  TESSERA_TRY(detail::HeadFile heads, options.draft_heads_source != nullptr ? detail::draft_heads_of_source(options.draft_heads_source)
+                                                                            : detail::read_draft_heads(options.draft_heads, options.stop));
   parts.heads = std::make_shared<const detail::HeadFile>(std::move(heads));
   TESSERA_TRY(parts.source, detail::JoinedSource::make(std::move(parts.source), parts.heads));
   return parts;

@@ -59,6 +59,8 @@ Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOpt
 
 namespace {
 
+bool has_heads_of_a_file(const EngineOptions& options) noexcept { return !options.draft_heads.empty() || options.draft_heads_source != nullptr; }
+
 Status check_ranks(const EngineOptions& options) {
   if (options.ranks == 0 || options.ranks > kMaxRanks) {
     return make_error(ErrorCode::invalid_argument, "{} ranks; expected 1 to {}", options.ranks, kMaxRanks);
@@ -72,7 +74,7 @@ Status check_ranks(const EngineOptions& options) {
                      : options.executor != nullptr                     ? "an executor of the host"
                      : options.input_observer != nullptr               ? "an input observer"
                      : options.mtp != MtpHeads::leave_out              ? "MTP heads"
-                     : !options.draft_heads.empty()                    ? "draft heads"
+                     : has_heads_of_a_file(options)                    ? "draft heads"
                      : elsewhere != 0 && options.ranks > 1             ? "ranks elsewhere"
                      : elsewhere != 0 && !options.merge.empty()        ? "adapters that are merged"
                      : elsewhere != 0 && !options.kv_file.empty()      ? "a file for KV pages"
@@ -101,7 +103,10 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   if (options.mtp != MtpHeads::leave_out && options.mtp != MtpHeads::load) {
     return make_error(ErrorCode::invalid_argument, "MTP heads of kind {}; choose leave_out or load", static_cast<int>(options.mtp));
   }
-  if (options.mtp == MtpHeads::load && !options.draft_heads.empty()) {
+  if (!options.draft_heads.empty() && options.draft_heads_source != nullptr) {
+    return make_error(ErrorCode::invalid_argument, "draft heads at a path (draft_heads) and from a source (draft_heads_source); choose one of them");
+  }
+  if (options.mtp == MtpHeads::load && has_heads_of_a_file(options)) {
     return make_error(ErrorCode::invalid_argument, "draft heads of the model's own file (mtp) and of another one (draft_heads); choose one of them");
   }
   if (options.fallback != Fallback::allow && options.fallback != Fallback::refuse) {

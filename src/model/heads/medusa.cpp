@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "model/draft_heads.hpp"
+#include "model/heads/eagle_layer.hpp"
 #include "model/load/roles.hpp"
 #include "model/passes.hpp"
 
@@ -48,8 +49,9 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
     TESSERA_TRY_STATUS(run_block(pass, weights));
     output = weights.matrix(Role::medusa_output);
   }
-  TESSERA_TRY_STATUS(b.linear(*output, Act::h, Act::logits));
   if (hidden.data() != row.hidden) std::copy_n(row.hidden, hidden.size(), hidden.begin());
+  if (output == nullptr) return read_target_logits(pass, Act::h, logits);
+  TESSERA_TRY_STATUS(b.linear(*output, Act::h, Act::logits));
   return b.read(Act::logits, 0, logits);
 }
 
