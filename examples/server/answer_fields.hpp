@@ -32,6 +32,10 @@ struct RequestLimits {
 struct Caller {
   std::string tenant;  // the tenant's name. KV pages are shared only within a tenant; empty: all clients are one tenant
   std::vector<tessera::AdapterUse> adapters{};  // the adapters that the request asks for
+  std::string adapter{};  // the adapter that the request names in place of a model; empty: it names a model or nothing
+
+  // Returns the model's name in the answer: as in vLLM that of `adapter`, if there is one.
+  [[nodiscard]] const std::string& answering(const std::string& model) const noexcept { return adapter.empty() ? model : adapter; }
 };
 
 struct AnswerFields {

@@ -235,7 +235,7 @@ void chat_completions(const Api& api, const Call& call) {
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
   if (kv.exports) call.kv.export_prompt(plans.front(), model.engine().plan().page_tokens, call);
-  Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs, std::move(custom_tools)};
+  Shape shape{new_id("chatcmpl-"), call.caller.answering(model.id()), unix_time(), answer.shows_logprobs, answer.logprobs, std::move(custom_tools)};
   std::unique_ptr<AnswerWriter> writer;
   std::optional<Usage> running;
   if (stream.shows_running_usage) running = Usage{.prompt_tokens = plans.front().request.prompt.size()};

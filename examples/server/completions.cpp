@@ -371,7 +371,7 @@ void completions(const Api& api, const Call& call) {
   if (kv.exports) answer.max_tokens = 1;
   const auto kept = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
   answer.samples = read_best_of(fields, api.limits, kept, stream.streams);
-  CompletionShape shape{.id = new_id("cmpl-"), .model = model.id(), .created = unix_time(), .shows_logprobs = answer.shows_logprobs, .top = answer.logprobs, .echoes = {},
+  CompletionShape shape{.id = new_id("cmpl-"), .model = call.caller.answering(model.id()), .created = unix_time(), .shows_logprobs = answer.shows_logprobs, .top = answer.logprobs, .echoes = {},
               .samples = answer.samples, .kept = kept};
   for (const Prompt& prompt : prompts) {
     if (echoes) shape.echoes.push_back({.text = prompt.text, .tokens = prompt.tokens});

@@ -175,7 +175,7 @@ void messages(const Api& api, const Call& call) {
   const bool hides_reasoning = chat.hides_reasoning;
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
-  auto writer = std::make_unique<MessageWriter>(model.id(), plans.front().request.prompt.size(), stream, hides_reasoning, call.reply);
+  auto writer = std::make_unique<MessageWriter>(call.caller.answering(model.id()), plans.front().request.prompt.size(), stream, hides_reasoning, call.reply);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 

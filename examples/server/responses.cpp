@@ -69,8 +69,8 @@ Json to_json(const Item& item, bool has_part) {
 
 class ResponseWriter final : public AnswerWriter {
  public:
-  ResponseWriter(ResponseFields fields, const ServedModel& model, HttpReplyPtr reply)
-      : id_(new_id("resp_")), model_(model.id()), created_(unix_time()), streams_(fields.streams), shows_progress_(fields.shows_progress), top_(fields.answer.logprobs),
+  ResponseWriter(ResponseFields fields, const ServedModel& model, const Caller& caller, HttpReplyPtr reply)
+      : id_(new_id("resp_")), model_(caller.answering(model.id())), created_(unix_time()), streams_(fields.streams), shows_progress_(fields.shows_progress), top_(fields.answer.logprobs),
         repeated_(std::move(fields.repeated)), tools_(std::move(fields.tools)), tokenizer_(model.tokenizer()), reply_(std::move(reply)) {}
 
   void begin() override {
@@ -233,7 +233,7 @@ void responses(const Api& api, const Call& call) {
   ResponseFields response = read_response(fields, model, api.limits, call.notes);
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(response.chat), response.answer, call.notes));
-  auto writer = std::make_unique<ResponseWriter>(std::move(response), model, call.reply);
+  auto writer = std::make_unique<ResponseWriter>(std::move(response), model, call.caller, call.reply);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered, call.lease);
 }
 

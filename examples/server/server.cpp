@@ -30,6 +30,7 @@ struct Server::Exchange {
   std::size_t model = 0;   // index of the model that answers
   std::vector<NamedAdapter> adapters{};         // which the request asks for
   std::vector<tessera::AdapterUse> loaded{};    // the same ones
+  std::string adapter{};                        // the one that the request names in place of a model
   std::atomic<bool> logged{false};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
@@ -344,6 +345,7 @@ void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
   }
   if (auto named = models_.names().has(name) ? std::nullopt : models_.adapters().find(name)) {
     exchange->model = named->adapter.model;
+    exchange->adapter = named->adapter.name;
     exchange->adapters.push_back(*std::move(named));
   } else {
     exchange->model = models_.names().find(name);
@@ -385,7 +387,7 @@ void Server::compute(const std::shared_ptr<Exchange>& exchange, ModelLease lease
 }
 
 Call Server::call_of(const std::shared_ptr<Exchange>& exchange, ModelLease lease) {
-  return {.request = exchange->request, .reply = exchange->reply, .caller = {.tenant = exchange->tenant, .adapters = exchange->loaded},
+  return {.request = exchange->request, .reply = exchange->reply, .caller = {.tenant = exchange->tenant, .adapters = exchange->loaded, .adapter = exchange->adapter},
           .on_answered = [this, exchange](AnswerReport report) {
             if (report.status == 499 && cutting_) report.status = 503;
             figures_.count_answer(report);

@@ -185,6 +185,9 @@ TEST_CASE("generate --merge computes with the adapter", "[adapters]") {
   CHECK(ids(plain) != ids(with));
   CHECK(ids(plain) == ids(none));
   CHECK(run("generate", common + " --merge nothing").status == 1);
+  const Run endless = run("generate", common + " --merge " + adapter_folder("llama").string() + ":nan");
+  CHECK(endless.status == 1);
+  CHECK(endless.output.find("the scale is nan") != std::string::npos);
   CHECK(run("generate", common + " --merge").status == 2);
 }
 

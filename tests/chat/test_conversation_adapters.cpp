@@ -23,7 +23,8 @@ struct Rig {
     const std::vector<Token> prompt = must(talk({}, {{.role = "user", .content = "Hello"}}).prompt());
     const std::vector<std::uint32_t> end(prompt.end() - 2, prompt.end());
     const ModelFile file = must(ModelFile::open(source_dir() / "models/tessera-stories.gguf"));
-    const MadeAdapter how{.rank = 2, .seed = 4, .size = 0.6f, .takes = [](std::string_view name) { return name.starts_with("blk."); }, .invocation = end};
+    const auto in_layers = [](std::string_view name) { return name.starts_with("blk."); };
+    const MadeAdapter how{.rank = 2, .seed = 4, .size = 0.6f, .takes = in_layers, .invocation = end};
     adapter = must(engine.adapter(folder.write("second-thought", file, how)));
   }
   [[nodiscard]] Conversation talk(std::vector<AdapterUse> adapters, std::vector<Message> messages) const {
@@ -38,7 +39,8 @@ struct Rig {
 
 std::string answer_of(Conversation& talk, Scheduler* scheduler) {
   Sampler sampler = sampling::chain().greedy().build();
-  Answer answer = scheduler == nullptr ? must(talk.answer(sampler, {.max_tokens = 8})) : must(talk.answer(*scheduler, {.prompt = {}, .generate = {.max_tokens = 8}}));
+  Answer answer = scheduler == nullptr ? must(talk.answer(sampler, {.max_tokens = 8}))
+                                       : must(talk.answer(*scheduler, {.prompt = {}, .generate = {.max_tokens = 8}}));
   std::string text;
   while (const auto delta = answer.next()) text += delta->text;
   must(answer.status());
@@ -78,7 +80,7 @@ TEST_CASE("an adapter begins at the last invocation of each turn's prompt", "[ad
   }
 }
 
-TEST_CASE("a conversation reads what an adapter's change of scale changes, and an adapter of one request begins at its last invocation", "[adapters]") {
+TEST_CASE("an adapter that comes to a conversation later, or with one request, begins at the prompt's last invocation", "[adapters]") {
   const Rig rig;
   Scheduler scheduler = must(Scheduler::create(rig.engine));
   Conversation talk = rig.talk({}, {{.role = "user", .content = "Once upon a time"}});

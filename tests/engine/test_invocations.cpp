@@ -25,7 +25,8 @@ struct Rig {
   explicit Rig(std::vector<std::uint32_t> invocation = {kFirst, kSecond}, const std::string& model = "llama-long")
       : file(must(ModelFile::open(golden_dir() / (model + ".gguf")))),
         engine(must(Engine::load(file, {.kv = {.page_tokens = 16}, .threads = 2}))) {
-    const MadeAdapter how{.seed = 3, .size = 0.8f, .takes = [](std::string_view name) { return name.starts_with("blk."); }, .invocation = std::move(invocation)};
+    const auto in_layers = [](std::string_view name) { return name.starts_with("blk."); };
+    const MadeAdapter how{.seed = 3, .size = 0.8f, .takes = in_layers, .invocation = std::move(invocation)};
     adapter = must(engine.adapter(folder.write("second-thought", file, how)));
   }
   [[nodiscard]] Session session(std::vector<AdapterUse> uses) const { return must(engine.session({.adapters = std::move(uses)})); }
@@ -157,7 +158,9 @@ TEST_CASE("A session that a scheduler gives back waits for an invocation as befo
   Scheduler scheduler = must(Scheduler::create(rig.engine, {.limits = {.rows = 7}}));
   const auto asked = [&](Session session, const std::vector<Token>& prompt) {
     const std::vector<Token> before(session.tokens().begin(), session.tokens().end());
-    RequestHandle handle = must(scheduler.submit({.prompt = prompt, .session = std::move(session), .generate = {.max_tokens = 2, .end_of_generation = EndOfGeneration::ignore},
+    RequestHandle handle = must(scheduler.submit({.prompt = prompt,
+                                                  .session = std::move(session),
+                                                  .generate = {.max_tokens = 2, .end_of_generation = EndOfGeneration::ignore},
                                                   .session_at_end = SessionAtEnd::keep}));
     while (handle.next()) {}
     must(handle.status());
@@ -182,7 +185,9 @@ TEST_CASE("A session that a scheduler gives back waits for an invocation as befo
   CHECK(same_bits(Rig::logits_of(session), rig.twin(with({both.begin(), both.begin() + 64}, more), std::nullopt)));
 
   // A request that is cancelled before its prompt is computed leaves no adapter active behind the session's tokens.
-  RequestHandle other = must(scheduler.submit({.prompt = text_with(40, {30}), .session_options = {.adapters = {{rig.adapter}}}, .session_at_end = SessionAtEnd::keep}));
+  RequestHandle other = must(scheduler.submit({.prompt = text_with(40, {30}),
+                                               .session_options = {.adapters = {{rig.adapter}}},
+                                               .session_at_end = SessionAtEnd::keep}));
   must(scheduler.step());
   other.cancel();
   while (other.next()) {}

@@ -92,6 +92,25 @@ TEST_CASE("a request's adapters are those of its name and of its field lora", "[
   CHECK(at(scored.json(), {"choices", "0", "logprobs", "token_logprobs"}).dump() != at(plain.json(), {"choices", "0", "logprobs", "token_logprobs"}).dump());
 }
 
+TEST_CASE("an answer has the name of the adapter that was asked for as its model", "[server]") {
+  if (lacks_server()) return;
+  const Files files(1);
+  const RunningServer server(files.options());
+  CHECK(text_at(server.post("/v1/completions", body("a0")).json(), {"model"}) == "a0");
+  CHECK(text_at(server.post("/v1/completions", body("story", R"([{"id": 0}])")).json(), {"model"}) == "story");
+  CHECK(text_at(server.post("/v1/completions", body("another")).json(), {"model"}) == "story");
+  const std::string chat = R"({"model": "a0", "max_tokens": 2, "messages": [{"role": "user", "content": "x"}], "input": "x", "stream": false})";
+  for (const std::string path : {"/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat"}) {
+    INFO(path);
+    const Response response = server.post(path, chat);
+    INFO(response.body);
+    if (response.status == 200) CHECK(text_at(response.json(), {"model"}) == "a0");
+    else CHECK(response.body.find("template") != std::string::npos);
+  }
+  const Response streamed = server.post("/v1/completions", R"({"model": "a0", "prompt": "x", "max_tokens": 2, "stream": true})");
+  CHECK(streamed.body.find(R"("model":"a0")") != std::string::npos);
+}
+
 TEST_CASE("requests with different adapters at once have the answers that each has alone", "[server]") {
   if (lacks_server()) return;
   const Files files(4);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -24,7 +23,7 @@ inline MergedAdapter parse_adapter(std::string_view text) {
   float scale = 0.0f;
   const char* const end = text.data() + text.size();
   const auto [behind, error] = std::from_chars(text.data() + colon + 1, end, scale);
-  if (error != std::errc() || behind != end || !std::isfinite(scale)) return whole;
+  if (error != std::errc() || behind != end) return whole;  // a scale of nan or inf is refused by the library
   return {.path = path_of(text.substr(0, colon)), .scale = scale};
 }
 

@@ -101,8 +101,9 @@ std::size_t read_context(Fields& options, const ServedModel& model, Notes& notes
   return tokens < model.context() ? tokens : 0;
 }
 
-AnswerWish read_answer_wish(Fields& fields, const Api& api, Notes& notes) {
-  AnswerWish wish{.name = read_name(fields, api)};
+AnswerWish read_answer_wish(Fields& fields, const Api& api, const Call& call) {
+  Notes& notes = call.notes;
+  AnswerWish wish{.name = call.caller.answering(read_name(fields, api))};
   const Json given = all_options(fields);
   Fields options(given, "options");
   read_options(options, api, wish.drawing, notes);

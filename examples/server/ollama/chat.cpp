@@ -79,7 +79,7 @@ void chat(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kOllamaChat);
   Fields fields(body);
-  AnswerWish wish = read_answer_wish(fields, api, call.notes);
+  AnswerWish wish = read_answer_wish(fields, api, call);
   ChatFields chat;
   auto& messages = chat.wish.request.messages;
   read_messages(fields, messages, call.notes);

@@ -52,7 +52,7 @@ void generate(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kOllamaGenerate);
   Fields fields(body);
-  const AnswerWish wish = read_answer_wish(fields, api, call.notes);
+  const AnswerWish wish = read_answer_wish(fields, api, call);
   const Texts texts = read_texts(fields, model);
   fields.done(call.notes);
   if (texts.prompt.empty() && texts.suffix.empty()) {
