@@ -152,7 +152,8 @@ Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, con
   const AppendOptions append{.stop = options.stop, .progress = options.progress};
   const auto rest = tokens.subspan(kept.tokens);
   // Appends to a fork, which takes hardly any memory. If the append fails, the session itself is unchanged.
-  if (kept.tokens < session.tokens().size() && session.kv().kind() == KvKind::paged) {
+  const bool changes = kept.tokens < session.tokens().size() || adapters_of(state_of(session)).first_difference(kept.adapters) != UINT64_MAX;
+  if (changes && session.kv().kind() == KvKind::paged) {
     TESSERA_TRY(Session fork, session.fork());
     TESSERA_TRY_STATUS(keep(fork, kept));
     TESSERA_TRY_STATUS(fork.append(rest, append));

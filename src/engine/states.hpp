@@ -32,7 +32,7 @@ namespace detail {
 class Run;
 }
 
-struct Engine::State {
+struct Engine::State : std::enable_shared_from_this<Engine::State> {
   State(EngineOptions from, Tokenizer with, detail::KeptSettings kept)
       : options(std::move(from)), tokenizer(std::move(with)), metadata(std::move(kept)) {}
 

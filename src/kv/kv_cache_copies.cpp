@@ -138,7 +138,7 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
     const State& s = *state_;
     State& t = *to.state_;
     TESSERA_TRY_STATUS(check_present(*this));
-    if (t.length > 0 || !same_model(layout(), to.layout())) {
+    if (t.length > 0 || !same_model(detail::whole_layout(*this), detail::whole_layout(to))) {
       return make_error(ErrorCode::invalid_argument, "a KV cache is converted into an empty one of the same model");
     }
     TESSERA_TRY_STATUS(

@@ -71,7 +71,7 @@ Result<LayerOnHost> LayerOnHost::read(const KvCache& cache, std::size_t layer, s
   return guard([&]() -> Result<LayerOnHost> {
     TESSERA_TRY(LayerOnHost made, make(cache, layer, first, last, host));
     if (made.in_place()) return made;
-    if (auto* parts = tessera::detail::elsewhere_of(cache).parts; parts != nullptr) {
+    if (const auto& parts = tessera::detail::elsewhere_of(cache).parts; parts != nullptr) {
       TESSERA_TRY_STATUS(parts->read_layer(cache, layer, made.first_page_, std::span(made.pages_).subspan(made.first_page_)));
       return made;
     }
@@ -96,7 +96,7 @@ Status LayerOnHost::write_back() const noexcept {
   return guard([&]() -> Status {
     if (cache_ == nullptr) return tessera::detail::empty_handle("LayerOnHost");
     if (in_place()) return {};
-    if (auto* others = tessera::detail::elsewhere_of(*cache_).parts; others != nullptr) {
+    if (const auto& others = tessera::detail::elsewhere_of(*cache_).parts; others != nullptr) {
       return others->write_layer(*cache_, layer_, first_page_, std::span(pages_).subspan(first_page_));
     }
     std::vector<Transfer> parts;

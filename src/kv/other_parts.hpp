@@ -28,8 +28,8 @@ class OtherParts {
 
 // The parts of a cache that are elsewhere. Copies of the cache have the same.
 struct Elsewhere {
-  OtherParts* parts = nullptr;             // lives as long as the cache; nullptr: the cache has everything
-  std::shared_ptr<const KvLayout> whole;   // the layout of all heads and layers
+  std::shared_ptr<OtherParts> parts;      // nullptr: the cache has everything
+  std::shared_ptr<const KvLayout> whole;  // the layout of all heads and layers
 };
 
 // Says of a cache that other processes have parts of it. Precondition: the cache is empty.

@@ -45,7 +45,7 @@ class ModelDivision {
   struct Heads {
     std::uint64_t first = 0, size = 0;
   };
-  // Returns the rank's heads of the layer's `all` heads. Layers with a state, and those of one rank, are whole or elsewhere.
+  // Returns the rank's heads of the layer's `all` heads. If one rank has the whole layer: all heads for that rank, and none for the others.
   [[nodiscard]] Heads heads_of(std::uint32_t rank, std::uint32_t layer, std::uint64_t all) const;
   // Returns whether the rank has none of a layer's heads or state.
   [[nodiscard]] bool lacks(std::uint32_t rank, std::uint32_t layer) const noexcept { return is_whole(layer) && owners_[layer] != rank; }

@@ -39,9 +39,11 @@ class Pruning {
       : model_(std::move(model)), importance_(importance), threads_(threads), stop_(stop) {}
 
   Status begin(const PruneOptions& options) {
-    auto engine = Engine::load(*model_, {.tokenizer = TokenizerUse::none, .threads = threads_});
-    if (!engine) return engine.error();
-    spec_ = engine->spec();
+    {  // one engine at a time
+      auto engine = Engine::load(*model_, {.tokenizer = TokenizerUse::none, .threads = threads_});
+      if (!engine) return engine.error();
+      spec_ = engine->spec();
+    }
     if (auto ok = check_prunable(*model_, spec_); !ok) return ok;
     cut_ = whole_cut(spec_);
     if (options.text.empty()) return {};
@@ -69,7 +71,7 @@ class Pruning {
         without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
         const auto perplexity = text_->perplexity(PrunedSource(model_, spec_, without), threads_, nullptr);
         if (!perplexity) return perplexity.error();
-        if (*perplexity >= lowest) continue;
+        if (!(*perplexity < lowest)) continue;  // NaN is not lower
         lowest = *perplexity;
         best = i;
       }
@@ -168,6 +170,10 @@ class Pruning {
   // Drops the candidates with the smallest shares, until `share` of all elements is gone. `repair` then mends each layer's list.
   template <class Drop>
   Status drop_least(std::vector<Candidate> candidates, double share, const Drop& drop, void (Pruning::*repair)(const std::vector<Candidate>&)) {
+    for (const Candidate& candidate : candidates) {
+      if (std::isfinite(candidate.share)) continue;
+      return Error(ErrorCode::numeric, fmt::format("layer {} has weights or measured inputs that are not finite: nothing can be said of what its parts are worth", candidate.layer));
+    }
     std::ranges::stable_sort(candidates, {}, &Candidate::share);
     std::uint64_t all = 0, gone = 0;
     for (const Candidate& candidate : candidates) all += candidate.count;

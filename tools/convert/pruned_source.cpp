@@ -98,7 +98,7 @@ Status check_prunable(const ModelSource& model, const ModelSpec& spec) {
   if (spec.n_left_out != 0) return refuse("the model has an MTP head");
   for (const LayerSpec& layer : spec.layers) {
     const bool is_usual = layer.mixer == Mixer::attention && layer.ffn == Ffn::gated && !layer.is_latent() && layer.head_norms == HeadNorms::each &&
-                          layer.keys_of == kOwnKeys && layer.weights_back == 0 && layer.window == 0 && layer.key_dim == spec.layers.front().key_dim &&
+                          layer.keys_of == kOwnKeys && layer.output_gate == OutputGate::none && layer.weights_back == 0 && layer.window == 0 && layer.key_dim == spec.layers.front().key_dim &&
                           layer.value_dim == spec.layers.front().value_dim && layer.rope == spec.layers.front().rope;
     if (!is_usual) return refuse(fmt::format("layer {} is not one of attention over all keys and a gated FFN, as the others are", &layer - spec.layers.data()));
   }

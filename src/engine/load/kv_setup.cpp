@@ -277,7 +277,7 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
   if (engine.division == nullptr) return cache_with(std::move(whole), engine, resolved, context, stream);
   TESSERA_TRY(KvLayout own, engine.division->own_layout_of(0, whole));
   TESSERA_TRY(KvCache cache, cache_with(std::move(own), engine, resolved, context, stream));
-  set_elsewhere(cache, {.parts = engine.other_parts.get(), .whole = std::make_shared<const KvLayout>(std::move(whole))});
+  set_elsewhere(cache, {.parts = {engine.shared_from_this(), engine.other_parts.get()}, .whole = std::make_shared<const KvLayout>(std::move(whole))});
   return cache;
 }
 

@@ -6,10 +6,16 @@
 namespace tessera::detail {
 
 Status RemoteAdapters::add(const AdapterFile& adapter, const std::stop_token& stop) {
-  const std::lock_guard lock(mutex_);  // the ranks must not get two adapters of one content at once
-  std::size_t& uses = uses_[adapter.content];
+  const std::lock_guard adding(adding_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = uses_.find(adapter.content); known != uses_.end()) {
+      ++known->second;
+      return {};
+    }
+  }
   std::vector<std::byte> bytes;
-  for (std::size_t i = 0; uses == 0 && i < adapter.tensors.size(); ++i) {
+  for (std::size_t i = 0; i < adapter.tensors.size(); ++i) {
     bytes.clear();
     ByteWriter writer(bytes);
     const bool is_first = i == 0;
@@ -18,10 +24,10 @@ Status RemoteAdapters::add(const AdapterFile& adapter, const std::stop_token& st
     const Status given = turn.mine() ? ranks_.give_adapter(bytes) : Status(make_error(ErrorCode::cancelled, "stopped while the adapter was loaded"));
     if (given) continue;
     ranks_.forget_adapter(adapter.content);
-    uses_.erase(adapter.content);
     return given;
   }
-  ++uses;
+  const std::lock_guard lock(mutex_);
+  ++uses_[adapter.content];
   return {};
 }
 

@@ -26,7 +26,8 @@ class RemoteAdapters {
  private:
   RemoteRanks& ranks_;
   FairQueue& queue_;
-  std::mutex mutex_;
+  std::mutex adding_;  // held while an adapter is given: the ranks must not get two of one content at once
+  std::mutex mutex_;   // of uses_; not held while anything is sent, because a request's end may have to remove an adapter
   std::map<Hash128, std::size_t, ByContent> uses_;
 };
 

@@ -44,8 +44,13 @@ RemoteParts::Place RemoteParts::place_of(const KvCache& cache, std::size_t layer
 
 LayerPages RemoteParts::describe(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::uint64_t end_page) const {
   LayerPages part;
-  take_copies(ranks_.pools(), part.copies);
   describe_pages(cache, ranks_.pools(), part.pages);
+  // A generation that goes on may hold slots for the states of its next step. They are no pages of the sequence.
+  SequencePages& one = part.pages.sequences.front();
+  one.writes_states = false;
+  one.slots = {};
+  one.size = std::size_t{one.groups} * one.pages;
+  part.pages.ids.resize(one.first + one.size);
   part.layer = deciding(cache, layer);
   part.first_page = first_page;
   part.end_page = end_page;
@@ -58,7 +63,8 @@ Status RemoteParts::for_runs(const KvCache& cache, std::size_t layer, std::uint6
   for (std::size_t at = 0; at < pages.size(); at += most) {
     const auto run = pages.subspan(at, std::min(most, pages.size() - at));
     const Turn turn(queue_, {});
-    TESSERA_TRY_STATUS(each(describe(cache, layer, first_page + at, first_page + at + run.size()), run));
+    LayerPages part = describe(cache, layer, first_page + at, first_page + at + run.size());
+    TESSERA_TRY_STATUS(each(part, run));
   }
   return {};
 }
@@ -67,7 +73,7 @@ Status RemoteParts::read_layer(const KvCache& cache, std::size_t layer, std::uin
   const KvLayerView own = cache.view().layer(layer);
   const std::uint64_t own_at = cache.layout().layer(layer).k_offset;
   std::vector<std::vector<std::byte>> replies;
-  return for_runs(cache, layer, first_page, pages, [&](const LayerPages& part, std::span<std::byte* const> run) -> Status {
+  return for_runs(cache, layer, first_page, pages, [&](LayerPages& part, std::span<std::byte* const> run) -> Status {
     TESSERA_TRY_STATUS(ranks_.read(part, replies));
     for (std::uint32_t rank = 0; rank < division_->ranks(); ++rank) {
       const Place place = place_of(cache, layer, rank);
@@ -86,7 +92,7 @@ Status RemoteParts::write_layer(const KvCache& cache, std::size_t layer, std::ui
   const KvLayerView own = cache.view().layer(layer);
   const std::uint64_t own_at = cache.layout().layer(layer).k_offset;
   std::vector<std::vector<std::byte>> bytes(division_->ranks());
-  return for_runs(cache, layer, first_page, pages, [&](const LayerPages& part, std::span<std::byte* const> run) -> Status {
+  return for_runs(cache, layer, first_page, pages, [&](LayerPages& part, std::span<std::byte* const> run) -> Status {
     for (std::uint32_t rank = 0; rank < division_->ranks(); ++rank) {
       const Place place = place_of(cache, layer, rank);
       if (rank != 0) bytes[rank].resize(run.size() * place.size());

@@ -30,7 +30,7 @@ class RemoteParts final : public OtherParts {
   struct Place;
 
   // Calls each(part, pages) for runs of the pages, of so many bytes as a message should have. `part` describes the run.
-  using EachRun = std::function<Status(const LayerPages& part, std::span<std::byte* const> pages)>;
+  using EachRun = std::function<Status(LayerPages& part, std::span<std::byte* const> pages)>;
   Status for_runs(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::span<std::byte* const> pages, const EachRun& each);
   [[nodiscard]] LayerPages describe(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::uint64_t end_page) const;
   [[nodiscard]] Place place_of(const KvCache& cache, std::size_t layer, std::uint32_t rank) const;

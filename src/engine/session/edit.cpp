@@ -136,6 +136,20 @@ const SequenceAdapters& adapters_of(const Session::State& session) noexcept { re
 
 void release_adapters(Session::State& session) noexcept {
   session.adapters.release();
+  // An invocation that is not whole has changed the tokens from its beginning on. They become pending, and are computed again without it.
+  const std::size_t length = session.kv.length(), kept = std::min<std::uint64_t>(length, session.adapters.first_cut(session.tokens.size()));
+  if (kept < length) {
+    if (session.kv.edited()) note_removal(session, kept, length);
+    session.shares_last_page = true;
+    session.kv.truncate(kept);
+    session.votes.truncate(kept, session.removed);
+    session.has_last = false;
+    if (std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {  // embeddings are not kept
+      session.kv.clear();
+      session.keep_tokens(0);
+    }
+    if (session.kv.length() == 0) session.forget_rows();
+  }
   session.adapters.truncate(session.tokens.size());
 }
 

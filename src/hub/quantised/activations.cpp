@@ -87,9 +87,11 @@ Result<InputRounding> Quantisation::input_rounding(const SafetensorsFolder& fold
   rounding.group = scheme->group;
   if (!scheme->is_static || scheme->to == RoundedInputs::none) return rounding;
   const std::string_view stem = std::string_view(weight.name).substr(0, weight.name.rfind('.'));
-  const Found scale = look_up(folder, stem, ".input_scale"), zero = look_up(folder, stem, ".input_zero_point");
+  Found scale = look_up(folder, stem, ".input_scale");
+  if (!scale) scale = look_up(folder, stem, ".activation_scale");  // as transformers and Mistral name it
+  const Found zero = look_up(folder, stem, ".input_zero_point");
   if (!scale) {
-    return error_at(ErrorCode::corrupt_file, folder.file_name(weight.part), "tensor {}.input_scale is missing: config.json says that inputs are rounded with it",
+    return error_at(ErrorCode::corrupt_file, folder.file_name(weight.part), "tensor {}.input_scale (or activation_scale) is missing: config.json says that inputs are rounded with it",
                     printable(stem));
   }
   TESSERA_TRY(const float factor, number_of(folder, scale));

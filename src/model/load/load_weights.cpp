@@ -208,9 +208,13 @@ class BindingReader {
       TESSERA_TRY(const std::vector<float> factors, read_factors(source_, binding, hasher_));
       if (packed != nullptr) TESSERA_TRY_STATUS(backend.scale_products(*packed, factors));
     }
-    if (binding.rounds_inputs && packed != nullptr) {
+    if (binding.rounds_inputs) {
       TESSERA_TRY(const InputRounding how, source_.input_rounding(source_.tensors()[binding.tensor]));
-      TESSERA_TRY_STATUS(backend.round_inputs(*packed, how));
+      hasher_.add(std::as_bytes(std::span(&how.to, 1)));  // part of the model: other scales give other numbers
+      hasher_.add(std::as_bytes(std::span(&how.group, 1)));
+      hasher_.add(std::as_bytes(std::span(how.scales)));
+      hasher_.add(std::as_bytes(std::span(how.zeros)));
+      if (packed != nullptr) TESSERA_TRY_STATUS(backend.round_inputs(*packed, how));
     }
     return packed;
   }

@@ -9,6 +9,9 @@
 
 namespace tessera::detail {
 
+// More layers than any model has: an element of the list is a byte of the file, and a layer takes much more.
+inline constexpr std::size_t kMostSharingLayers = 4096;
+
 // Returns the length of the list of layers whose weights are used; 0 if the model has no such list.
 [[nodiscard]] Result<std::size_t> listed_layers(const SettingReader& from);
 

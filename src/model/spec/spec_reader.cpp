@@ -55,6 +55,9 @@ Status count_layers(const SettingReader& from, ModelSpec& spec) {
   // Each layer has at least one tensor, or an element in the list of shared weights. So this bounds the memory that a false count can make us
   // allocate.
   TESSERA_TRY(const std::size_t n_listed, listed_layers(from));
+  if (n_listed > kMostSharingLayers) {
+    return from.corrupt(Setting::weights_of, "weights of {} layers; expected at most {}", n_listed, kMostSharingLayers);
+  }
   if (n_layers > std::max(n_tensors, n_listed)) return from.corrupt(Setting::n_layers, "{} layers in a file of {} tensors", n_layers, n_tensors);
   TESSERA_TRY(const std::uint64_t left_out, from.settings.unsigned_integer_or(Setting::n_further_layers, 0));
   if (left_out >= n_layers) return from.corrupt(Setting::n_further_layers, "{} of {} layers", left_out, n_layers);

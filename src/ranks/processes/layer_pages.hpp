@@ -9,7 +9,7 @@
 namespace tessera::detail {
 
 struct LayerPages {
-  std::vector<PageCopy> copies;  // made before: see StepDescription
+  std::vector<PageCopy> copies;  // made before: see StepDescription. RemoteRanks adds them when it sends the message
   StepPages pages;               // one sequence
   std::uint32_t layer = 0;
   std::uint64_t first_page = 0, end_page = 0;  // pages of the sequence

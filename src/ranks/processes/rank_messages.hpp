@@ -135,10 +135,12 @@ struct Ready {
 struct Refusal {
   static constexpr MessageKind kKind = MessageKind::refusal;
   std::string why;
+  std::int32_t code = static_cast<std::int32_t>(ErrorCode::device_error);
 
   template <class Bytes, class Self>
   static void each(Bytes& bytes, Self& of) {
     text(bytes, of.why);
+    bytes.number(of.code);
   }
 };
 

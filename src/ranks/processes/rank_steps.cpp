@@ -75,7 +75,7 @@ Status RankSteps::send_votes(const Status& done) {
   ByteWriter writer(reply_);
   writer.number(MessageKind::reply);
   if (done) sink_.write(writer);
-  else write_message(Refusal{.why = done.error().text()}, reply_);
+  else write_message(Refusal{.why = done.error().text(), .code = static_cast<std::int32_t>(done.error().code())}, reply_);
   return ranks_.send(0, reply_);
 }
 
@@ -174,7 +174,7 @@ Status RankSteps::answer(std::span<const std::byte> message) {
   const std::uint64_t copies = pages_.copy_calls();
   const Status done = guard([&] { return kind_of(message) == MessageKind::adapter ? adapters_.take(message) : read_or_write(message, reply_); });
   if (!done && kind_of(message) != MessageKind::adapter && pages_.copy_calls() == copies) pages_.lose(done.error());
-  if (!done) write_message(Refusal{.why = done.error().text()}, reply_);
+  if (!done) write_message(Refusal{.why = done.error().text(), .code = static_cast<std::int32_t>(done.error().code())}, reply_);
   return ranks_.send(0, reply_);
 }
 
@@ -199,7 +199,7 @@ Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step
   if (!done && pages_.copy_calls() == copies) pages_.lose(done.error());
   if (!done) ranks_.stop(done.error());
   if (!ranks_.broken()) return ranks_.broken();
-  return kind == MessageKind::step && sink_.any() ? guard([&] { return send_votes(done); }) : Status();
+  return kind == MessageKind::step && (!done || sink_.any()) ? guard([&] { return send_votes(done); }) : Status();
 }
 
 }  // namespace tessera::detail

@@ -11,6 +11,12 @@
 
 namespace tessera::detail {
 
+namespace {
+
+constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have taken a change of an adapter
+
+}  // namespace
+
 LayoutMessage message_of(const KvLayout& layout) {
   LayoutMessage message{.dtype = layout.dtype, .page_tokens = layout.page_tokens, .layers = {}};
   for (std::size_t i = 0; i < layout.layers.size(); ++i) {
@@ -27,8 +33,15 @@ RemoteRanks::RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Mod
                          std::chrono::milliseconds timeout)
     : timeout_(timeout), ranks_(std::move(ranks)), model_(std::move(model)), pools_(std::move(pools)), executor_(*model_, backend, pages) {}
 
+Status RemoteRanks::ready() const noexcept { return failed_ ? ranks_->broken() : failed_; }
+
+Status RemoteRanks::send_to(std::uint32_t rank) noexcept {
+  has_sent_ = true;
+  return ranks_->send(rank, message_);
+}
+
 Status RemoteRanks::send_to_all() noexcept {
-  for (std::uint32_t rank = 1; rank < ranks_->ranks(); ++rank) TESSERA_TRY_STATUS(ranks_->send(rank, message_));
+  for (std::uint32_t rank = 1; rank < ranks_->ranks(); ++rank) TESSERA_TRY_STATUS(send_to(rank));
   return {};
 }
 
@@ -54,10 +67,10 @@ void RemoteRanks::forget_adapter(const Hash128& content) noexcept {
 }
 
 template <class Write>
-Status RemoteRanks::send(const StepPages& pages, Write write) noexcept {
-  if (!failed_) return failed_;
-  if (!ranks_->broken()) return ranks_->broken();
+Status RemoteRanks::send(const StepPages& pages, std::span<const PageCopy> copies, Write write) noexcept {
+  TESSERA_TRY_STATUS(ready());
   ranks_->begin_step(ranks_->step() + 1);
+  has_sent_ = false;
   const Status sent = guard([&]() -> Status {
     TESSERA_TRY_STATUS(send_forgotten());
     for (const SequencePages& sequence : pages.sequences) {
@@ -82,14 +95,16 @@ Status RemoteRanks::send(const StepPages& pages, Write write) noexcept {
         message_.clear();
         ByteWriter writer(message_);
         write(writer, rank);
-        TESSERA_TRY_STATUS(ranks_->send(rank, message_));
+        TESSERA_TRY_STATUS(send_to(rank));
       }
       return {};
     }
   });
-  // Copies of pages in the step may be missing elsewhere.
-  if (!sent) failed_ = make_error(ErrorCode::device_error, "a step could not be sent to the ranks ({}); load the engine again", sent.error().message());
-  return failed_;
+  // Copies of pages may be missing elsewhere, or some ranks have the message and others do not.
+  if (!sent && (has_sent_ || !copies.empty())) {
+    failed_ = make_error(ErrorCode::device_error, "a step could not be sent to the ranks ({}); load the engine again", sent.error().message());
+  }
+  return failed_ ? sent : failed_;
 }
 
 Status RemoteRanks::end(Status status) noexcept {
@@ -99,7 +114,7 @@ Status RemoteRanks::end(Status status) noexcept {
 }
 
 Status RemoteRanks::execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept {
-  TESSERA_TRY_STATUS(send(step.pages, [&](ByteWriter& writer) {
+  TESSERA_TRY_STATUS(send(step.pages, step.copies, [&](ByteWriter& writer) {
     writer.number(MessageKind::step);
     writer.number(has_gone_on_);
     each_number(writer, step);
@@ -111,18 +126,6 @@ Status RemoteRanks::execute(const StepDescription& step, const StepInputs& input
   return end(votes ? take_votes(step, sink) : done);
 }
 
-Status RemoteRanks::take_votes(const StepDescription& step, OutputSink& sink) noexcept {
-  return guard([&]() -> Status {
-    votes_.begin(step);
-    return take_replies([&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
-      ByteReader reader(bytes);
-      if (!votes_.read(reader)) return make_error(ErrorCode::device_error, "rank {} ({}) gives votes that are not the step's", rank, ranks_->address(rank));
-      votes_.add_to(sink);
-      return {};
-    });
-  });
-}
-
 Status RemoteRanks::guess(const StepDescription&, std::span<float>, std::span<float>, const std::stop_token&) noexcept {
   return make_error(ErrorCode::internal, "an engine of several ranks has no draft heads");
 }
@@ -130,7 +133,7 @@ Status RemoteRanks::guess(const StepDescription&, std::span<float>, std::span<fl
 Status RemoteRanks::reserve(const StepPages& pages) noexcept { return executor_.reserve(pages); }
 
 Status RemoteRanks::move(const MoveDescription& move) noexcept {
-  TESSERA_TRY_STATUS(send(move.pages, [&](ByteWriter& writer) {
+  TESSERA_TRY_STATUS(send(move.pages, move.copies, [&](ByteWriter& writer) {
     writer.number(MessageKind::move);
     writer.number(has_gone_on_);
     each_number(writer, move);
@@ -139,56 +142,80 @@ Status RemoteRanks::move(const MoveDescription& move) noexcept {
 }
 
 template <class Take>
-Status RemoteRanks::take_replies(const Take& take) noexcept {
-  // A refusal must not leave other ranks' replies on their way, so it is kept until all have come.
-  Status refused = {};
+Status RemoteRanks::take_replies(std::chrono::milliseconds timeout, const Take& take) noexcept {
+  // An error must not leave other ranks' replies on their way, so it is kept until all have come.
+  Status first = {};
   TESSERA_TRY_STATUS(guard([&] {
-    return ranks_->receive_from_all(timeout_, {}, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
+    return ranks_->receive_from_all(timeout, {}, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
       Refusal refusal;
-      if (kind_of(bytes) == MessageKind::reply) return take(rank, bytes.subspan(sizeof(MessageKind)));
-      if (!read_message(bytes, refusal)) return make_error(ErrorCode::device_error, "rank {} ({}) answers with no message of this version", rank, ranks_->address(rank));
-      if (refused) refused = make_error(ErrorCode::device_error, "rank {} ({}): {}", rank, ranks_->address(rank), printable(refusal.why, 500));
+      Status taken = {};
+      if (kind_of(bytes) == MessageKind::reply) {
+        taken = guard([&] { return take(rank, bytes.subspan(sizeof(MessageKind))); });
+      } else if (read_message(bytes, refusal)) {
+        const auto code = static_cast<ErrorCode>(refusal.code) == ErrorCode::out_of_memory ? ErrorCode::out_of_memory : ErrorCode::device_error;
+        taken = make_error(code, "rank {} ({}): {}", rank, ranks_->address(rank), printable(refusal.why, 500));
+      } else {
+        return make_error(ErrorCode::device_error, "rank {} ({}) answers with no message of this version", rank, ranks_->address(rank));
+      }
+      if (first) first = std::move(taken);
       return {};
     });
   }));
-  return refused;
+  return first;
 }
 
-Status RemoteRanks::read(const LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept {
-  TESSERA_TRY_STATUS(send(of.pages, [&](ByteWriter& writer) {
-    writer.number(MessageKind::read_pages);
-    writer.number(has_gone_on_);
-    each_number(writer, of);
-  }));
+Status RemoteRanks::take_votes(const StepDescription& step, OutputSink& sink) noexcept {
+  return guard([&]() -> Status {
+    votes_.begin(step);
+    return take_replies(timeout_, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
+      ByteReader reader(bytes);
+      if (!votes_.read(reader)) return make_error(ErrorCode::device_error, "rank {} ({}) gives votes that are not the step's", rank, ranks_->address(rank));
+      votes_.add_to(sink);
+      return {};
+    });
+  });
+}
+
+Status RemoteRanks::read(LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept {
+  TESSERA_TRY_STATUS(ready());
   TESSERA_TRY_STATUS(guard([&]() -> Status {
     replies.resize(ranks_->ranks());
     return {};
   }));
-  return take_replies([&](std::uint32_t rank, std::span<const std::byte> bytes) {
+  take_copies(pools_, of.copies);  // last, so that none are lost
+  TESSERA_TRY_STATUS(send(of.pages, of.copies, [&](ByteWriter& writer) {
+    writer.number(MessageKind::read_pages);
+    writer.number(has_gone_on_);
+    each_number(writer, of);
+  }));
+  return take_replies(timeout_, [&](std::uint32_t rank, std::span<const std::byte> bytes) {
     replies[rank].assign(bytes.begin(), bytes.end());
     return Status();
   });
 }
 
-Status RemoteRanks::give_adapter(std::span<const std::byte> change) noexcept {
-  TESSERA_TRY_STATUS(send({}, [&](ByteWriter& writer) {
-    writer.number(MessageKind::adapter);
-    writer.number(false);  // as in other messages; an adapter needs no step
-    writer.add(change);
-  }));
-  return take_replies([](std::uint32_t, std::span<const std::byte>) { return Status(); });
-}
-
-Status RemoteRanks::write(const LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept {
-  TESSERA_TRY_STATUS(send(of.pages, [&](ByteWriter& writer, std::uint32_t rank) {
+Status RemoteRanks::write(LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept {
+  TESSERA_TRY_STATUS(ready());
+  take_copies(pools_, of.copies);
+  TESSERA_TRY_STATUS(send(of.pages, of.copies, [&](ByteWriter& writer, std::uint32_t rank) {
     writer.number(MessageKind::write_pages);
     writer.number(has_gone_on_);
     each_number(writer, of);
     writer.add(bytes[rank]);
   }));
-  return take_replies([](std::uint32_t rank, std::span<const std::byte> reply) {
+  return take_replies(timeout_, [](std::uint32_t rank, std::span<const std::byte> reply) {
     return reply.empty() ? Status() : Status(make_error(ErrorCode::device_error, "rank {} answers with pages that nobody asked for", rank));
   });
+}
+
+Status RemoteRanks::give_adapter(std::span<const std::byte> change) noexcept {
+  TESSERA_TRY_STATUS(send({}, {}, [&](ByteWriter& writer) {
+    writer.number(MessageKind::adapter);
+    writer.number(false);  // as in other messages; an adapter needs no step
+    writer.add(change);
+  }));
+  // A rank reads its weights again for a change with lengths (DoRA), which takes longer than a step.
+  return take_replies(std::max<std::chrono::milliseconds>(timeout_, kLoadTime), [](std::uint32_t, std::span<const std::byte>) { return Status(); });
 }
 
 }  // namespace tessera::detail

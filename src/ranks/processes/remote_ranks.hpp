@@ -26,9 +26,10 @@ class RemoteRanks final : public StepExecutor {
   Status reserve(const StepPages& pages) noexcept override;
   Status move(const MoveDescription& move) noexcept override;
   // Reads the bytes that each other rank has of a layer: replies[rank]. Errors: device_error, a rank is gone or refuses; out_of_memory.
-  Status read(const LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept;
+  // Copies of pages that were not sent yet go with the message (`of.copies` is set).
+  Status read(LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept;
   // Writes to other ranks the bytes that each has of a layer: bytes[rank].
-  Status write(const LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept;
+  Status write(LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept;
   // Gives the other ranks one change of an adapter: `change` is the message without its kind. Errors as for read().
   Status give_adapter(std::span<const std::byte> change) noexcept;
   // Has the other ranks drop an adapter, before the next step. Called by any thread; the other functions in the engine's turn.
@@ -36,17 +37,20 @@ class RemoteRanks final : public StepExecutor {
   [[nodiscard]] const KvPools& pools() const noexcept { return pools_; }
 
  private:
-  // Begins a step and sends it to all other ranks, and before it the layouts that they do not know. write(writer) writes the
-  // message, or write(writer, rank) that of each rank.
+  // Returns the error after which nothing can be sent any more; success: there is none.
+  [[nodiscard]] Status ready() const noexcept;
+  // Begins a step and sends it to all other ranks, and before it the layouts that they do not know. write(writer) writes the message, or
+  // write(writer, rank) that of each rank. `copies`: the copies of pages in the message. If they get lost, nothing works any more.
   template <class Write>
-  Status send(const StepPages& pages, Write write) noexcept;
+  Status send(const StepPages& pages, std::span<const PageCopy> copies, Write write) noexcept;
+  Status send_to(std::uint32_t rank) noexcept;
   Status send_to_all() noexcept;
   Status send_forgotten();
   // Adds the votes of the other ranks' heads to the sink's.
   Status take_votes(const StepDescription& step, OutputSink& sink) noexcept;
-  // Waits for each rank's reply to a message about pages.
+  // Waits for each rank's reply to the last message, at most `timeout` in all. take(rank, bytes) gets each. Errors: a rank refuses; take()'s.
   template <class Take>
-  Status take_replies(const Take& take) noexcept;
+  Status take_replies(std::chrono::milliseconds timeout, const Take& take) noexcept;
   // Ends a step: tells the others if it has failed here.
   Status end(Status status) noexcept;
 
@@ -61,6 +65,7 @@ class RemoteRanks final : public StepExecutor {
   std::mutex forgotten_mutex_;
   std::vector<Hash128> forgotten_;  // adapters that the other ranks must drop
   bool has_gone_on_ = true;  // with the last step
+  bool has_sent_ = false;    // a part of the present message
   Status failed_ = {};       // the others may not have what a step has changed: nothing works any more
 };
 
