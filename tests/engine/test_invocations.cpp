@@ -184,17 +184,37 @@ TEST_CASE("A session that a scheduler gives back waits for an invocation as befo
   must(session.append(more));
   CHECK(same_bits(Rig::logits_of(session), rig.twin(with({both.begin(), both.begin() + 64}, more), std::nullopt)));
 
-  // A request that is cancelled before its prompt is computed leaves no adapter active behind the session's tokens.
-  RequestHandle other = must(scheduler.submit({.prompt = text_with(40, {30}),
-                                               .session_options = {.adapters = {{rig.adapter}}},
-                                               .session_at_end = SessionAtEnd::keep}));
-  must(scheduler.step());
-  other.cancel();
-  while (other.next()) {}
-  if (auto back = other.take_session()) {
-    REQUIRE(back->tokens().size() < 30);
-    CHECK(first_position(*back) == std::nullopt);
+}
+
+TEST_CASE("A request that is cancelled at any row of its prompt gives back a session without traces of an invocation that is cut", "[adapters]") {
+  const Rig rig;
+  std::size_t cut = 0;
+  for (std::uint32_t rows = 26; rows <= 36; ++rows) {
+    INFO(rows << " rows before the cancel");
+    Scheduler scheduler = must(Scheduler::create(rig.engine, {.limits = {.rows = rows}}));
+    const std::vector<Token> prompt = text_with(60, {30}, static_cast<Token>(rows));  // a text of its own, so that no pages are found
+    RequestHandle request = must(scheduler.submit({.prompt = prompt,
+                                                   .session_options = {.adapters = {{rig.adapter}}},
+                                                   .session_at_end = SessionAtEnd::keep}));
+    must(scheduler.step());
+    request.cancel();
+    while (request.next()) {}
+    std::optional<Session> back = request.take_session();
+    REQUIRE(back);
+    const std::size_t n = back->tokens().size();
+    REQUIRE((n > 0 && n < prompt.size()));
+    cut += n == 31 ? 1 : 0;  // between the two tokens of the invocation
+    const bool is_whole = n >= 32;
+    CHECK(first_position(*back) == (is_whole ? std::optional<std::uint64_t>(30) : std::nullopt));
+    // It goes on without the rest of the invocation: rows that a cut invocation had changed are computed again.
+    const std::vector<Token> more = text_with(20, {}), whole = with({prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(n)}, more);
+    must(back->append(more));
+    CHECK(same_bits(Rig::logits_of(*back), rig.twin(whole, is_whole ? std::optional<std::uint64_t>(30) : std::nullopt)));
+    Session plain = rig.session({});  // and its pages are those of no adapter
+    must(plain.append(whole));
+    CHECK(same_bits(Rig::logits_of(plain), rig.twin(whole, std::nullopt)));
   }
+  CHECK(cut > 0);
 }
 
 }  // namespace test_invocations

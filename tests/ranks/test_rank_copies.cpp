@@ -37,6 +37,16 @@ void check_same(Twins& twins, std::span<const Token> more) {
   CHECK(checksums(twins.one) == checksums(twins.many));
 }
 
+// Guesses that the last token comes again.
+class Again final : public Drafter {
+ public:
+  Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new Again); }
+  Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+    std::ranges::fill(out, context.history.back());
+    return out.size();
+  }
+};
+
 }  // namespace
 
 TEST_CASE("every kind of session is saved, restored, cloned and verified over sockets as on one rank") {
@@ -141,6 +151,36 @@ TEST_CASE("sessions of ranks go through files at random times") {
       }
       CHECK(std::ranges::equal(twins.one.tokens(), twins.many.tokens()));
     }
+  }
+}
+
+TEST_CASE("sessions of ranks are saved between the pieces of a generation with drafts") {
+  for (const std::string& name : {std::string("qwen35"), std::string("llama-gqa")}) {  // with states, and without
+    const auto tokens = golden_tokens(name);
+    RankThreads ranks(file_of(name), 1);
+    const Engine one = load_golden(name), many = must(Engine::load(file_of(name), ranks.options()));
+    Twins twins{must(one.session()), must(many.session())};
+    const auto text = std::span(tokens).first(8);
+    for (Session* session : {&twins.one, &twins.many}) must(session->append(text)), must(session->append(text));  // it repeats, so drafts are made
+    std::vector<std::vector<std::byte>> files[2];
+    std::vector<Token> drawn[2];
+    std::size_t drafted = 0;
+    for (int i = 0; i < 2; ++i) {
+      Session& session = i == 0 ? twins.one : twins.many;
+      Sampler greedy = sampling::chain().greedy().build();
+      Generation generation = session.generate(greedy, {.max_tokens = 16, .end_of_generation = EndOfGeneration::ignore,
+                                                        .speculate = {.drafter = std::make_shared<Again>(), .max_drafts = 3, .length = DraftLength::longest}});
+      for (const auto& piece : generation) {
+        drawn[i].push_back(must(piece).token);
+        files[i].push_back(saved(session));
+      }
+      drafted += generation.figures().drafted;
+    }
+    INFO(name);
+    CHECK(drafted > 0);
+    CHECK(drawn[0] == drawn[1]);
+    CHECK(files[0] == files[1]);
+    check_same(twins, std::span(tokens).first(2));
   }
 }
 
