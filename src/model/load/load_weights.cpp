@@ -210,9 +210,7 @@ class BindingReader {
     }
     if (binding.rounds_inputs) {
       TESSERA_TRY(const InputRounding how, source_.input_rounding(source_.tensors()[binding.tensor]));
-      hasher_.add(std::as_bytes(std::span(&how.to, 1)));  // part of the model: other scales give other numbers
-      hasher_.add(std::as_bytes(std::span(&how.group, 1)));
-      hasher_.add(std::as_bytes(std::span(how.scales)));
+      hasher_.add(std::as_bytes(std::span(how.scales)));  // the file's: other scales give other numbers. The kind of rounding is a family's
       hasher_.add(std::as_bytes(std::span(how.zeros)));
       if (packed != nullptr) TESSERA_TRY_STATUS(backend.round_inputs(*packed, how));
     }
