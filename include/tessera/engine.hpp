@@ -102,9 +102,9 @@ struct EngineOptions {
   // others: they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads.
   // All must load the same model; a difference is an error. If a rank fails or does not answer, the call returns device_error and nothing
   // of its step is kept; every later call fails too, until the engine is loaded again. Errors beside those of `ranks`: io or not_found,
-  // nobody listens there; invalid_argument, an address is wrong or not known, or a rank refuses. Sessions cannot be saved, restored,
-  // suspended, cloned, converted or verified, because their keys and values are not all here; adapters and token budgets that choose by
-  // votes are unsupported.
+  // nobody listens there; invalid_argument, an address is wrong or not known, or a rank refuses; unsupported, with kv_file or merge. Saving,
+  // restoring, cloning, converting and verifying a session send the other ranks' part of its keys and values over the network. Adapters are
+  // sent to the ranks when they are loaded.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // the ranks' RankOptions::secret
   // A rank that is silent for this time in a step counts as failed. This time must be longer than the time that a rank computes between two

@@ -1,7 +1,11 @@
 // Requests with adapters: many different ones in one step, each as if it ran alone; adapters that are dropped while they are used; and
 // adapters that begin at their invocation.
+#include <filesystem>
 #include <random>
 #include <set>
+#include <string>
+
+#include <unistd.h>
 
 #include <tessera/scheduler/scheduler.hpp>
 
@@ -50,12 +54,13 @@ struct Wish {
   std::vector<Token> prompt;
   std::vector<AdapterUse> adapters = {};
   std::uint32_t seed = 0;
+  std::size_t tokens = 12;
 
   [[nodiscard]] Sampler sampler() const { return sampling::chain().temperature(0.9f).seed(seed).build(); }
   [[nodiscard]] Request request() const {
     return {.prompt = prompt, .sampler = sampler(), .generate = options(), .adapters = adapters};
   }
-  [[nodiscard]] static GenerateOptions options() { return {.max_tokens = 12, .end_of_generation = EndOfGeneration::ignore}; }
+  [[nodiscard]] GenerateOptions options() const { return {.max_tokens = tokens, .end_of_generation = EndOfGeneration::ignore}; }
 };
 
 Wish wish_of(std::uint32_t i, std::vector<AdapterUse> adapters) {
@@ -69,7 +74,7 @@ std::vector<Token> alone(const Engine& engine, const Wish& wish) {
   must(session.append(wish.prompt));
   Sampler sampler = wish.sampler();
   std::vector<Token> tokens;
-  for (const auto& piece : session.generate(sampler, Wish::options())) {
+  for (const auto& piece : session.generate(sampler, wish.options())) {
     if (!piece) FAIL(piece.error().text());
     tokens.push_back(piece->token);
   }
@@ -99,6 +104,38 @@ TEST_CASE("64 requests over 16 adapters and none give the tokens that each gives
     different.insert(found);
   }
   CHECK(different.size() > 32);  // the adapters do something
+}
+
+TEST_CASE("requests with adapters that are preempted give the tokens that each gives alone", "[adapters]") {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("tessera-adapter-preemption-" + std::to_string(::getpid()));
+  for (const bool suspends : {false, true}) {  // pages go to a file, or are computed again
+    EngineOptions options;
+    options.kv.prefix = PrefixReuse::off;
+    {
+      const Rig roomy(0);
+      options.kv_budget = 9 * 16 * roomy.engine.plan().kv_layout.bytes_per_token();  // a request begins with two pages and ends with six
+    }
+    if (suspends) {
+      options.kv_file = file;
+      options.kv_file_bytes = std::uint64_t{1} << 24;
+    }
+    const Rig rig(6, options);
+    Scheduler scheduler = must(Scheduler::create(rig.engine, {.limits = {.rows = 64, .headroom = 0.0}}));
+    std::vector<Wish> wishes;
+    for (std::uint32_t i = 0; i < 24; ++i) {
+      wishes.push_back(wish_of(i, i % 4 == 0 ? std::vector<AdapterUse>{} : std::vector<AdapterUse>{{rig.adapters[i % 6], 0.5f * static_cast<float>(1 + i % 3)}}));
+    }
+    for (Wish& wish : wishes) wish.tokens = 60;
+    std::vector<RequestHandle> handles;
+    for (const Wish& wish : wishes) handles.push_back(must(scheduler.submit(wish.request())));
+    std::vector<std::vector<Token>> found;
+    for (RequestHandle& handle : handles) found.push_back(answer(handle));
+    for (std::size_t i = 0; i < wishes.size(); ++i) {
+      INFO(i << (suspends ? ", suspended" : ", computed again"));
+      CHECK(found[i] == alone(rig.engine, wishes[i]));
+    }
+    CHECK((suspends ? scheduler.figures().suspended : scheduler.figures().recomputed) > 0);
+  }
 }
 
 TEST_CASE("An adapter that is dropped while requests use it stays until they end", "[adapters]") {
