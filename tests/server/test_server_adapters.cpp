@@ -108,7 +108,8 @@ TEST_CASE("an answer has the name of the adapter that was asked for as its model
     else CHECK(response.body.find("template") != std::string::npos);
   }
   const Response streamed = server.post("/v1/completions", R"({"model": "a0", "prompt": "x", "max_tokens": 2, "stream": true})");
-  CHECK(streamed.body.find(R"("model":"a0")") != std::string::npos);
+  INFO(streamed.body);
+  CHECK(streamed.body.find(R"("model": "a0")") != std::string::npos);
 }
 
 TEST_CASE("requests with different adapters at once have the answers that each has alone", "[server]") {
