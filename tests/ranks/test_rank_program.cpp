@@ -4,6 +4,9 @@
 #include <random>
 #include <thread>
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "cli/program.hpp"
 #include "ranks/divided.hpp"
 
@@ -29,7 +32,7 @@ class RankProcess {
     for (const int fd : {0, 1, 2}) posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
     REQUIRE(posix_spawn(&pid_, kRank.c_str(), &files, nullptr, argv.data(), environ) == 0);
     posix_spawn_file_actions_destroy(&files);
-    for (int i = 0; i < 500 && !std::filesystem::exists(address_.substr(5)); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (int i = 0; i < 500 && !listens(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   RankProcess(RankProcess&& other) noexcept : pid_(std::exchange(other.pid_, -1)), address_(other.address_) {}
   RankProcess& operator=(RankProcess&&) = delete;
@@ -52,6 +55,16 @@ class RankProcess {
   [[nodiscard]] const std::string& address() const { return address_; }
 
  private:
+  // Returns whether somebody listens at the address: the file is there a moment before. The rank ignores a connection that says nothing.
+  [[nodiscard]] bool listens() const {
+    ::sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    address_.copy(at.sun_path, sizeof at.sun_path - 1, 5);
+    const int handle = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    const bool connected = ::connect(handle, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0;
+    ::close(handle);
+    return connected;
+  }
   static int& next() {
     static int n = 0;
     return n;
