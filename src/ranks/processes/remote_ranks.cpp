@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have taken a change of an adapter
+constexpr std::chrono::hours kAdapterTime{1};  // in which a rank must have taken a change of an adapter
 
 }  // namespace
 
@@ -215,7 +215,7 @@ Status RemoteRanks::give_adapter(std::span<const std::byte> change) noexcept {
     writer.add(change);
   }));
   // A rank reads its weights again for a change with lengths (DoRA), which takes longer than a step.
-  return take_replies(std::max<std::chrono::milliseconds>(timeout_, kLoadTime), [](std::uint32_t, std::span<const std::byte>) { return Status(); });
+  return take_replies(std::max<std::chrono::milliseconds>(timeout_, kAdapterTime), [](std::uint32_t, std::span<const std::byte>) { return Status(); });
 }
 
 }  // namespace tessera::detail
