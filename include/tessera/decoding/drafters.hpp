@@ -1,6 +1,6 @@
 // The library's drafters. Make a drafter once and give it to any number of generations:
 //
-//   session.generate(sampler, {.max_tokens = 200, .speculate = {.drafter = *tessera::ngram_drafter()}});
+//   auto text = session.generate(sampler, {.max_tokens = 200, .speculate = {.drafter = *tessera::ngram_drafter()}});
 #pragma once
 
 #include <cstddef>

@@ -5,8 +5,10 @@
 //
 //   class Again : public tessera::Drafter {  // guesses that the last token comes again
 //    public:
-//     Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new Again); }
-//     Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+//     tessera::Result<std::unique_ptr<tessera::Drafter>> start(const tessera::Engine&) const override {
+//       return std::unique_ptr<tessera::Drafter>(new Again);
+//     }
+//     tessera::Result<std::size_t> propose(const tessera::DraftContext& context, std::span<tessera::Token> out) override {
 //       out[0] = context.history.back();
 //       return 1;
 //     }

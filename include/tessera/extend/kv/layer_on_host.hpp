@@ -1,6 +1,10 @@
 // Brings one layer's keys and values to where the processor can read and write them (with the functions of records.hpp). If the processor
-// can address the cache's memory, a LayerOnHost refers to the cache itself: nothing is copied and nothing allocated. Otherwise it holds a
-// copy of the layer's part of each page, and write_back() brings changes to the cache.
+// can address the cache's memory, a LayerOnHost refers to the cache itself: nothing is copied and nothing allocated. Otherwise (a GPU's
+// memory, or ranks in other processes that have some of the heads) it holds a copy of the layer's part of each page, with all heads, and
+// write_back() brings changes to the cache.
+//
+//   auto layer = tessera::kv::LayerOnHost::read(cache, 0, 0, 16);  // layer 0, positions 0 to 15
+//   if (layer) tessera::kv::decode(layer->view(), layer->head(tessera::kv::KeyOrValue::key, 0), 3, key.data());
 #pragma once
 
 #include <cstddef>
@@ -45,7 +49,7 @@ class LayerOnHost {
 
   const KvCache* cache_ = nullptr;
   std::size_t layer_ = 0;
-  // The copy, if the cache's memory cannot be addressed.
+  // The copy, if there is one.
   KvLayout layout_;                // a layout of this layer alone
   Buffer buffer_;                  // the layer's part of pages [first_page_, pages_.size())
   std::vector<std::byte*> pages_;  // into the buffer
