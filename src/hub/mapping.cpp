@@ -1,6 +1,7 @@
 #include "hub/mapping.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/printable.hpp"
 
@@ -8,8 +9,12 @@ namespace tessera::detail::hub {
 
 std::optional<std::int64_t> Mapping::integer_of(const Json* value, std::string_view key) {
   if (value == nullptr) return std::nullopt;
-  if (const std::int64_t* whole = value->integer()) return *whole;
-  refuse(ErrorCode::corrupt_file, key, "expected an integer");
+  // Sizes and counts are added and multiplied below: two of these numbers never overflow.
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t* whole = value->integer();
+  if (whole != nullptr && *whole >= -kMost && *whole <= kMost) return *whole;
+  if (whole != nullptr) refuse(ErrorCode::corrupt_file, key, "the value is {}; expected at most {}", *whole, kMost);
+  else refuse(ErrorCode::corrupt_file, key, "expected an integer");
   return std::nullopt;
 }
 
