@@ -159,7 +159,7 @@ struct LayerSpec {
   float residual_scale = 1.0f;  // factor of the outputs that attention and the FFN add to the residual stream
 
   // Distance to the earlier layer whose weights this one uses too (ALBERT; Lan et al. 2020): layer i has the weights of layer i - weights_back.
-  // That layer has weights of its own. Keys and values are never shared this way. 0: the layer has weights of its own.
+  // The earlier layer has weights of its own. Keys and values are never shared this way. 0: the layer shares no weights.
   std::uint32_t weights_back = 0;
 
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
