@@ -5,16 +5,16 @@
 #include <memory>
 #include <string>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
-#include "chat.hpp"
-#include "describe.hpp"
 #include "engine.hpp"
 #include "host.hpp"
 #include "paths.hpp"
 #include "session.hpp"
-#include "structs.hpp"
-#include "values.hpp"
+#include "text/chat.hpp"
+#include "values/describe.hpp"
+#include "values/structs.hpp"
+#include "values/values.hpp"
 
 namespace tessera::c {
 

@@ -8,10 +8,10 @@
 #include <tessera/engine.hpp>
 
 #include "engine.hpp"
-#include "json_options.hpp"
+#include "options/json_options.hpp"
 #include "outputs.hpp"
-#include "tables.hpp"
-#include "values.hpp"
+#include "values/tables.hpp"
+#include "values/values.hpp"
 
 namespace tessera::c {
 

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
-#include "describe.hpp"
-#include "engine_options.hpp"
 #include "host.hpp"
+#include "options/engine_options.hpp"
 #include "paths.hpp"
-#include "structs.hpp"
-#include "values.hpp"
+#include "values/describe.hpp"
+#include "values/structs.hpp"
+#include "values/values.hpp"
 
 namespace tessera::c {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include <tessera/engine.hpp>
-#include <tessera/grammar/cache.hpp>
+#include <tessera/extend/grammar/cache.hpp>
 
 #include "call.hpp"
 

@@ -9,7 +9,7 @@
 #include <tessera/core/result.hpp>
 
 #include "call.hpp"
-#include "words.hpp"
+#include "values/words.hpp"
 
 // One block: the struct, then the three texts. Trivial, so that the errors for want of memory need no constructor.
 struct tessera_error {

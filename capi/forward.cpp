@@ -8,8 +8,8 @@
 
 #include "outputs.hpp"
 #include "session.hpp"
-#include "structs.hpp"
-#include "values.hpp"
+#include "values/structs.hpp"
+#include "values/values.hpp"
 
 namespace tessera::c {
 

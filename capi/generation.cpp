@@ -7,13 +7,13 @@
 
 #include <tessera/decoding/drafters.hpp>
 
-#include "describe.hpp"
-#include "piece.hpp"
 #include "sampler.hpp"
 #include "session.hpp"
-#include "structs.hpp"
-#include "tables.hpp"
-#include "values.hpp"
+#include "values/describe.hpp"
+#include "values/piece.hpp"
+#include "values/structs.hpp"
+#include "values/tables.hpp"
+#include "values/values.hpp"
 
 struct tessera_generation : tessera::c::Tagged<tessera::c::Kind::generation> {
   tessera_generation(tessera::c::SessionStatePtr of, tessera::c::SamplerStatePtr with) noexcept

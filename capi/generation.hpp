@@ -3,7 +3,7 @@
 
 #include <tessera/generation.hpp>
 
-#include "json_options.hpp"
+#include "options/json_options.hpp"
 
 namespace tessera::c {
 

@@ -7,7 +7,7 @@
 #include <tessera/extend/core/executor.hpp>
 #include <tessera/extend/files/byte_source.hpp>
 
-#include "structs.hpp"
+#include "values/structs.hpp"
 
 namespace tessera::c {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "values.hpp"
+#include "values/values.hpp"
 
 using namespace tessera::c;
 using tessera::ErrorCode;

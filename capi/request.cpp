@@ -4,12 +4,12 @@
 #include <string>
 
 #include "adapter.hpp"
-#include "describe.hpp"
-#include "piece.hpp"
 #include "sampler.hpp"
 #include "scheduler.hpp"
 #include "session.hpp"
-#include "values.hpp"
+#include "values/describe.hpp"
+#include "values/piece.hpp"
+#include "values/values.hpp"
 
 struct tessera_request : tessera::c::Tagged<tessera::c::Kind::request> {
   tessera_request(tessera::c::EngineStatePtr of, std::size_t n) noexcept : engine(std::move(of)), samples(n) {}

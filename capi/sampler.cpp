@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
-#include "grammar.hpp"
-#include "structs.hpp"
+#include "text/grammar.hpp"
+#include "values/structs.hpp"
 
 namespace tessera::c {
 

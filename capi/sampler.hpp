@@ -11,7 +11,7 @@
 #include <tessera/sampling/sampler.hpp>
 
 #include "engine.hpp"
-#include "json_options.hpp"
+#include "options/json_options.hpp"
 
 namespace tessera::c {
 

@@ -4,9 +4,9 @@
 #include <limits>
 #include <string>
 
-#include "describe.hpp"
-#include "tables.hpp"
-#include "values.hpp"
+#include "values/describe.hpp"
+#include "values/tables.hpp"
+#include "values/values.hpp"
 
 namespace tessera::c {
 

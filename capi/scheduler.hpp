@@ -9,8 +9,8 @@
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "engine.hpp"
-#include "json_options.hpp"
-#include "structs.hpp"
+#include "options/json_options.hpp"
+#include "values/structs.hpp"
 
 struct tessera_scheduler : tessera::c::Tagged<tessera::c::Kind::scheduler> {
   tessera_scheduler(tessera::c::EngineStatePtr of, tessera::Scheduler with) noexcept

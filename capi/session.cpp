@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string>
 
-#include "describe.hpp"
-#include "engine_options.hpp"
-#include "structs.hpp"
-#include "values.hpp"
+#include "options/engine_options.hpp"
+#include "values/describe.hpp"
+#include "values/structs.hpp"
+#include "values/values.hpp"
 
 namespace tessera::c {
 

@@ -2,12 +2,12 @@
 // compute.
 #include <string>
 
-#include "describe.hpp"
-#include "engine_options.hpp"
 #include "host.hpp"
+#include "options/engine_options.hpp"
 #include "paths.hpp"
 #include "session.hpp"
-#include "values.hpp"
+#include "values/describe.hpp"
+#include "values/values.hpp"
 
 namespace tessera::c {
 

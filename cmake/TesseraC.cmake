@@ -1,14 +1,14 @@
-# The C ABI: include/tessera.h over capi/*.cpp. tessera-c is a shared library that holds all of tessera and exports
+# The C ABI: include/tessera.h over capi/. tessera-c is a shared library that holds all of tessera and exports
 # tessera_* alone; tessera-c-static is the same functions for a program that links tessera statically.
 option(TESSERA_BUILD_C "Build the C library, libtessera-c" ${PROJECT_IS_TOP_LEVEL})
 if(NOT TESSERA_BUILD_C)
   return()
 endif()
 
-file(GLOB TESSERA_C_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/capi/*.cpp)
+file(GLOB_RECURSE TESSERA_C_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/capi/*.cpp)
 add_library(tessera_c_objects OBJECT ${TESSERA_C_SOURCES})
 target_compile_features(tessera_c_objects PRIVATE cxx_std_20)
-target_include_directories(tessera_c_objects PRIVATE ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(tessera_c_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/capi)
 tessera_library_flags(tessera_c_objects)
 target_compile_definitions(tessera_c_objects PRIVATE TESSERA_C_BUILD)
 # Half of a file's time are its headers. Nothing here computes: optimising it more would take as long again.

@@ -1,4 +1,4 @@
-# The CUDA backend: cuda/*.cpp in the library, the .cu of cuda/kernels as fat binaries inside it. Neither driver nor cuBLAS is
+# The CUDA backend: the .cpp of cuda/ in the library, the .cu of cuda/kernels as fat binaries inside it. Neither driver nor cuBLAS is
 # linked: both are looked for when a CUDA engine is made. Sets TESSERA_HAS_CUDA.
 if(PROJECT_IS_TOP_LEVEL)
   set(default AUTO)
@@ -28,7 +28,8 @@ if(NOT TESSERA_HAS_CUDA)
   return()
 endif()
 
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/*.cpp ${PROJECT_SOURCE_DIR}/cuda/driver/*.cpp)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/cuda/absent/")
 target_sources(tessera PRIVATE ${sources})
 target_include_directories(tessera SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 

@@ -1,6 +1,6 @@
-# The CPU kernels: src/cpu/kernels/*.cpp compiled once for each instruction set, in a namespace of that name, so that
+# The CPU kernels: src/cpu/kernels compiled once for each instruction set, in a namespace of that name, so that
 # no two objects share a symbol (tests/checks/kernel_symbols.sh). src/cpu/kernels/amx holds what only tiles can do.
-file(GLOB TESSERA_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/*.cpp)
+file(GLOB TESSERA_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/*.cpp ${PROJECT_SOURCE_DIR}/src/cpu/kernels/products/*.cpp)
 file(GLOB TESSERA_AMX_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/amx/*.cpp)
 
 # After the configuration's own flags, so that a debug build of a host answers in seconds and not in minutes.

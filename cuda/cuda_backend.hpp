@@ -13,21 +13,21 @@
 #include <tessera/extend/core/memory.hpp>
 
 #include "backend/backend.hpp"
-#include "cuda/attention_plan.hpp"
+#include "cuda/attention/attention_plan.hpp"
 #include "cuda/device_memory.hpp"
-#include "cuda/device_weight.hpp"
-#include "cuda/experts.hpp"
-#include "cuda/gemm.hpp"
+#include "cuda/weights/device_weight.hpp"
+#include "cuda/products/experts.hpp"
+#include "cuda/products/gemm.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/kernels/heads.hpp"
 #include "cuda/kernels/products/linear_few.hpp"
 #include "cuda/kernels/sampling.hpp"
 #include "cuda/kernels/products/unpack.hpp"
-#include "cuda/low_rank.hpp"
-#include "cuda/packed_layout.hpp"
+#include "cuda/products/low_rank.hpp"
+#include "cuda/weights/packed_layout.hpp"
 #include "cuda/recurrent.hpp"
 #include "cuda/step_arena.hpp"
-#include "cuda/votes.hpp"
+#include "cuda/attention/votes.hpp"
 
 namespace tessera::cuda {
 

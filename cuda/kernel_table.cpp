@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/guard.hpp"
-#include "cuda/packed_layout.hpp"
+#include "cuda/weights/packed_layout.hpp"
 
 namespace tessera::cuda {
 

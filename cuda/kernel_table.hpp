@@ -7,7 +7,7 @@
 #include "backend/backend.hpp"
 #include "cuda/driver/device.hpp"
 #include "cuda/kernels/attention/attention.hpp"
-#include "cuda/packed_layout.hpp"
+#include "cuda/weights/packed_layout.hpp"
 
 namespace tessera::cuda {
 

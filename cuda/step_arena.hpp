@@ -46,7 +46,7 @@ class StepArena {
   [[nodiscard]] static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
  private:
-  struct Block {
+  struct Area {
     PinnedBuffer host;
     DeviceBuffer device;
     std::size_t used = 0, flushed = 0;
@@ -60,7 +60,7 @@ class StepArena {
 
   std::shared_ptr<const Device> device_;
   std::size_t block_bytes_ = 0;
-  std::vector<Block> blocks_;
+  std::vector<Area> blocks_;
   std::size_t current_ = 0;
 };
 

@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 
 #include "contender.hpp"
-#include "limits.hpp"
+#include "measure/limits.hpp"
 
 namespace {
 

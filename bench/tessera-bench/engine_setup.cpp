@@ -5,13 +5,13 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 #include <unistd.h>
 
 #include "failure.hpp"
 #include "interrupt.hpp"
-#include "limits.hpp"
 #include "made_up.hpp"
+#include "measure/limits.hpp"
 #include "terminal_text.hpp"
 
 namespace tessera::bench {

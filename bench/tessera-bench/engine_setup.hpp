@@ -7,8 +7,8 @@
 #include <tessera/extend/files/model_source.hpp>
 
 #include "options.hpp"
-#include "measurement.hpp"
-#include "status_line.hpp"
+#include "measure/measurement.hpp"
+#include "show/status_line.hpp"
 
 namespace tessera::bench {
 

@@ -21,15 +21,15 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "made_up.hpp"
-#include "plot.hpp"
-#include "plot_file.hpp"
-#include "report.hpp"
-#include "serving.hpp"
+#include "measure/serving.hpp"
+#include "measure/speculating.hpp"
+#include "measure/tests.hpp"
+#include "measure/worker.hpp"
+#include "show/plot.hpp"
+#include "show/plot_file.hpp"
+#include "show/report.hpp"
 #include "signals.hpp"
-#include "speculating.hpp"
 #include "terminal_text.hpp"
-#include "tests.hpp"
-#include "worker.hpp"
 
 namespace {
 

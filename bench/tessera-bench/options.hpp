@@ -13,11 +13,11 @@
 #include <tessera/engine.hpp>
 
 #include "format_mix.hpp"
-#include "limits.hpp"
 #include "machine_options.hpp"
-#include "serving_options.hpp"
+#include "measure/limits.hpp"
+#include "measure/speculating.hpp"
+#include "serving/serving_options.hpp"
 #include "shapes.hpp"
-#include "speculating.hpp"
 
 namespace tessera::bench {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "bins.hpp"
-#include "compressor.hpp"
+#include "requests/compressor.hpp"
 #include "semantic_cache.hpp"
+#include "tiers/bins.hpp"
 
 namespace gateway {
 

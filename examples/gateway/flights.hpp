@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "answer.hpp"
+#include "requests/answer.hpp"
 
 namespace gateway {
 

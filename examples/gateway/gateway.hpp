@@ -6,9 +6,9 @@
 #include <stop_token>
 #include <string>
 
-#include "answering.hpp"
 #include "http.hpp"
 #include "keys.hpp"
+#include "requests/answering.hpp"
 #include "workers.hpp"
 
 namespace gateway {

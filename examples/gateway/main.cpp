@@ -9,11 +9,11 @@
 
 #include "api_error.hpp"
 #include "failure.hpp"
-#include "local_models.hpp"
 #include "options.hpp"
 #include "service.hpp"
 #include "system/end_signals.hpp"
 #include "system/program.hpp"
+#include "tiers/local_models.hpp"
 
 namespace {
 

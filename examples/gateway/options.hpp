@@ -8,13 +8,13 @@
 
 #include <tessera/engine.hpp>
 
-#include "certainty.hpp"
-#include "compressor.hpp"
 #include "gateway.hpp"
 #include "http_server.hpp"
-#include "quality.hpp"
-#include "router.hpp"
+#include "requests/compressor.hpp"
 #include "semantic_cache.hpp"
+#include "tiers/certainty.hpp"
+#include "tiers/quality.hpp"
+#include "tiers/router.hpp"
 #include "upstream.hpp"
 
 namespace gateway {

@@ -23,8 +23,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "answer.hpp"
-#include "bins.hpp"
+#include "requests/answer.hpp"
+#include "tiers/bins.hpp"
 
 namespace gateway {
 

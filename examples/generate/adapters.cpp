@@ -12,8 +12,8 @@
 #include "failure.hpp"
 #include "model.hpp"
 #include "options.hpp"
+#include "output/terminal.hpp"
 #include "system/program.hpp"
-#include "terminal.hpp"
 #include "terminal_text.hpp"
 
 using tessera::Adapter;

@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include <tessera/extend/grammar/matcher.hpp>
 #include <tessera/grammar/grammar.hpp>
-#include <tessera/grammar/matcher.hpp>
 
 #include "options.hpp"
 

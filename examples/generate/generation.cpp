@@ -17,11 +17,11 @@
 #include "model.hpp"
 #include "model_files.hpp"
 #include "modes.hpp"
-#include "output.hpp"
+#include "output/output.hpp"
 #include "prompt.hpp"
 #include "sampler.hpp"
 #include "several.hpp"
-#include "terminal.hpp"
+#include "output/terminal.hpp"
 
 using tessera::Engine;
 using tessera::ErrorCode;

@@ -15,9 +15,9 @@
 #include "model.hpp"
 #include "modes.hpp"
 #include "system/program.hpp"
-#include "output.hpp"
+#include "output/output.hpp"
 #include "prompt.hpp"
-#include "terminal.hpp"
+#include "output/terminal.hpp"
 #include "terminal_text.hpp"
 
 using tessera::Engine;

@@ -16,8 +16,8 @@
 #include "failure.hpp"
 #include "modes.hpp"
 #include "options.hpp"
+#include "output/terminal.hpp"
 #include "system/program.hpp"
-#include "terminal.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "failure.hpp"
 #include "model_place.hpp"
-#include "terminal.hpp"
+#include "output/terminal.hpp"
 #include "system/program.hpp"
 
 using tessera::Engine;

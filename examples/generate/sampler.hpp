@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include <tessera/chat/reasoning_budget.hpp>
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/chat/reasoning_budget.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
 #include "options.hpp"
 

@@ -15,8 +15,8 @@
 #include "failure.hpp"
 #include "model.hpp"
 #include "options.hpp"
-#include "output.hpp"
-#include "terminal.hpp"
+#include "output/output.hpp"
+#include "output/terminal.hpp"
 
 using tessera::Token;
 using Object = nlohmann::ordered_json;

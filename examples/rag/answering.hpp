@@ -12,8 +12,8 @@
 
 #include <tessera/tessera.hpp>
 
-#include "saved_prefixes.hpp"
 #include "search.hpp"
+#include "store/saved_prefixes.hpp"
 
 namespace rag {
 

@@ -15,7 +15,7 @@
 #include "model_place.hpp"
 #include "output.hpp"
 #include "progress.hpp"
-#include "store.hpp"
+#include "store/store.hpp"
 #include "system/program.hpp"
 #include "terminal_text.hpp"
 
@@ -160,9 +160,9 @@ Embedder load_embedder(const Options& options, const IndexSettings& index, const
 }
 
 // An index with its models, ready for questions.
-class Room {
+class OpenIndex {
  public:
-  Room(const Options& options, const std::stop_token& stop)
+  OpenIndex(const Options& options, const std::stop_token& stop)
       : options_(options),
         store_(options.index, OpenMode::read_write),
         settings_(settings_of(store_)),
@@ -212,7 +212,7 @@ class Room {
 
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r") == text.npos; }
 
-int reply_to_lines(Room& room, Interrupts& interrupts) {
+int reply_to_lines(OpenIndex& room, Interrupts& interrupts) {
   const bool is_typed = tessera::tool::is_terminal(tessera::tool::Standard::input);
   int status = 0;
   while (true) {
@@ -235,7 +235,7 @@ int reply_to_lines(Room& room, Interrupts& interrupts) {
 int reply_to_questions(const Options& options) {
   if (options.argument && is_blank(*options.argument)) throw UsageError("the question is empty");
   Interrupts interrupts(IdleInterrupt::ends, &end_line);
-  std::optional<Room> room;
+  std::optional<OpenIndex> room;
   {
     const Interruptible work(interrupts);
     room.emplace(options, work.token());

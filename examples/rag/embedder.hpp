@@ -10,8 +10,8 @@
 
 #include <tessera/tessera.hpp>
 
-#include "passages.hpp"
-#include "store.hpp"
+#include "store/passages.hpp"
+#include "store/store.hpp"
 
 namespace rag {
 

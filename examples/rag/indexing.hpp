@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "embedder.hpp"
-#include "store.hpp"
+#include "store/store.hpp"
 #include "text_files.hpp"
 
 namespace rag {

@@ -7,7 +7,7 @@
 #include "answering.hpp"
 #include "indexing.hpp"
 #include "search.hpp"
-#include "store.hpp"
+#include "store/store.hpp"
 
 namespace rag {
 

@@ -14,8 +14,8 @@
 #include <tessera/tessera.hpp>
 
 #include "embedder.hpp"
-#include "graph.hpp"
-#include "store.hpp"
+#include "store/graph.hpp"
+#include "store/store.hpp"
 
 namespace rag {
 

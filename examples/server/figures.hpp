@@ -9,8 +9,8 @@
 
 #include <tessera/scheduler/scheduler.hpp>
 
-#include "answer_job.hpp"
-#include "models.hpp"
+#include "answers/answer_job.hpp"
+#include "models/models.hpp"
 
 namespace server {
 

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "failure.hpp"
-#include "memory_need.hpp"
-#include "model_loader.hpp"
+#include "models/memory_need.hpp"
+#include "models/model_loader.hpp"
 #include "options.hpp"
 #include "service.hpp"
 #include "system/end_signals.hpp"

@@ -8,8 +8,8 @@
 
 #include "adapter_option.hpp"
 #include "command_line.hpp"
-#include "duration.hpp"
 #include "failure.hpp"
+#include "fields/duration.hpp"
 #include "kv_options.hpp"
 #include "machine_options.hpp"
 #include "service_options.hpp"

@@ -12,7 +12,7 @@
 
 #include "machine_options.hpp"
 #include "http_server.hpp"
-#include "model_list.hpp"
+#include "models/model_list.hpp"
 #include "server.hpp"
 
 namespace server {

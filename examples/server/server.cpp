@@ -5,15 +5,15 @@
 
 #include <fmt/format.h>
 
-#include "adapter_requests.hpp"
-#include "fields.hpp"
-#include "loaded_model.hpp"
+#include "adapters/adapter_requests.hpp"
+#include "apis/told_reply.hpp"
+#include "fields/fields.hpp"
+#include "models/loaded_model.hpp"
 #include "ollama/answer_wish.hpp"
 #include "ollama/names.hpp"
 #include "ollama/ollama.hpp"
 #include "page.hpp"
 #include "system/program.hpp"
-#include "told_reply.hpp"
 
 namespace server {
 

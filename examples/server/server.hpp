@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "api.hpp"
+#include "apis/api.hpp"
 #include "figures.hpp"
 #include "http.hpp"
 #include "keys.hpp"
-#include "kv_transfer.hpp"
-#include "models.hpp"
+#include "kv/kv_transfer.hpp"
+#include "models/models.hpp"
 #include "workers.hpp"
 
 namespace server {

@@ -168,15 +168,15 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
       due_read_ = Clock::now() + options().header_time;
       arm();
     }
-    HttpReader::Step step = reader_.step();
-    if (step == HttpReader::Step::headed) {
+    HttpReader::Progress progress = reader_.step();
+    if (progress == HttpReader::Progress::headed) {
       if (reader_.expects_continue()) put("HTTP/1.1 100 Continue\r\n\r\n", 0);
       due_read_ = Clock::now() + options().body_time;
       arm();
-      step = reader_.step();
+      progress = reader_.step();
     }
-    if (step == HttpReader::Step::refused) return refuse(reader_.refusal().status, reader_.refusal().message);
-    if (step == HttpReader::Step::whole) return dispatch();
+    if (progress == HttpReader::Progress::refused) return refuse(reader_.refusal().status, reader_.refusal().message);
+    if (progress == HttpReader::Progress::whole) return dispatch();
     read_some();
   }
 

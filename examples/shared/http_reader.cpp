@@ -76,8 +76,8 @@ bool HttpReader::skips_empty_lines() {
   return true;
 }
 
-HttpReader::Step HttpReader::step() {
-  if (!parser_ && !skips_empty_lines()) return Step::waits;
+HttpReader::Progress HttpReader::step() {
+  if (!parser_ && !skips_empty_lines()) return Progress::waits;
   if (!parser_ && buffer_.size() > 0) {
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(most_header_));
@@ -94,17 +94,17 @@ HttpReader::Step HttpReader::step() {
     const std::string_view unread(static_cast<const char*>(buffer_.data().data()), buffer_.size());
     if (error && headed_ && parser_->chunked() && ends_in_quotes(unread)) return refuse(http::error::bad_chunk_extension);
     if (!headed_ && parser_->is_header_done()) {
-      if (!takes_header()) return Step::refused;
+      if (!takes_header()) return Progress::refused;
       headed_ = true;
-      return parser_->is_done() ? Step::whole : Step::headed;
+      return parser_->is_done() ? Progress::whole : Progress::headed;
     }
     // Beast limits neither the bytes between chunks (sizes, extensions) nor those behind the last chunk (trailers).
     const std::size_t around = read - (parser_->get().body().size() - body);
     if (std::max(around, error ? buffer_.size() : 0) > most_header_) return refuse(http::error::header_limit);
-    if (parser_->is_done()) return Step::whole;
-    if (error) return Step::waits;
+    if (parser_->is_done()) return Progress::whole;
+    if (error) return Progress::waits;
   }
-  return Step::waits;
+  return Progress::waits;
 }
 
 HttpRequest HttpReader::take() {
@@ -120,12 +120,12 @@ std::string HttpReader::path() const {
   return target_of(parser_->get().target()).path;
 }
 
-HttpReader::Step HttpReader::refuse(unsigned status, std::string message) {
+HttpReader::Progress HttpReader::refuse(unsigned status, std::string message) {
   refusal_ = {status, std::move(message)};
-  return Step::refused;
+  return Progress::refused;
 }
 
-HttpReader::Step HttpReader::refuse(error_code error) {
+HttpReader::Progress HttpReader::refuse(error_code error) {
   if (error == http::error::header_limit) return refuse(431, fmt::format("The header of a request has {} bytes at most.", most_header_));
   if (error == http::error::body_limit) return refuse(413, fmt::format("The body of a request has {} bytes at most.", most_body_));
   return refuse(400, fmt::format("This is no HTTP/1.1 request: {}.", error.message()));

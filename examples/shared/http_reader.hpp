@@ -16,7 +16,7 @@ namespace server {
 
 class HttpReader {
  public:
-  enum class Step {
+  enum class Progress {
     waits,   // more bytes are needed
     headed,  // a header has come, without its body
     whole,   // a request has come: take() it before the next step
@@ -26,7 +26,7 @@ class HttpReader {
   HttpReader(std::size_t most_header, std::size_t most_body) : most_header_(most_header), most_body_(most_body) {}
 
   void add(std::string_view bytes);
-  [[nodiscard]] Step step();
+  [[nodiscard]] Progress step();
   [[nodiscard]] HttpRequest take();
 
   [[nodiscard]] bool is_within() const noexcept { return parser_.has_value(); }      // part of a request has come
@@ -45,8 +45,8 @@ class HttpReader {
   [[nodiscard]] std::string path() const;
 
  private:
-  Step refuse(unsigned status, std::string message);
-  Step refuse(boost::system::error_code error);
+  Progress refuse(unsigned status, std::string message);
+  Progress refuse(boost::system::error_code error);
   [[nodiscard]] bool takes_header();
   // Skips empty lines in front of a request. Returns false if an empty line may have come in part.
   [[nodiscard]] bool skips_empty_lines();

@@ -22,23 +22,23 @@
 #include <vector>
 
 #include <tessera/adapter.hpp>
-#include <tessera/adapters/merged_adapter.hpp>
 #include <tessera/backend/cuda_options.hpp>
 #include <tessera/backend/instruction_set.hpp>
-#include <tessera/backend/rank_split.hpp>
 #include <tessera/batch.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/log.hpp>
 #include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/embedding.hpp>
+#include <tessera/extend/adapters/merged_adapter.hpp>
 #include <tessera/extend/backend/input_observer.hpp>
+#include <tessera/extend/backend/rank_split.hpp>
 #include <tessera/extend/core/executor.hpp>
 #include <tessera/extend/core/memory.hpp>
 #include <tessera/extend/files/byte_source.hpp>
+#include <tessera/extend/files/model_file.hpp>
 #include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/model/model_spec.hpp>
-#include <tessera/files/model_file.hpp>
 #include <tessera/session.hpp>
 #include <tessera/text/tokenizer.hpp>
 

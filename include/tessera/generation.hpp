@@ -14,7 +14,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/text/marked_text.hpp>
+#include <tessera/extend/text/marked_text.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 namespace tessera {

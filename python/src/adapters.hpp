@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "boxes.hpp"
+#include "types/boxes.hpp"
 
 namespace tessera::python {
 

@@ -1,6 +1,6 @@
 // tessera.Batch: the rows of one forward pass, of one or of many sessions; and tessera.Outputs, their results.
-#include "boxes.hpp"
-#include "names.hpp"
+#include "types/boxes.hpp"
+#include "types/names.hpp"
 
 namespace tessera::python {
 

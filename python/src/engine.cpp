@@ -7,7 +7,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "adapters.hpp"
-#include "names.hpp"
+#include "types/names.hpp"
 
 namespace tessera::python {
 

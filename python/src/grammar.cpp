@@ -1,6 +1,6 @@
 // tessera.Grammar: what a text may be; and grammars that are compiled for a model's vocabulary.
-#include "boxes.hpp"
-#include "names.hpp"
+#include "types/boxes.hpp"
+#include "types/names.hpp"
 
 namespace tessera::python {
 

@@ -3,7 +3,7 @@
 
 #include <tessera/version.hpp>
 
-#include "boxes.hpp"
+#include "types/boxes.hpp"
 
 NB_MODULE(_core, m) {
   using namespace tessera::python;

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
-#include "names.hpp"
 #include "scheduler.hpp"
+#include "types/names.hpp"
 
 namespace tessera::python {
 

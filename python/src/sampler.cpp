@@ -3,8 +3,8 @@
 #include <limits>
 #include <random>
 
-#include "boxes.hpp"
 #include "stage.hpp"
+#include "types/boxes.hpp"
 
 namespace tessera::python {
 

@@ -7,9 +7,9 @@
 #include <nanobind/stl/map.h>
 
 #include "adapters.hpp"
-#include "names.hpp"
 #include "ready_queue.hpp"
 #include "scheduler.hpp"
+#include "types/names.hpp"
 
 namespace tessera::python {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "boxes.hpp"
+#include "types/boxes.hpp"
 
 namespace tessera::python {
 

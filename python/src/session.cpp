@@ -5,7 +5,7 @@
 #include <nanobind/stl/filesystem.h>
 
 #include "adapters.hpp"
-#include "names.hpp"
+#include "types/names.hpp"
 
 namespace tessera::python {
 

@@ -1,7 +1,7 @@
 // A stage of a sampler that is written in Python.
 #pragma once
 
-#include "boxes.hpp"
+#include "types/boxes.hpp"
 
 namespace tessera::python {
 

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "errors.hpp"
+#include "types/errors.hpp"
 
 namespace tessera::python {
 

@@ -1,5 +1,5 @@
 // tessera.Tokenizer and tessera.Detokenizer.
-#include "boxes.hpp"
+#include "types/boxes.hpp"
 
 namespace tessera::python {
 

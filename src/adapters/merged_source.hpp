@@ -11,7 +11,7 @@
 #include <stop_token>
 #include <vector>
 
-#include <tessera/adapters/merged_adapter.hpp>
+#include <tessera/extend/adapters/merged_adapter.hpp>
 #include <tessera/extend/files/model_source.hpp>
 
 #include "adapters/adapter_file.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/chat/reasoning_budget.hpp>
+#include <tessera/extend/chat/reasoning_budget.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
-#include <tessera/chat/template_use.hpp>
+#include <tessera/extend/chat/template_use.hpp>
 
 #include <algorithm>
 
-#include <tessera/chat/output_parser.hpp>
+#include <tessera/extend/chat/output_parser.hpp>
 
 #include "core/error.hpp"
 

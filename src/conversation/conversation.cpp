@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/chat/template_use.hpp>
+#include <tessera/extend/chat/template_use.hpp>
 
 #include "core/empty.hpp"
 #include "core/error.hpp"

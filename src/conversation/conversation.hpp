@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include <tessera/chat/template_use.hpp>
 #include <tessera/conversation/conversation.hpp>
+#include <tessera/extend/chat/template_use.hpp>
 
 #include "engine/adapters/sequence_adapters.hpp"
 

@@ -18,7 +18,7 @@ bool DraftLedger::may_draft(std::size_t rows) noexcept {
   return turn >= rules_.plain && turn % kPlainAgain != 0 && can_lose(0.0);
 }
 
-void DraftLedger::observe(const Step& step) noexcept {
+void DraftLedger::observe(const StepTimes& step) noexcept {
   spent_ = rules_.memory * spent_ + step.seconds;
   lost_ = rules_.memory * lost_ + step.seconds - step.without;
 }

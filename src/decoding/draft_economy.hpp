@@ -47,11 +47,11 @@ class DraftLedger {
   // Returns whether drafts may still lose `seconds` more.
   [[nodiscard]] bool can_lose(double seconds) const noexcept;
 
-  struct Step {
+  struct StepTimes {
     double seconds;  // time that the step and its drafts took
     double without;  // time that the same number of tokens would have taken without drafts
   };
-  void observe(const Step& step) noexcept;
+  void observe(const StepTimes& step) noexcept;
 
  private:
   Rules rules_;

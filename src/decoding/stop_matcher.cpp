@@ -69,7 +69,7 @@ StopMatcher::Marker StopMatcher::find_close(std::string_view text, std::size_t f
   return {.at = text.size()};
 }
 
-StopMatcher::Step StopMatcher::push(std::string text, More more) {
+StopMatcher::Passed StopMatcher::push(std::string text, More more) {
   if (!held_.empty()) text.insert(0, held_);
   const MarkedText* within = within_;
   std::size_t begin = 0;  // text before this offset can be let through

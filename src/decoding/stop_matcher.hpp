@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <tessera/text/marked_text.hpp>
+#include <tessera/extend/text/marked_text.hpp>
 
 namespace tessera::detail {
 
@@ -22,14 +22,14 @@ class StopMatcher {
   explicit StopMatcher(std::span<const std::string> stops, std::span<const MarkedText> marked = {}, bool begins_marked = false) noexcept
       : stops_(stops), marked_(marked), within_(begins_marked && !marked.empty() ? marked.data() : nullptr) {}
 
-  struct Step {
+  struct Passed {
     std::string text;  // text that is passed on
     std::int32_t stop; // index of the stop string that was found, before which `text` ends; -1: none
     [[nodiscard]] bool stopped() const noexcept { return stop >= 0; }
   };
   // Adds text, and returns the text that can be passed on. With More::no nothing is held back any more. If push() throws, nothing has
   // changed.
-  [[nodiscard]] Step push(std::string text, More more);
+  [[nodiscard]] Passed push(std::string text, More more);
 
  private:
   struct Marker {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/extend/text/detokenizer.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/session.hpp>
-#include <tessera/text/detokenizer.hpp>
 
 #include "decoding/stop_matcher.hpp"
 

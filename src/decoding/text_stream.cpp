@@ -89,7 +89,7 @@ Status TextState::push(Piece& piece) {
     TESSERA_TRY(text, detokenizer.push(piece.token));
   }
   if (finish != FinishReason::none) text += detokenizer.finish();
-  StopMatcher::Step step = matcher_.push(std::move(text), finish == FinishReason::none ? More::yes : More::no);
+  StopMatcher::Passed step = matcher_.push(std::move(text), finish == FinishReason::none ? More::yes : More::no);
   detokenizer_ = std::move(detokenizer);
   piece.text = std::move(step.text);
   piece.finish = finish_ = step.stopped() ? FinishReason::stop_string : finish;

@@ -1,6 +1,6 @@
 #include "files/source_of_file.hpp"
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "core/error.hpp"
 

@@ -1,4 +1,4 @@
-#include <tessera/grammar/cache.hpp>
+#include <tessera/extend/grammar/cache.hpp>
 
 #include <list>
 #include <mutex>

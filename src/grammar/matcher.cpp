@@ -1,4 +1,4 @@
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
 #include <algorithm>
 

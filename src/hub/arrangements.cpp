@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kMostHeads = 65536;  // more than any model has; each head takes a range of rows in a recipe
 
-Part& only(Recipe& recipe) { return recipe.parts.front(); }
+SourceMatrix& only(Recipe& recipe) { return recipe.parts.front(); }
 
 // Sets the result's dims to a matrix, or a vector if the folder has a vector.
 void set_rows(Recipe& recipe, std::uint64_t rows) {

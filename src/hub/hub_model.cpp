@@ -227,7 +227,7 @@ std::uint64_t HubModel::memory_bytes() const noexcept {
   std::uint64_t bytes = sizeof *this + folder_.memory_bytes() + settings_.memory_bytes() + largest_whole_ + largest_staged_;
   bytes += infos_.capacity() * sizeof(TensorInfo) + by_name_.capacity() * sizeof(std::uint32_t) + made_.capacity() * sizeof(Made);
   for (const Made& made : made_) {
-    bytes += made.name.capacity() + made.recipe.parts.capacity() * sizeof(Part) + made.recipe.order.capacity() * sizeof(RowRange) +
+    bytes += made.name.capacity() + made.recipe.parts.capacity() * sizeof(SourceMatrix) + made.recipe.order.capacity() * sizeof(RowRange) +
              made.recipe.column_order.capacity() * sizeof(std::uint64_t) + made.recipe.constants.capacity() * sizeof(float);
   }
   return bytes;

@@ -76,7 +76,7 @@ std::uint64_t bytes_of_values(DType dtype, std::uint64_t values) noexcept {
 bool is_sound(const Recipe& recipe) noexcept {
   if (recipe.parts.empty()) return recipe.constants.size() == recipe.values();
   std::uint64_t values = 0;
-  for (const Part& part : recipe.parts) {
+  for (const SourceMatrix& part : recipe.parts) {
     if (part.columns == 0 || part.columns != recipe.parts.front().columns) return false;
     if (recipe.transposed_rows != 0 && part.rows % recipe.transposed_rows != 0) return false;
     values += part.rows * part.columns;
@@ -85,7 +85,7 @@ bool is_sound(const Recipe& recipe) noexcept {
   std::uint64_t rows = recipe.order.empty() ? values / columns : 0;
   for (const RowRange& range : recipe.order) {
     if (range.part >= recipe.parts.size() || range.rows == 0 || range.run == 0) return false;
-    const Part& part = recipe.parts[range.part];
+    const SourceMatrix& part = recipe.parts[range.part];
     const std::uint64_t last_run = (range.rows - 1) / range.run, last = std::min(range.run, range.rows) - 1;
     if (range.first + last_run * range.stride + last * range.step >= part.rows * part.columns / columns) return false;
     rows += range.rows;

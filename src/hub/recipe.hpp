@@ -39,13 +39,13 @@ struct RowRange {
 };
 
 // One matrix of the folder as the recipe sees it: its rows are the last dimension.
-struct Part {
+struct SourceMatrix {
   std::shared_ptr<const Matrix> matrix;
   std::uint64_t rows = 0, columns = 0;
 };
 
 struct Recipe {
-  std::vector<Part> parts = {};
+  std::vector<SourceMatrix> parts = {};
   DType dtype = DType::f32;                          // of the parts, and of the result if `numbers` is `same`
   std::uint32_t n_dims = 0;                          // of the result
   std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // of the result, innermost first

@@ -213,7 +213,7 @@ Status TensorList::add(std::string name, Recipe recipe) {
   }
   model_.infos_.push_back(info);
   if (!copies) model_.largest_whole_ = std::max(model_.largest_whole_, bytes);
-  for (const Part& part : kept.parts) model_.largest_staged_ = std::max(model_.largest_staged_, part.matrix->staging_bytes());
+  for (const SourceMatrix& part : kept.parts) model_.largest_staged_ = std::max(model_.largest_staged_, part.matrix->staging_bytes());
   return {};
 }
 

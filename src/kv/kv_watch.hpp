@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <tessera/extend/kv/kv_event.hpp>
 #include <tessera/extend/kv/kv_pools.hpp>
-#include <tessera/kv/kv_event.hpp>
 
 #include "kv/prefix/prefix_index.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "model/spec/recurrent_spec.hpp"
+#include "model/spec/parts/recurrent_spec.hpp"
 #include "ranks/rank_backend.hpp"
 #include "ranks/role_splits.hpp"
 

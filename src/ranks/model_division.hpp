@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/backend/rank_split.hpp>
+#include <tessera/extend/backend/rank_split.hpp>
 #include <tessera/extend/kv/kv_layout.hpp>
 
 #include "model/load/roles.hpp"

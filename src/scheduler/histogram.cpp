@@ -1,4 +1,4 @@
-#include <tessera/scheduler/histogram.hpp>
+#include <tessera/extend/scheduler/histogram.hpp>
 
 #include <algorithm>
 #include <cmath>

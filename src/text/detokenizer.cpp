@@ -1,4 +1,4 @@
-#include <tessera/text/detokenizer.hpp>
+#include <tessera/extend/text/detokenizer.hpp>
 
 #include <algorithm>
 #include <optional>

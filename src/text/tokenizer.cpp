@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include <tessera/text/detokenizer.hpp>
+#include <tessera/extend/text/detokenizer.hpp>
 
 #include "core/empty.hpp"
 #include "core/error.hpp"

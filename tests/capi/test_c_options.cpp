@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "capi/c_rig.hpp"
-#include "capi/tables.hpp"
+#include "values/tables.hpp"
 
 namespace test_c_options {
 

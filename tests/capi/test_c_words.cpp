@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "capi/c_rig.hpp"
-#include "capi/words.hpp"
+#include "values/words.hpp"
 
 namespace test_c_words {
 

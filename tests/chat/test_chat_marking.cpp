@@ -2,7 +2,7 @@
 #include <map>
 #include <random>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "catch.hpp"
 #include "chat/corpus.hpp"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include <tessera/conversation/conversation.hpp>
-#include <tessera/grammar/cache.hpp>
+#include <tessera/extend/grammar/cache.hpp>
 
 #include "catch.hpp"
 #include "engine/models.hpp"

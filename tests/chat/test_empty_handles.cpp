@@ -4,8 +4,8 @@
 #include <tessera/decoding/drafters.hpp>
 #include <tessera/decoding/samples.hpp>
 #include <tessera/extend/files/gguf_writer.hpp>
+#include <tessera/extend/grammar/cache.hpp>
 #include <tessera/extend/kv/layer_on_host.hpp>
-#include <tessera/grammar/cache.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 #include <tessera/tessera.hpp>
 

@@ -1,5 +1,5 @@
 // Tools whose schemas ask for more than most: what of them is held.
-#include <tessera/chat/tool_grammar.hpp>
+#include <tessera/extend/chat/tool_grammar.hpp>
 
 #include "catch.hpp"
 #include "chat/written_calls.hpp"

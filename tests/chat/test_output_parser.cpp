@@ -1,7 +1,7 @@
 // What models write, in every format that is described: read whole, and cut anywhere.
 #include <random>
 
-#include <tessera/chat/output_parser.hpp>
+#include <tessera/extend/chat/output_parser.hpp>
 
 #include "catch.hpp"
 #include "chat/corpus.hpp"

@@ -4,8 +4,8 @@
 #include <functional>
 #include <random>
 
-#include <tessera/chat/output_parser.hpp>
-#include <tessera/chat/template_use.hpp>
+#include <tessera/extend/chat/output_parser.hpp>
+#include <tessera/extend/chat/template_use.hpp>
 
 #include "catch.hpp"
 #include "chat/corpus.hpp"

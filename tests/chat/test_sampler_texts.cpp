@@ -1,7 +1,7 @@
 // A sampler that follows a text: for one text after the other, of one tokenizer, and one answer of a conversation at a time.
 #include <tessera/conversation/conversation.hpp>
 #include <tessera/decoding/samples.hpp>
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 
 #include <memory>

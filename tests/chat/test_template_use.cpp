@@ -1,5 +1,5 @@
 // Tools, begun answers and reasoning under another name: how a model is told of them where its template cannot say them.
-#include <tessera/chat/template_use.hpp>
+#include <tessera/extend/chat/template_use.hpp>
 
 #include "catch.hpp"
 #include "chat/corpus.hpp"

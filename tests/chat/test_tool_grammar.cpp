@@ -4,10 +4,10 @@
 #include <functional>
 #include <random>
 
-#include <tessera/chat/output_parser.hpp>
-#include <tessera/chat/tool_grammar.hpp>
-#include <tessera/files/model_file.hpp>
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/chat/output_parser.hpp>
+#include <tessera/extend/chat/tool_grammar.hpp>
+#include <tessera/extend/files/model_file.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
 #include "catch.hpp"
 #include "chat/written_calls.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/chat/output_format.hpp>
+#include <tessera/extend/chat/output_format.hpp>
 #include <tessera/grammar/compiled.hpp>
 
 #include "catch.hpp"

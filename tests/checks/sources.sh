@@ -60,6 +60,11 @@ complain "pages that mkdocs.yml does not list" < <(
   find docs bench/results -name '*.md' 2>/dev/null | sort | while IFS= read -r page; do
     grep -qxE " +- ${page//./\\.}" mkdocs.yml || echo "$page"
   done)
+complain "types of one name, which docs/glossary.md gives one meaning (Part, Step, Block): name them by what they are" < <(
+  for name in Part Step Block; do
+    hits=$(grep -nE "^ *(struct|class|enum class) $name\b[^;]*\{" "${code[@]}" | grep -vE '^tests/' || true)
+    (($(wc -l <<<"$hits") < 2)) || echo "$hits"
+  done)
 complain "std::equal in a test reads behind the second range's end if that is shorter: use std::ranges::equal" < <(
   grep -nE 'std::equal\(' "${code[@]}" | grep '^tests/')
 complain "unfinished" < <(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${all[@]}")

@@ -13,7 +13,7 @@
 #include <tessera/extend/formats/rows.hpp>
 #include <tessera/tessera.hpp>
 
-#include "../../bench/tessera-bench/measurement.hpp"
+#include "measure/measurement.hpp"
 
 namespace test_bench {
 

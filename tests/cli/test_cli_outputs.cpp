@@ -1,7 +1,7 @@
 // What all programs owe their users: arguments taken as they were written, output that arrives or an error, files of theirs
 // that are not overwritten, and no text of a file that commands the terminal.
 #include <tessera/extend/files/gguf_writer.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "cli/program.hpp"
 #include "engine/models.hpp"

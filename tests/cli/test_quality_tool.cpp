@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "program.hpp"
 

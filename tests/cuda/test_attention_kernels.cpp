@@ -10,7 +10,7 @@
 #include <emulator/launch.hpp>
 
 #include "catch.hpp"
-#include "cuda/attention_plan.hpp"
+#include "cuda/attention/attention_plan.hpp"
 #include "cuda/kernels/attention/votes.hpp"
 #include "paged_kv.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "cuda/attention_plan.hpp"
+#include "cuda/attention/attention_plan.hpp"
 
 namespace test_attention_plan {
 

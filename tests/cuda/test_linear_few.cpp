@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "catch.hpp"
-#include "cuda/linear_plan.hpp"
+#include "cuda/products/linear_plan.hpp"
 #include "weights.hpp"
 
 namespace test_linear_few {

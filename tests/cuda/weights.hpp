@@ -14,8 +14,8 @@
 
 #include <tessera/extend/formats/rows.hpp>
 
-#include "cuda/packed_layout.hpp"
-#include "cuda/packing.hpp"
+#include "cuda/weights/packed_layout.hpp"
+#include "cuda/weights/packing.hpp"
 #include "formats/formats.hpp"
 
 namespace tessera::test {

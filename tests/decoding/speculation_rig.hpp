@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <tessera/decoding/drafters.hpp>
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
 #include "engine/kv_twins.hpp"
 

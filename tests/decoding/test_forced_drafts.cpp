@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include <tessera/decoding/drafters.hpp>
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
 #include "catch.hpp"
 #include "engine/models.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tessera/extend/files/gguf_writer.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "core/float16.hpp"
 #include "engine/models.hpp"

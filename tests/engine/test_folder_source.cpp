@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
+#include <tessera/extend/files/model_file.hpp>
 #include <tessera/extend/files/model_source.hpp>
-#include <tessera/files/model_file.hpp>
 #include <tessera/json/json.hpp>
 
 #include "catch.hpp"

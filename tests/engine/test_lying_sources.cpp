@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/extend/files/model_file.hpp>
 #include <tessera/extend/files/model_source.hpp>
-#include <tessera/files/model_file.hpp>
 
 #include "catch.hpp"
 #include "engine/models.hpp"

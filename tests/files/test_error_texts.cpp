@@ -1,7 +1,7 @@
 // The texts of errors are one line of UTF-8, whatever names a file or a caller brings.
 #include <random>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "catch.hpp"
 #include "core/printable.hpp"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <tessera/extend/files/gguf_writer.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 namespace test_files {
 

@@ -3,7 +3,7 @@
 #include "files/gguf_bytes.hpp"
 
 #include <tessera/extend/files/gguf_writer.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 namespace test_gguf_round_trip {
 

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 namespace test_model_file {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <tessera/extend/files/gguf_writer.hpp>
+#include <tessera/extend/files/model_file.hpp>
 #include <tessera/extend/formats/rows.hpp>
-#include <tessera/files/model_file.hpp>
 #include <tessera/unstable/formats/weighted_rows.hpp>
 
 #include "catch.hpp"

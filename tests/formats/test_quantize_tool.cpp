@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <tessera/extend/files/gguf_writer.hpp>
+#include <tessera/extend/files/model_file.hpp>
 #include <tessera/extend/formats/rows.hpp>
-#include <tessera/files/model_file.hpp>
 
 #include "formats/formats.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <tessera/chat/chat_template.hpp>
-#include <tessera/chat/output_parser.hpp>
+#include <tessera/extend/chat/output_parser.hpp>
 
 namespace {
 

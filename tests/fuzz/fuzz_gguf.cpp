@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include <tessera/extend/files/gguf_writer.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "files/gguf_bytes.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
 namespace {
 

@@ -46,15 +46,15 @@ Seen read(const std::vector<std::string_view>& pieces) {
   Seen seen;
   for (const std::string_view piece : pieces) {
     reader.add(piece);
-    for (HttpReader::Step step = reader.step(); step != HttpReader::Step::waits; step = reader.step()) {
-      if (step == HttpReader::Step::refused) {
+    for (HttpReader::Progress step = reader.step(); step != HttpReader::Progress::waits; step = reader.step()) {
+      if (step == HttpReader::Progress::refused) {
         seen.refused = reader.refusal().status;
         require(seen.refused == 400 || seen.refused == 413 || seen.refused == 431 || seen.refused == 501);
         require(!reader.refusal().message.empty());
         require(reader.path().find('?') == std::string::npos);
         return seen;
       }
-      if (step == HttpReader::Step::headed) continue;
+      if (step == HttpReader::Progress::headed) continue;
       seen.requests.push_back(reader.take());
       require(!reader.is_within());
       check(seen.requests.back());

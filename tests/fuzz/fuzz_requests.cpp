@@ -15,7 +15,7 @@
 #include <tessera/engine.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 
-#include "api.hpp"
+#include "apis/api.hpp"
 
 namespace {
 

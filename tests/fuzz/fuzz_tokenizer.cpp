@@ -10,7 +10,7 @@
 #include <string>
 
 #include <tessera/extend/files/gguf.hpp>
-#include <tessera/text/detokenizer.hpp>
+#include <tessera/extend/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 using namespace tessera;

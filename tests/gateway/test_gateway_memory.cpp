@@ -8,7 +8,7 @@
 #include "catch.hpp"
 #include "counted_new.hpp"
 #include "flights.hpp"
-#include "question.hpp"
+#include "requests/question.hpp"
 
 namespace test_gateway_memory {
 

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "api_error.hpp"
-#include "answer.hpp"
+#include "requests/answer.hpp"
 #include "catch.hpp"
-#include "certainty.hpp"
-#include "compressor.hpp"
+#include "tiers/certainty.hpp"
+#include "requests/compressor.hpp"
 #include "failure.hpp"
-#include "router.hpp"
+#include "tiers/router.hpp"
 #include "upstream.hpp"
 
 namespace test_gateway_parts {

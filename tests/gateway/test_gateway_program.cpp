@@ -2,9 +2,9 @@
 #include <numeric>
 
 #include "cli/program.hpp"
-#include "compressor.hpp"
 #include "failure.hpp"
-#include "local_models.hpp"
+#include "requests/compressor.hpp"
+#include "tiers/local_models.hpp"
 
 namespace test_gateway_program {
 

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/extend/grammar/matcher.hpp>
 #include <tessera/grammar/compiled.hpp>
 #include <tessera/grammar/grammar.hpp>
-#include <tessera/grammar/matcher.hpp>
 
 #include "catch.hpp"
 

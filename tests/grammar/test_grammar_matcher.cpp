@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include <tessera/grammar/cache.hpp>
+#include <tessera/extend/grammar/cache.hpp>
 #include <tessera/sampling/chain.hpp>
 
 namespace test_grammar_matcher {

@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "catch.hpp"
-#include "graph_bytes.hpp"
+#include "store/graph_bytes.hpp"
 
 namespace test_rag_graph {
 

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include <tessera/ranks.hpp>
+#include <tessera/extend/ranks.hpp>
 
 #include "ranks/divided.hpp"
 

@@ -1,5 +1,5 @@
 #include <tessera/extend/scheduler/cost_model.hpp>
-#include <tessera/scheduler/histogram.hpp>
+#include <tessera/extend/scheduler/histogram.hpp>
 
 #include <algorithm>
 #include <cmath>

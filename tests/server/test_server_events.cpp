@@ -8,7 +8,7 @@
 #include <zmq.h>
 #endif
 
-#include "kv_events.hpp"
+#include "kv/kv_events.hpp"
 #include "server/http_client.hpp"
 
 namespace test_server_events {

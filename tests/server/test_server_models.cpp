@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "catch.hpp"
-#include "model_loader.hpp"
-#include "models.hpp"
+#include "models/model_loader.hpp"
+#include "models/models.hpp"
 
 namespace test_server_models {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <tessera/chat/template_use.hpp>
 #include <tessera/engine.hpp>
+#include <tessera/extend/chat/template_use.hpp>
 
 #include "chat/corpus.hpp"
 #include "cli/program.hpp"

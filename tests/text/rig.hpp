@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <tessera/extend/files/gguf_writer.hpp>
-#include <tessera/text/detokenizer.hpp>
+#include <tessera/extend/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 namespace rig {

@@ -5,12 +5,12 @@
 #include <limits>
 #include <random>
 
-#include <tessera/text/detokenizer.hpp>
+#include <tessera/extend/text/detokenizer.hpp>
 
 #include "catch.hpp"
 #include "text/json_rig.hpp"
+#include "text/rules/json/serde_number.hpp"
 #include "text/rules/old_files.hpp"
-#include "text/rules/serde_number.hpp"
 #include "text/rules/tekken.hpp"
 
 namespace test_tokenizer_json {

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iterator>
 
+#include <tessera/extend/text/detokenizer.hpp>
 #include <tessera/json/json.hpp>
-#include <tessera/text/detokenizer.hpp>
 
 #include "catch.hpp"
 #include "text/json_rig.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/extend/files/gguf.hpp>
-#include <tessera/text/detokenizer.hpp>
+#include <tessera/extend/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 #include "catch.hpp"

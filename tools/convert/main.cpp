@@ -96,8 +96,8 @@ int usage(std::string_view message) {
 
 // Makes a step for each tensor, which keeps its format. Small tensors become F32 if the model comes from a folder; a GGUF file's tensors
 // stay as they are.
-Result<std::vector<Step>> kept_formats(const ModelSource& model, bool is_gguf) {
-  std::vector<Step> steps;
+Result<std::vector<TensorPlan>> kept_formats(const ModelSource& model, bool is_gguf) {
+  std::vector<TensorPlan> steps;
   for (const TensorInfo& tensor : model.tensors()) {
     const auto from = formats::block_of(tensor.dtype);
     if (!from) return Error(ErrorCode::unsupported, "its format is not one of tessera's", std::string(tensor.name));
@@ -109,11 +109,11 @@ Result<std::vector<Step>> kept_formats(const ModelSource& model, bool is_gguf) {
   return steps;
 }
 
-Result<std::vector<Step>> steps_of(const ModelSource& model, bool is_gguf, const Arguments& arguments) {
+Result<std::vector<TensorPlan>> steps_of(const ModelSource& model, bool is_gguf, const Arguments& arguments) {
   if (arguments.keeps_formats()) return kept_formats(model, is_gguf);
   auto steps = make_plan(model, arguments.options);
   if (!steps) return steps;
-  for (Step& step : *steps) {
+  for (TensorPlan& step : *steps) {
     if (!is_delicate(step.tensor->name) || formats::block_of(step.to)->values != 1) continue;
     step.to = DType::f32;
     step.bytes = step.values * sizeof(float);
@@ -122,14 +122,14 @@ Result<std::vector<Step>> steps_of(const ModelSource& model, bool is_gguf, const
 }
 
 // Prints what would be written: by format, and the files.
-void print_sizes(const std::vector<Step>& steps, std::span<const OutputPart> parts) {
-  const auto bytes_of = [](std::span<const Step> some) {
+void print_sizes(const std::vector<TensorPlan>& steps, std::span<const OutputPart> parts) {
+  const auto bytes_of = [](std::span<const TensorPlan> some) {
     std::uint64_t bytes = 0;
-    for (const Step& step : some) bytes += step.bytes;
+    for (const TensorPlan& step : some) bytes += step.bytes;
     return bytes < 1000'000 ? fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3) : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
   };
-  std::map<std::string, std::vector<Step>> by_format;
-  for (const Step& step : steps) by_format[std::string(to_string(step.to))].push_back(step);
+  std::map<std::string, std::vector<TensorPlan>> by_format;
+  for (const TensorPlan& step : steps) by_format[std::string(to_string(step.to))].push_back(step);
   for (const auto& [format, own] : by_format) fmt::print("{:<8} {:>6} tensors {:>12}\n", format, own.size(), bytes_of(own));
   fmt::print("{:<8} {:>6} tensors {:>12}\n", "all", steps.size(), bytes_of(steps));
   for (const OutputPart& part : parts) fmt::print("{} {:>6} tensors {:>12}\n", tool::text_of(part.path), part.steps.size(), bytes_of(part.steps));

@@ -148,7 +148,7 @@ PrunedSource::PrunedSource(std::shared_ptr<const ModelSource> model, const Model
 
 void PrunedSource::add(std::uint32_t tensor, std::string name, const KeptLayer* kept, const LayerSpec* layer) {
   TensorInfo info = model_->tensors()[tensor];
-  Part part{.tensor = tensor, .rows = {}, .blocks = {}};
+  KeptPart part{.tensor = tensor, .rows = {}, .blocks = {}};
   const auto of_layer = layer_tensor(name);
   const Side side = kept != nullptr ? row_named(of_layer->rest)->side : Side::none;
   if (side != Side::none) {
@@ -174,7 +174,7 @@ const TensorInfo* PrunedSource::find_tensor(std::string_view name) const noexcep
 }
 
 Status PrunedSource::read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept {
-  const Part& part = parts_[static_cast<std::size_t>(&tensor - tensors_.data())];
+  const KeptPart& part = parts_[static_cast<std::size_t>(&tensor - tensors_.data())];
   if (part.rows.empty() && part.blocks.empty()) return model_->read(model_->tensors()[part.tensor], offset, out);
   try {
     return read_part(part, tensor, offset, out);
@@ -183,7 +183,7 @@ Status PrunedSource::read(const TensorInfo& tensor, std::uint64_t offset, std::s
   }
 }
 
-Status PrunedSource::read_part(const Part& part, const TensorInfo& to, std::uint64_t offset, std::span<std::byte> out) const {
+Status PrunedSource::read_part(const KeptPart& part, const TensorInfo& to, std::uint64_t offset, std::span<std::byte> out) const {
   const TensorInfo& from = model_->tensors()[part.tensor];
   const auto block = formats::block_of(from.dtype);
   const std::uint64_t from_bytes = from.dims[0] / block->values * block->bytes, to_bytes = to.dims[0] / block->values * block->bytes;
@@ -203,8 +203,8 @@ Status PrunedSource::read_part(const Part& part, const TensorInfo& to, std::uint
 }
 
 std::uint64_t PrunedSource::memory_bytes() const noexcept {
-  std::uint64_t bytes = model_->memory_bytes() + tensors_.capacity() * sizeof(TensorInfo) + parts_.capacity() * sizeof(Part);
-  for (const Part& part : parts_) bytes += (part.rows.capacity() + part.blocks.capacity()) * sizeof(std::uint32_t);
+  std::uint64_t bytes = model_->memory_bytes() + tensors_.capacity() * sizeof(TensorInfo) + parts_.capacity() * sizeof(KeptPart);
+  for (const KeptPart& part : parts_) bytes += (part.rows.capacity() + part.blocks.capacity()) * sizeof(std::uint32_t);
   for (const std::string& name : names_) bytes += sizeof name + name.capacity();
   return bytes;
 }

@@ -63,20 +63,20 @@ class PrunedSource final : public ModelSource {
   };
 
   // The part of a tensor that is kept. Empty lists: all of it.
-  struct Part {
+  struct KeptPart {
     std::uint32_t tensor;                // index in the whole model's tensors
     std::vector<std::uint32_t> rows;     // of a matrix
     std::vector<std::uint32_t> blocks;   // of each row: blocks of the format
   };
 
   void add(std::uint32_t tensor, std::string name, const KeptLayer* kept, const LayerSpec* layer);
-  [[nodiscard]] Status read_part(const Part& part, const TensorInfo& to, std::uint64_t offset, std::span<std::byte> out) const;
+  [[nodiscard]] Status read_part(const KeptPart& part, const TensorInfo& to, std::uint64_t offset, std::span<std::byte> out) const;
 
   std::shared_ptr<const ModelSource> model_;
   CutSettings settings_;
   std::vector<std::string> names_;
   std::vector<TensorInfo> tensors_;
-  std::vector<Part> parts_;  // of tensors_
+  std::vector<KeptPart> parts_;  // of tensors_
 };
 
 }  // namespace tessera::convert

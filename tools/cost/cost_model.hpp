@@ -76,7 +76,7 @@ struct Mix {
   double requests_a_day = 0;  // for reports; 0: not stated
 };
 
-struct Step {
+struct CostStep {
   std::string name = {};
   double thousand = 0;   // price of a thousand requests after this step
   double saved = 0;      // saved share of the baseline's price so far, at most 1; negative if the mix costs more than the baseline
@@ -87,7 +87,7 @@ struct MixCost {
   double thousand = 0;           // price of a thousand requests of the mix
   double million = 0;            // price of a million tokens, prompts and answers together
   double saved = 0;              // saved share of the baseline's price
-  std::vector<Step> steps;       // the tiers, then each saving in turn, then the work in front and the comparisons
+  std::vector<CostStep> steps;       // the tiers, then each saving in turn, then the work in front and the comparisons
 };
 
 // Returns the price of a mix. Errors (invalid_argument): shares outside of [0, 1], tiers whose shares do not add up to 1, prices that are

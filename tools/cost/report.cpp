@@ -38,7 +38,7 @@ std::string mix_table(const Scenario& s, const MixCost& cost) {
   const Mix& mix = *s.mix;
   std::string out = fmt::format("{:<28}{:>18}{:>12}\n", fmt::format("{:g}+{:g} tokens a request", mix.size.prompt, mix.size.answer), "1000 requests", "saved");
   out += fmt::format("{:<28}{:>18}{:>12}\n", tool::shown(mix.baseline.name) + " for all", money(currency, cost.baseline_thousand), "0.0%");
-  for (const Step& step : cost.steps) {
+  for (const CostStep& step : cost.steps) {
     out += fmt::format("{:<28}{:>18}{:>11.1f}%\n", tool::shown(step.name), money(currency, step.thousand), 100 * step.saved);
   }
   out += fmt::format("A million tokens: {}\n", money(currency, cost.million));
@@ -76,7 +76,7 @@ Result<std::string> json_of(const Scenario& s) {
     const auto cost = cost_of(*s.mix);
     if (!cost) return cost.error();
     Value steps = Value::array();
-    for (const Step& step : cost->steps) steps.push_back({{"name", step.name}, {"thousand", step.thousand}, {"saved_percent", 100 * step.saved}});
+    for (const CostStep& step : cost->steps) steps.push_back({{"name", step.name}, {"thousand", step.thousand}, {"saved_percent", 100 * step.saved}});
     out["mix"] = {{"baseline_thousand", cost->baseline_thousand}, {"thousand", cost->thousand}, {"million", cost->million},
                   {"saved_percent", 100 * cost->saved}, {"steps", std::move(steps)}};
   }

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 
 namespace tessera::grammar_tool {
 

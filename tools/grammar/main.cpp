@@ -10,8 +10,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <tessera/extend/grammar/matcher.hpp>
 #include <tessera/grammar/compiled.hpp>
-#include <tessera/grammar/matcher.hpp>
 
 #include "bench.hpp"
 #include "command_line.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 #include <tessera/kv/wide_layers.hpp>
 
 #include "kv_table.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include <tessera/engine.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 namespace tessera::inspect {
 

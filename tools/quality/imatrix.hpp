@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/extend/backend/input_observer.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "token_file.hpp"
 

@@ -96,7 +96,7 @@ void encode_piece(const Piece& piece, unsigned threads, float* scratch) {
   work(scratch);
 }
 
-Error bad_value(const Step& step, std::uint64_t index) {
+Error bad_value(const TensorPlan& step, std::uint64_t index) {
   const std::uint64_t row = step.tensor->dims[0];
   return {ErrorCode::numeric,
           fmt::format("value {} of row {} is NaN, infinite, or too large for {}: the source model is damaged or needs "
@@ -107,7 +107,7 @@ Error bad_value(const Step& step, std::uint64_t index) {
 
 }  // namespace
 
-Result<Loss> encode_tensor(const ModelSource& model, const Step& step, const std::vector<float>* importance, unsigned threads,
+Result<Loss> encode_tensor(const ModelSource& model, const TensorPlan& step, const std::vector<float>* importance, unsigned threads,
                            const ByteSink& write, const Progress& progress) {
   const GgufTensor& tensor = *step.tensor;
   Piece piece{tensor.dtype, step.to, *formats::block_of(tensor.dtype), *formats::block_of(step.to), {}, {}, 0, {},

@@ -25,7 +25,7 @@ struct Progress {
 // Reads the step's tensor, encodes it and passes its bytes to `write`. NaNs, infinities and numbers that F16 cannot hold are
 // errors that name the tensor, because a quantised model would hide them. `importance`: importance of each input of each of the
 // tensor's matrices, or nullptr.
-[[nodiscard]] Result<Loss> encode_tensor(const ModelSource& model, const Step& step, const std::vector<float>* importance,
+[[nodiscard]] Result<Loss> encode_tensor(const ModelSource& model, const TensorPlan& step, const std::vector<float>* importance,
                                          unsigned threads, const ByteSink& write, const Progress& progress);
 
 }  // namespace tessera::quantize

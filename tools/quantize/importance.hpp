@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 namespace tessera::quantize {
 

@@ -10,7 +10,7 @@
 
 #include <tessera/extend/core/executor.hpp>
 #include <tessera/extend/files/gguf_writer.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 #include <tessera/unstable/formats/weighted_rows.hpp>
 
 #include "command_line.hpp"
@@ -81,10 +81,10 @@ int usage(std::string_view message) {
 }
 
 // Prints the tensors that would profit from importance, but are not in this importance matrix.
-void tell_missing(const std::vector<Step>& steps, const Importance& importance) {
+void tell_missing(const std::vector<TensorPlan>& steps, const Importance& importance) {
   std::string names;
   std::size_t count = 0;
-  for (const Step& step : steps) {
+  for (const TensorPlan& step : steps) {
     const bool helps = step.to != step.tensor->dtype && formats::heeds_importance(step.to);
     if (!helps || importance.of(step.tensor->name) != nullptr) continue;
     names.append(count++ == 0 ? "" : ", ").append(step.tensor->name);

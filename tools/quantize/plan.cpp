@@ -19,13 +19,13 @@ bool is_delicate(std::string_view name) noexcept {
          name.ends_with(".ssm_conv1d.weight");
 }
 
-Result<std::vector<Step>> make_plan(const ModelSource& model, const Options& options) {
+Result<std::vector<TensorPlan>> make_plan(const ModelSource& model, const Options& options) {
   const bool tied = model.find_tensor("output.weight") == nullptr;
   const DType format = options.target.format;
   const tool::Rules rules(tool::mixed_model(model), options.target);
   const DType output = options.output.value_or(rules.output());
   const DType embedding = options.embedding.value_or(tied ? output : format);
-  std::vector<Step> steps;
+  std::vector<TensorPlan> steps;
   for (const GgufTensor& tensor : model.tensors()) {
     const auto from = formats::block_of(tensor.dtype);
     if (!from) return Error(ErrorCode::unsupported, "its format is not one of tessera's", std::string(tensor.name));

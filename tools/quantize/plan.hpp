@@ -9,7 +9,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include "format_mix.hpp"
 
@@ -23,7 +23,7 @@ struct Options {
   std::uint32_t threads = 0;  // 0: all processors
 };
 
-struct Step {
+struct TensorPlan {
   const GgufTensor* tensor;
   DType to;
   std::uint64_t values, bytes;  // values, and bytes in the new format
@@ -36,6 +36,6 @@ struct Step {
 
 // Makes a step for each tensor, in file order. Error, with the tensor's name: a quantised tensor would change its format, without
 // `requantize`.
-[[nodiscard]] Result<std::vector<Step>> make_plan(const ModelSource& model, const Options& options);
+[[nodiscard]] Result<std::vector<TensorPlan>> make_plan(const ModelSource& model, const Options& options);
 
 }  // namespace tessera::quantize

@@ -32,7 +32,7 @@ struct Total {
   std::uint64_t tensors = 0, values = 0, before = 0, after = 0;
   Loss loss;
 
-  void add(const Step& step, const Loss& more) {
+  void add(const TensorPlan& step, const Loss& more) {
     ++tensors;
     values += step.values;
     before += step.tensor->bytes;
@@ -74,14 +74,14 @@ void ProgressLine::clear() noexcept {
   std::fflush(stderr);
 }
 
-void print_tensor(const Step& step) {
+void print_tensor(const TensorPlan& step) {
   std::string dims;
   for (std::uint32_t d = 0; d < step.tensor->n_dims; ++d) dims += fmt::format("{}{}", d > 0 ? " x " : "", step.tensor->dims[d]);
   fmt::print(stderr, "{}: [{}] {} to {}, {} to {}{}{}\n", tool::shown(step.tensor->name), dims, to_string(step.tensor->dtype),
              to_string(step.to), size_text(step.tensor->bytes), size_text(step.bytes), step.note.empty() ? "" : "; ", step.note);
 }
 
-void print_table(std::span<const Step> steps, std::span<const Loss> losses, double seconds) {
+void print_table(std::span<const TensorPlan> steps, std::span<const Loss> losses, double seconds) {
   Total all;
   fmt::print("{:<8}{:>8}{:>12}{:>12}{:>12}{:>11}\n", "format", "tensors", "before", "after", "bits/weight", "rel. RMSE");
   for (const DType type : formats::all()) {
@@ -90,9 +90,9 @@ void print_table(std::span<const Step> steps, std::span<const Loss> losses, doub
       if (steps[i].to == type) total.add(steps[i], losses[i]);
     if (total.tensors > 0) total.print(to_string(type));
   }
-  for (const Step& step : steps) all.add(step, {});  // errors of different formats have no useful mean
+  for (const TensorPlan& step : steps) all.add(step, {});  // errors of different formats have no useful mean
   all.print("all");
-  const auto fallbacks = std::count_if(steps.begin(), steps.end(), [](const Step& step) { return !step.note.empty(); });
+  const auto fallbacks = std::count_if(steps.begin(), steps.end(), [](const TensorPlan& step) { return !step.note.empty(); });
   if (fallbacks > 0) {
     fmt::print("{} tensor{} took another format, as a row is not whole blocks of the wanted one (--verbose names them)\n",
                fallbacks, fallbacks == 1 ? "" : "s");

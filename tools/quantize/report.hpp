@@ -26,9 +26,9 @@ class ProgressLine {
 };
 
 // Prints a line for a tensor to standard error: its format, its new format, and the step's note.
-void print_tensor(const Step& step);
+void print_tensor(const TensorPlan& step);
 
 // Prints the summary: by format, in all, and the time.
-void print_table(std::span<const Step> steps, std::span<const Loss> losses, double seconds);
+void print_table(std::span<const TensorPlan> steps, std::span<const Loss> losses, double seconds);
 
 }  // namespace tessera::quantize

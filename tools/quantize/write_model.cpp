@@ -68,7 +68,7 @@ class Drafts {
 
 }  // namespace
 
-Result<std::vector<OutputPart>> parts_of(const fs::path& out, std::span<const Step> steps, std::uint64_t part_bytes) {
+Result<std::vector<OutputPart>> parts_of(const fs::path& out, std::span<const TensorPlan> steps, std::uint64_t part_bytes) {
   std::vector<OutputPart> parts;
   for (std::size_t first = 0; first < steps.size();) {
     std::size_t end = first;
@@ -102,7 +102,7 @@ Status spare_input(std::span<const OutputPart> parts, const fs::path& in) {
 
 Status write_model(const Writing& writing, std::span<const OutputPart> parts) {
   std::uint64_t total = 0;
-  for (const Step& step : writing.steps) {
+  for (const TensorPlan& step : writing.steps) {
     total += step.values;
     if (writing.verbose) print_tensor(step);
   }
@@ -121,11 +121,11 @@ Status write_model(const Writing& writing, std::span<const OutputPart> parts) {
     if (parts.size() > 1) {
       if (auto ok = set_part_keys(writer, i, parts.size(), writing.steps.size()); !ok) return ok;
     }
-    for (const Step& step : parts[i].steps) {
+    for (const TensorPlan& step : parts[i].steps) {
       if (auto ok = writer.add_tensor(step.tensor->name, step.to, std::span(step.tensor->dims.data(), step.tensor->n_dims)); !ok) return ok;
     }
     const auto encode = [&](std::string_view, const ByteSink& write) -> Status {
-      const Step& step = writing.steps[losses.size()];  // tensors come in the order of the steps
+      const TensorPlan& step = writing.steps[losses.size()];  // tensors come in the order of the steps
       auto loss = encode_tensor(writing.model, step, writing.importance.of(step.tensor->name), writing.threads, write, progress);
       if (!loss) return std::move(loss).error();
       losses.push_back(*loss);

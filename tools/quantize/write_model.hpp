@@ -19,7 +19,7 @@ namespace tessera::quantize {
 
 struct Writing {
   const ModelSource& model;
-  std::span<const Step> steps;
+  std::span<const TensorPlan> steps;
   const Importance& importance;
   std::uint32_t threads = 1;
   bool verbose = false;                        // print a line for each tensor
@@ -32,9 +32,9 @@ struct Writing {
 // count.
 struct OutputPart {
   std::filesystem::path path;
-  std::span<const Step> steps;
+  std::span<const TensorPlan> steps;
 };
-[[nodiscard]] Result<std::vector<OutputPart>> parts_of(const std::filesystem::path& out, std::span<const Step> steps, std::uint64_t part_bytes);
+[[nodiscard]] Result<std::vector<OutputPart>> parts_of(const std::filesystem::path& out, std::span<const TensorPlan> steps, std::uint64_t part_bytes);
 
 // Returns an error if one of the parts is a file of the model at `in`, which would be destroyed.
 [[nodiscard]] Status spare_input(std::span<const OutputPart> parts, const std::filesystem::path& in);

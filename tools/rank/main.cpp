@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <tessera/ranks.hpp>
+#include <tessera/extend/ranks.hpp>
 #include <tessera/tessera.hpp>
 
 #include "command_line.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include <tessera/adapters/merged_adapter.hpp>
+#include <tessera/extend/adapters/merged_adapter.hpp>
 
 #include "system/program.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 namespace tessera::tool {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 namespace tessera::tool {
 

@@ -12,7 +12,7 @@
 #include "command_line.hpp"
 #include "machine_options.hpp"
 #include "options.hpp"
-#include "serving_plot.hpp"
+#include "serving/serving_plot.hpp"
 #include "signals.hpp"
 #include "terminal_text.hpp"
 

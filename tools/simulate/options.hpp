@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cluster.hpp"
-#include "serving_options.hpp"
+#include "serving/serving_options.hpp"
 
 namespace tessera::simulate {
 

@@ -12,8 +12,8 @@
 #include <tessera/unstable/scheduler/plan_step.hpp>
 #include <tessera/unstable/scheduler/tenants.hpp>
 
-#include "serving_figures.hpp"
-#include "trace.hpp"
+#include "serving/serving_figures.hpp"
+#include "serving/trace.hpp"
 
 namespace tessera::simulate {
 

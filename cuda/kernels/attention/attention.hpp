@@ -1,5 +1,5 @@
 // Attention over paged keys and values: the arguments of its kernels, and the sizes that the kernels and the plan of their launches
-// (cuda/attention_plan.hpp) must agree on.
+// (cuda/attention/attention_plan.hpp) must agree on.
 //
 // A thread block of the kernel attention_<codec>_d<class>_q<queries> computes one tile (blockIdx.x). A tile has up to `queries` queries of
 // one sequence and one KV head (blockIdx.y). `queries` is the tile's query class (kQueryClasses). A query is a pair (row, query head of the

@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "cuda/packed_layout.hpp"
+#include "cuda/weights/packed_layout.hpp"
 
 namespace tessera::cuda {
 

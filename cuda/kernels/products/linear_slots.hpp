@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/experts.hpp"
-#include "cuda/packed_layout.hpp"
+#include "cuda/weights/packed_layout.hpp"
 
 namespace tessera::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/elementwise.hpp"
-#include "cuda/packed_layout.hpp"
+#include "cuda/weights/packed_layout.hpp"
 
 namespace tessera::cuda {
 

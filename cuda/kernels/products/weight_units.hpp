@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "cuda/kernels/device.hpp"
-#include "cuda/packed_layout.hpp"
+#include "cuda/weights/packed_layout.hpp"
 
 namespace tessera::cuda {
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "closed_schema.hpp"
-#include "duration.hpp"
+#include "fields/closed_schema.hpp"
+#include "fields/duration.hpp"
 #include "names.hpp"
 
 namespace server::ollama {

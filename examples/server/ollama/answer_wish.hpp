@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "api.hpp"
-#include "chat_fields.hpp"
+#include "apis/api.hpp"
+#include "fields/chat_fields.hpp"
 
 namespace server::ollama {
 

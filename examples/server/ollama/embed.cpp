@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "answer_wish.hpp"
-#include "embedding_job.hpp"
+#include "answers/embedding_job.hpp"
 #include "json_object.hpp"
 #include "names.hpp"
 #include "ollama.hpp"

@@ -1,6 +1,6 @@
 // POST /api/generate: a text that the chat template shows as the user's turn, or that the model reads unchanged.
 #include "answer_wish.hpp"
-#include "fill_in.hpp"
+#include "apis/fill_in.hpp"
 #include "ollama.hpp"
 #include "writer.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api.hpp"
+#include "apis/api.hpp"
 
 namespace server::ollama {
 

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "apis/openai.hpp"
 #include "json_object.hpp"
 #include "names.hpp"
-#include "openai.hpp"
 
 namespace server::ollama {
 
@@ -18,14 +18,14 @@ using Kind = OutputDelta::Kind;
 namespace {
 
 // Text and calls that are not sent yet: the whole answer, or the content of a stream's next line.
-struct Part {
+struct Unsent {
   std::string text{}, thinking{};
   Json::Array calls{}, logprobs{};
 
   [[nodiscard]] bool empty() const { return text.empty() && thinking.empty() && calls.empty(); }
 };
 
-Object object_of(Form form, const std::string& model, Part part) {
+Object object_of(Form form, const std::string& model, Unsent part) {
   Object object = Object().set("model", model).set("created_at", time_now());
   Object inner;
   if (form == Form::chat) inner.set("role", "assistant");
@@ -105,7 +105,7 @@ class Writer final : public AnswerWriter {
     bool broken;
   };
 
-  [[nodiscard]] std::string line_of(Part part) const { return object_of(shape_.form, shape_.model, std::move(part)).set("done", false).dump() + "\n"; }
+  [[nodiscard]] std::string line_of(Unsent part) const { return object_of(shape_.form, shape_.model, std::move(part)).set("done", false).dump() + "\n"; }
 
   void end_call() {
     if (!call_) return;
@@ -120,7 +120,7 @@ class Writer final : public AnswerWriter {
   const tessera::Tokenizer& tokenizer_;
   HttpReplyPtr reply_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  Part part_;
+  Unsent part_;
   std::optional<Call> call_;  // the call whose arguments are not whole yet
   std::int64_t calls_ = 0;
   std::string reason_ = "stop";

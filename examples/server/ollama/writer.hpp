@@ -6,7 +6,7 @@
 
 #include <tessera/text/tokenizer.hpp>
 
-#include "answer_writer.hpp"
+#include "answers/answer_writer.hpp"
 #include "http.hpp"
 
 namespace server::ollama {

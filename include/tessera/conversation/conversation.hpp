@@ -29,13 +29,13 @@
 
 #include <tessera/chat/chat_template.hpp>
 #include <tessera/chat/message.hpp>
-#include <tessera/chat/output_format.hpp>
-#include <tessera/chat/output_parser.hpp>
-#include <tessera/chat/reasoning_budget.hpp>
-#include <tessera/chat/tool_grammar.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/engine.hpp>
-#include <tessera/grammar/matcher.hpp>
+#include <tessera/extend/chat/output_format.hpp>
+#include <tessera/extend/chat/output_parser.hpp>
+#include <tessera/extend/chat/reasoning_budget.hpp>
+#include <tessera/extend/chat/tool_grammar.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
 #include <tessera/session.hpp>
 
 namespace tessera {

@@ -23,13 +23,13 @@
 #include <string>
 
 #include <tessera/engine.hpp>
+#include <tessera/extend/kv/kv_event.hpp>
 #include <tessera/extend/scheduler/cost_model.hpp>
-#include <tessera/kv/kv_event.hpp>
-#include <tessera/scheduler/histogram.hpp>
+#include <tessera/extend/scheduler/histogram.hpp>
+#include <tessera/extend/scheduler/tenant_figures.hpp>
 #include <tessera/scheduler/policy.hpp>
 #include <tessera/scheduler/request.hpp>
 #include <tessera/scheduler/step_limits.hpp>
-#include <tessera/scheduler/tenant_figures.hpp>
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/chat/output_format.hpp>
+#include <tessera/extend/chat/output_format.hpp>
 #include <tessera/grammar/grammar.hpp>
 #include <tessera/json/json.hpp>
 

@@ -1,4 +1,4 @@
-#include <tessera/chat/tool_grammar.hpp>
+#include <tessera/extend/chat/tool_grammar.hpp>
 
 #include <algorithm>
 

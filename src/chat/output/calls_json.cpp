@@ -59,7 +59,7 @@ std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
 OutputParser::State::Progress OutputParser::State::step_json() {
   const CallForm& form = *form_;
   bool begun = !calls_.empty() && !calls_.back().ended;
-  std::string streamed;  // arguments that this step has read
+  std::string streamed;  // arguments that this call has read
   const auto end = [&](std::size_t behind) {
     consume(behind);
     if (!begun && !is_name(name_)) {  // the object is not a call
@@ -86,9 +86,9 @@ OutputParser::State::Progress OutputParser::State::step_json() {
         return ends ? end(0) : Progress::waits;
       }
     }
-    const output::JsonExtent::Step step = extent_.take(c);
+    const output::JsonExtent::Place place = extent_.take(c);
     const bool is_arguments = is_arguments_key(extent_.key(), form);
-    if (step == output::JsonExtent::Step::value && !in_value_) {  // a second colon within a value is not valid JSON, and is ignored
+    if (place == output::JsonExtent::Place::value && !in_value_) {  // a second colon within a value is not valid JSON, and is ignored
       in_value_ = true;
       value_begin_ = object_.size();
       if (form.name_key.empty() && name_.empty()) name_ = string_of('"' + extent_.key() + '"');
@@ -98,8 +98,8 @@ OutputParser::State::Progress OutputParser::State::step_json() {
         begun = in_value_ = streams_ = true;
       }
     }
-    const bool done = step == output::JsonExtent::Step::end;
-    if ((done || step == output::JsonExtent::Step::member) && in_value_) {
+    const bool done = place == output::JsonExtent::Place::end;
+    if ((done || place == output::JsonExtent::Place::member) && in_value_) {
       in_value_ = false;
       if (std::exchange(streams_, false)) {
         stream_arguments(std::exchange(streamed, {}));
@@ -147,7 +147,7 @@ OutputParser::State::Progress OutputParser::State::step_raw_arguments() {
       phase_ = Phase::close;
       return Progress::made;
     }
-    if (extent_.take(buffer_[at]) != output::JsonExtent::Step::end) continue;
+    if (extent_.take(buffer_[at]) != output::JsonExtent::Place::end) continue;
     stream_arguments(std::string_view(buffer_).substr(0, at + 1));
     consume(at + 1);
     phase_ = Phase::close;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/chat/output_format.hpp>
+#include <tessera/extend/chat/output_format.hpp>
 
 #include "core/printable.hpp"
 #include "core/error.hpp"

@@ -11,7 +11,7 @@ namespace tessera::output {
 
 class JsonExtent {
  public:
-  enum class Step : std::uint8_t {
+  enum class Place : std::uint8_t {
     inside,   // the byte is somewhere inside the value
     key,      // the byte ends a key of the outermost object, which key() returns
     value,    // the byte begins the value of a member
@@ -24,7 +24,7 @@ class JsonExtent {
   explicit JsonExtent(char other_quote) : other_quote_(other_quote) {}
 
   // Takes the next byte. The first byte must be '{' or '['. After it has returned `end`, do not call it again.
-  Step take(char c) {
+  Place take(char c) {
     if (in_string_) {
       if (escaped_) escaped_ = false;
       else if (c == '\\') escaped_ = true;
@@ -32,18 +32,18 @@ class JsonExtent {
       if (reading_key_) {
         if (!in_string_) {
           reading_key_ = false;
-          return Step::key;
+          return Place::key;
         }
         key_ += c;
       }
-      return Step::inside;
+      return Place::inside;
     }
     const bool begins = expects_value_ && c != ' ' && c != '\n' && c != '\t' && c != '\r';
     if (begins) expects_value_ = false;
     if (c == other_quote_ && c != 0) {
       in_string_ = true;
       quote_ = c;
-      return begins ? Step::value : Step::inside;
+      return begins ? Place::value : Place::inside;
     }
     switch (c) {
       case '"':
@@ -63,23 +63,23 @@ class JsonExtent {
       case '}':
       case ']':
         if (depth_ > 0) --depth_;
-        if (depth_ == 0) return Step::end;
+        if (depth_ == 0) return Place::end;
         break;
       case ':':
         if (depth_ == 1 && object_ && !begins) {
           expects_value_ = true;
-          return Step::inside;
+          return Place::inside;
         }
         break;
       case ',':
         if (depth_ == 1 && object_) {
           expects_key_ = true;
-          return Step::member;
+          return Place::member;
         }
         break;
       default: break;
     }
-    return begins ? Step::value : Step::inside;
+    return begins ? Place::value : Place::inside;
   }
 
   [[nodiscard]] bool in_string() const noexcept { return in_string_; }
@@ -115,7 +115,7 @@ class JsonValueEnd {
       if (escaped_) escaped_ = false;
       else if (c == '\\') escaped_ = true;
       else if (c == '"') end_ = at_ + 1;
-    } else if (extent_.take(c) == JsonExtent::Step::end) {
+    } else if (extent_.take(c) == JsonExtent::Place::end) {
       end_ = at_ + 1;
     }
   }

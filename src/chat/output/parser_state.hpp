@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/chat/output_parser.hpp>
+#include <tessera/extend/chat/output_parser.hpp>
 
 #include "chat/output/json_extent.hpp"
 #include "chat/output/loose_values.hpp"

@@ -5,8 +5,8 @@
 #include "cpu/kernels/attention/rows.hpp"
 #include "cpu/kernels/bf16_pairs.hpp"
 #include "cpu/kernels/parts.hpp"
+#include "cpu/kernels/products/tiles.hpp"
 #include "cpu/kernels/simd/simd.hpp"
-#include "cpu/kernels/tiles.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

@@ -10,7 +10,7 @@
 #include "engine/states.hpp"
 #include "kv/page_id.hpp"
 #include "model/draft_heads.hpp"
-#include "model/spec/recurrent_spec.hpp"
+#include "model/spec/parts/recurrent_spec.hpp"
 
 namespace tessera::detail {
 namespace {

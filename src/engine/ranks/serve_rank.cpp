@@ -1,4 +1,4 @@
-#include <tessera/ranks.hpp>
+#include <tessera/extend/ranks.hpp>
 
 #include <algorithm>
 #include <thread>

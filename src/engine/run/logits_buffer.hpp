@@ -23,7 +23,7 @@ class LogitsBuffer {
     const std::size_t bytes = std::max<std::size_t>(rows, 1) * vocab * sizeof(float);
     if (is_writable(rows, vocab) && block_->buffer.size() / kExcess <= bytes) return {};
     block_.reset();
-    auto block = std::make_shared<Block>();
+    auto block = std::make_shared<SharedBuffer>();
     TESSERA_TRY(block->buffer, Buffer::allocate(memory, bytes, "logits"));
     block_ = std::move(block);
     return {};
@@ -58,11 +58,11 @@ class LogitsBuffer {
 
  private:
   static constexpr std::size_t kExcess = 4;
-  struct Block {
+  struct SharedBuffer {
     Buffer buffer;
     std::atomic<bool> shared = false;  // atomic: two threads may fork one session at once
   };
-  std::shared_ptr<Block> block_;
+  std::shared_ptr<SharedBuffer> block_;
 };
 
 }  // namespace tessera::detail

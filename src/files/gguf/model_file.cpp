@@ -1,4 +1,4 @@
-#include <tessera/files/model_file.hpp>
+#include <tessera/extend/files/model_file.hpp>
 
 #include <array>
 #include <string>

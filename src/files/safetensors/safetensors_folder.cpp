@@ -18,11 +18,11 @@
 namespace tessera::detail {
 
 struct SafetensorsFolder::State {
-  struct Part {
+  struct Shard {
     std::shared_ptr<ByteSource> source;
     SafetensorsHeader header;  // its `tensors` are moved to the list of all
   };
-  std::vector<Part> parts;
+  std::vector<Shard> parts;
   std::vector<SafetensorsTensor> tensors;
   std::vector<std::uint32_t> by_name;  // indices into `tensors`, sorted by name
   std::deque<std::string> names;       // of tensors of modules; the others' names are in the headers
@@ -191,10 +191,10 @@ std::string SafetensorsFolder::file_name(std::uint32_t part) const {
 
 std::uint64_t SafetensorsFolder::memory_bytes() const noexcept {
   if (state_ == nullptr) return 0;
-  std::uint64_t bytes = 2 * sizeof(void*) + sizeof(State) + state_->parts.capacity() * sizeof(State::Part) +
+  std::uint64_t bytes = 2 * sizeof(void*) + sizeof(State) + state_->parts.capacity() * sizeof(State::Shard) +
                         state_->tensors.capacity() * sizeof(SafetensorsTensor) +
                         state_->by_name.capacity() * sizeof(std::uint32_t);
-  for (const State::Part& part : state_->parts) bytes += part.header.memory_bytes();
+  for (const State::Shard& part : state_->parts) bytes += part.header.memory_bytes();
   for (const std::string& name : state_->names) bytes += sizeof name + name.capacity();
   return bytes;
 }

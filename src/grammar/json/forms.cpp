@@ -14,11 +14,11 @@ constexpr std::size_t kPlainDigits = 16;  // about as many digits as a double ca
 constexpr std::uint64_t kMostPlainSteps = 64;
 
 // How many digits a plain number may have before and after its point: enough to write a number between the bounds, however close they are.
-struct Room {
+struct DigitCounts {
   std::uint32_t whole, fraction;
 };
 
-Room room_of(const NumberSpec& spec, std::span<const NumberSpec> excluded) {
+DigitCounts room_of(const NumberSpec& spec, std::span<const NumberSpec> excluded) {
   std::size_t whole = spec.low && spec.high ? 1 : kPlainDigits, fraction = kPlainDigits;
   for (const auto* bound : {&spec.low, &spec.high}) {
     if (!*bound) continue;
@@ -72,7 +72,7 @@ Regex JsonForms::number(Regex content, const NumberSpec& spec, std::span<const N
 // Returns the expression -?(0|[1-9][0-9]{0,15})(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?, where the counts of digits are adapted to `spec`.
 Regex JsonForms::plain_number(const NumberSpec& spec, std::span<const NumberSpec> excluded) {
   RegexStore& r = ir_.regexes;
-  const Room room = room_of(spec, excluded);
+  const DigitCounts room = room_of(spec, excluded);
   const Regex digit = r.bytes(ByteSet::range('0', '9'));
   const auto optional = [&](Regex part) { return r.repeat(part, 0, 1); };
   const std::uint32_t behind_first = room.whole == kUnlimited ? kUnlimited : room.whole - 1;

@@ -90,11 +90,11 @@ class PatternParser {
   }
 
   PatternPart sequence(unsigned depth) {
-    struct Part {
+    struct Element {
       PatternPart piece;
       int look = 0;  // 1: a lookahead, -1: a negative lookahead, 0: neither
     };
-    std::vector<Part> parts;
+    std::vector<Element> parts;
     while (at_ < text_.size() && text_[at_] != '|' && text_[at_] != ')') {
       const std::size_t start = at_;
       if (peek("(?=") || peek("(?!")) {

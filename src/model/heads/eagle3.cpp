@@ -55,12 +55,12 @@ Status attend_to(const Pass& pass, const Layer& head) {
   TESSERA_TRY_STATUS(b.norm(*eagle_norm_of(pass, w, Role::mtp_token_norm), Act::h2, Act::h2));
   TESSERA_TRY_STATUS(b.norm(*eagle_norm_of(pass, w, Role::mtp_hidden_norm), Act::h, Act::h));
   if (adds_to_normed) TESSERA_TRY_STATUS(b.take_columns(Act::h, 0, width, Act::x));
-  struct Part {
+  struct Product {
     Role token, hidden;
     Act out;
   };
-  for (const Part part : {Part{Role::eagle_q_token, Role::eagle_q_hidden, Act::q}, Part{Role::eagle_k_token, Role::eagle_k_hidden, Act::k},
-                          Part{Role::eagle_v_token, Role::eagle_v_hidden, Act::v}}) {
+  for (const Product part : {Product{Role::eagle_q_token, Role::eagle_q_hidden, Act::q}, Product{Role::eagle_k_token, Role::eagle_k_hidden, Act::k},
+                          Product{Role::eagle_v_token, Role::eagle_v_hidden, Act::v}}) {
     TESSERA_TRY_STATUS(b.linear(*w.matrix(part.hidden), Act::h, part.out));
     TESSERA_TRY_STATUS(b.linear_residual(*w.matrix(part.token), nullptr, Act::h2, Act::attn, part.out));
   }

@@ -5,18 +5,18 @@
 
 #include "core/printable.hpp"
 #include "model/architectures.hpp"
-#include "model/spec/attention_spec.hpp"
-#include "model/spec/embedding_spec.hpp"
-#include "model/spec/feed_spec.hpp"
-#include "model/spec/latent_spec.hpp"
-#include "model/spec/mtp_spec.hpp"
-#include "model/spec/recurrent_spec.hpp"
+#include "model/spec/parts/attention_spec.hpp"
+#include "model/spec/parts/embedding_spec.hpp"
+#include "model/spec/parts/feed_spec.hpp"
+#include "model/spec/parts/latent_spec.hpp"
+#include "model/spec/parts/mtp_spec.hpp"
+#include "model/spec/parts/recurrent_spec.hpp"
+#include "model/spec/parts/rope_spec.hpp"
+#include "model/spec/parts/scale_spec.hpp"
+#include "model/spec/parts/shared_keys_spec.hpp"
+#include "model/spec/parts/shared_weights_spec.hpp"
 #include "model/spec/refused_settings.hpp"
-#include "model/spec/rope_spec.hpp"
-#include "model/spec/scale_spec.hpp"
 #include "model/spec/setting_reader.hpp"
-#include "model/spec/shared_keys_spec.hpp"
-#include "model/spec/shared_weights_spec.hpp"
 
 namespace tessera::detail {
 

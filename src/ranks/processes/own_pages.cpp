@@ -14,7 +14,7 @@ Status OwnPages::add_layout(KvLayout first) {
   return {};
 }
 
-OwnPages::Part OwnPages::part_of(std::size_t number, std::uint32_t layer) const noexcept {
+OwnPages::ByteRange OwnPages::part_of(std::size_t number, std::uint32_t layer) const noexcept {
   const KvLayerLayout& own = layouts_[number]->own.layer(layer);
   if (division_->lacks(rank_, layer)) return {};
   if (own.shape.state_bytes != 0) return {.offset = own.state_offset, .size = own.shape.state_bytes};

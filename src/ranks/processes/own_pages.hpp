@@ -34,10 +34,10 @@ class OwnPages final : public PageMemory {
   void lose(const Error& why);
 
   // A rank's bytes of a layer in each page, in its own layout.
-  struct Part {
+  struct ByteRange {
     std::uint64_t offset = 0, size = 0;  // size 0: the rank has none of the layer
   };
-  [[nodiscard]] Part part_of(std::size_t layout, std::uint32_t layer) const noexcept;
+  [[nodiscard]] ByteRange part_of(std::size_t layout, std::uint32_t layer) const noexcept;
   // Errors: internal, a page has too high a number or an unknown size; out_of_memory.
   Status copy(std::span<const PageCopy> copies) override;
   Status find(const StepPages& pages, PageAddresses& out) override;

@@ -141,7 +141,7 @@ Status RankSteps::read_or_write(std::span<const std::byte> message, std::vector<
   if (!is_whole || part_.layer >= model_.spec.n_layers()) return senseless("a question about pages");
   TESSERA_TRY_STATUS(pages_.copy(part_.copies));
   const SequencePages& of = part_.pages.sequences.front();
-  OwnPages::Part part = pages_.part_of(of.layout, part_.layer);
+  OwnPages::ByteRange part = pages_.part_of(of.layout, part_.layer);
   if (part.size == 0) return {};
   const KvLayout& layout = pages_.first_layout(of.layout);
   const std::size_t group = layout.layers[part_.layer].group;

@@ -7,10 +7,10 @@
 #include "core/utf8.hpp"
 #include "text/models/byte_alphabet.hpp"
 #include "text/pre_tokenizer/pre_tokenizer.hpp"
-#include "text/rules/decoder_rules.hpp"
-#include "text/rules/normalizer_rules.hpp"
-#include "text/rules/post_processor_rules.hpp"
-#include "text/rules/splitter_rules.hpp"
+#include "text/rules/json/decoder_rules.hpp"
+#include "text/rules/json/normalizer_rules.hpp"
+#include "text/rules/json/post_processor_rules.hpp"
+#include "text/rules/json/splitter_rules.hpp"
 
 namespace tessera::detail {
 namespace {

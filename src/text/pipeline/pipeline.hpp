@@ -21,7 +21,7 @@
 #include "text/pipeline/splitter.hpp"
 #include "text/pipeline/word_bpe.hpp"
 #include "text/pipeline/word_piece.hpp"
-#include "text/rules/tokenizer_json.hpp"
+#include "text/rules/json/tokenizer_json.hpp"
 
 namespace tessera::detail {
 

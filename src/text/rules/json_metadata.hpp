@@ -4,7 +4,7 @@
 #include <stop_token>
 
 #include "text/pipeline/pipeline.hpp"
-#include "text/rules/tokenizer_json.hpp"
+#include "text/rules/json/tokenizer_json.hpp"
 #include "text/tokenizer_metadata.hpp"
 
 namespace tessera::detail {

@@ -10,8 +10,8 @@
 #include "core/error.hpp"
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 #include "text/rules/base64.hpp"
+#include "text/rules/json/tokenizer_json.hpp"
 #include "text/rules/sentencepiece.hpp"
-#include "text/rules/tokenizer_json.hpp"
 
 namespace tessera {
 

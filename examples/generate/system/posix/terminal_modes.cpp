@@ -1,4 +1,4 @@
-#include "terminal_modes.hpp"
+#include "output/terminal_modes.hpp"
 
 #include <atomic>
 

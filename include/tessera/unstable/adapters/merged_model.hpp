@@ -5,8 +5,8 @@
 #include <span>
 #include <stop_token>
 
-#include <tessera/adapters/merged_adapter.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/extend/adapters/merged_adapter.hpp>
 #include <tessera/extend/files/model_source.hpp>
 
 namespace tessera {

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/scheduler/tenant_figures.hpp>
+#include <tessera/extend/scheduler/tenant_figures.hpp>
 
 namespace tessera {
 

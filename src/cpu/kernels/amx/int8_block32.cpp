@@ -14,7 +14,7 @@
 #include "cpu/kernels/amx/row_tiles.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
-#include "cpu/kernels/open_lanes.hpp"
+#include "cpu/kernels/products/open_lanes.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

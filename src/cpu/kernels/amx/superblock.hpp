@@ -5,7 +5,7 @@
 
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
-#include "cpu/kernels/open_kept.hpp"
+#include "cpu/kernels/products/open_kept.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

@@ -21,7 +21,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 // A number from 0 to 3 as a type: the index of one of the four tiles of a step (Product::step).
 template <int kPart>
-struct Step {};
+struct TileIndex {};
 
 template <class Product, class Keys, class Values = Keys>
 class Attention {
@@ -220,7 +220,7 @@ class Attention {
     }
   }
 
-  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between it calls meanwhile(Step<i>) with i = 0, 1, 2,
+  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between it calls meanwhile(TileIndex<i>) with i = 0, 1, 2,
   // 3, 0, ..., so that other work goes on at the same time: two calls for each query, where the number of queries is rounded up to a
   // multiple of four.
   template <class Fn>
@@ -231,10 +231,10 @@ class Attention {
     const auto of_four = [&](std::size_t from, auto of_row) TESSERA_LAMBDA {
       for (std::size_t row = from; row < from + 4; ++row) {
         if (row < rows) of_row(row, spans()[first + row], floats(at_.scores) + (first + row) * kChunk);
-        if (row % 4 == 0) meanwhile(Step<0>{});
-        else if (row % 4 == 1) meanwhile(Step<1>{});
-        else if (row % 4 == 2) meanwhile(Step<2>{});
-        else meanwhile(Step<3>{});
+        if (row % 4 == 0) meanwhile(TileIndex<0>{});
+        else if (row % 4 == 1) meanwhile(TileIndex<1>{});
+        else if (row % 4 == 2) meanwhile(TileIndex<2>{});
+        else meanwhile(TileIndex<3>{});
       }
     };
     float *maxima = maxima_[first / 16 % 2], *sums = sums_[first / 16 % 2];
@@ -270,14 +270,14 @@ class Attention {
         // of a step's four tiles. With 16 queries this does all steps, at most eight. With fewer queries the loop below does the rest.
         if (value_tiles_ >= 4 && groups > 0) {
           std::size_t done = 0;
-          const auto part = [&]<int kPart>(Step<kPart>) TESSERA_LAMBDA {
+          const auto part = [&]<int kPart>(TileIndex<kPart>) TESSERA_LAMBDA {
             if (done == groups) return;
             Product::template step<kPart>(a + done * Product::kABytes, tiles[done * 4 + kPart]);
             if constexpr (kPart == 3) ++done;
           };
           Product::start();
           weigh(first + 16, part);
-          while (done < groups) part(Step<0>{}), part(Step<1>{}), part(Step<2>{}), part(Step<3>{});
+          while (done < groups) part(TileIndex<0>{}), part(TileIndex<1>{}), part(TileIndex<2>{}), part(TileIndex<3>{});
           Product::store(floats(at_.partial), value_stride_);
           tile = 4;
         }

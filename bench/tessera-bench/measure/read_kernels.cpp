@@ -1,0 +1,71 @@
+// Three ways to read memory in order, written with GCC's vector extensions, which compile for every target. The machine's hardware
+// prefetchers decide which one is fastest, so all three are measured.
+#include <array>
+
+#include "measure/limits.hpp"
+
+namespace tessera::bench {
+
+namespace {
+
+using CacheLine = std::uint64_t __attribute__((vector_size(64), may_alias));
+
+// Reads all bytes, four cache lines a round, each into its own accumulator. `Ahead`: how many bytes in front of the reads it prefetches; 0:
+// it leaves prefetching to the hardware. `Locality`: argument of __builtin_prefetch: 3 is the first-level cache, 2 the second.
+template <std::size_t Ahead, int Locality>
+[[gnu::always_inline]] inline std::uint64_t read(const std::byte* bytes, std::size_t count) noexcept {
+  constexpr std::size_t kLines = 4, kRound = kLines * sizeof(CacheLine);
+  CacheLine sum[kLines] = {};
+  for (const std::byte* from = bytes; from < bytes + count; from += kRound) {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kLines; ++i) {
+      if constexpr (Ahead != 0) __builtin_prefetch(from + Ahead + i * sizeof(CacheLine), 0, Locality);
+      sum[i] += reinterpret_cast<const CacheLine*>(from)[i];
+    }
+  }
+  const CacheLine all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  std::uint64_t result = 0;
+  for (std::size_t i = 0; i < 8; ++i) result += all[i];
+  __asm__ volatile("" : : "r"(result));
+  return result;
+}
+
+// The same kernels for processors with vectors of 64 bytes (AVX-512). They need fewer instructions for a line, so that more reads are under
+// way at a time.
+#if defined(__x86_64__)
+#define TESSERA_BENCH_WIDE __attribute__((target("avx512f")))
+bool has_wide() noexcept { return __builtin_cpu_supports("avx512f"); }
+#else
+#define TESSERA_BENCH_WIDE
+bool has_wide() noexcept { return false; }
+#endif
+
+std::uint64_t plain(const std::byte* bytes, std::size_t count) noexcept { return read<0, 0>(bytes, count); }
+std::uint64_t prefetched(const std::byte* bytes, std::size_t count) noexcept { return read<4096, 3>(bytes, count); }
+std::uint64_t prefetched_far(const std::byte* bytes, std::size_t count) noexcept {
+  return read<16384, 2>(bytes, count);
+}
+
+TESSERA_BENCH_WIDE std::uint64_t wide_plain(const std::byte* bytes, std::size_t count) noexcept {
+  return read<0, 0>(bytes, count);
+}
+TESSERA_BENCH_WIDE std::uint64_t wide_prefetched(const std::byte* bytes, std::size_t count) noexcept {
+  return read<4096, 3>(bytes, count);
+}
+TESSERA_BENCH_WIDE std::uint64_t wide_prefetched_far(const std::byte* bytes, std::size_t count) noexcept {
+  return read<16384, 2>(bytes, count);
+}
+
+constexpr std::array<ReadKernel, 3> kKernels = {
+    {{"plain", plain}, {"prefetched", prefetched}, {"prefetched far", prefetched_far}}};
+constexpr std::array<ReadKernel, 3> kWideKernels = {
+    {{"plain", wide_plain}, {"prefetched", wide_prefetched}, {"prefetched far", wide_prefetched_far}}};
+
+}  // namespace
+
+std::span<const ReadKernel> read_kernels() noexcept {
+  static const bool wide = has_wide();
+  return wide ? kWideKernels : kKernels;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,38 @@
+// Packs a file's rows into the planes of a device's matrix (packed_layout.hpp), one chunk of rows at a time. A chunk is one consecutive
+// piece of each plane.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <tessera/core/dtype.hpp>
+
+#include "cuda/weights/packed_layout.hpp"
+#include "formats/formats.hpp"
+
+namespace tessera::cuda {
+
+// Returns the form in which a device holds weights of `type`; DeviceForm::count if `type` is not a weight format.
+[[nodiscard]] constexpr DeviceForm device_form_of(DType type) noexcept { return device_form(formats::packed_form_of(type)); }
+
+struct Stretch {
+  std::uint64_t to = 0;    // bytes from the matrix's start
+  std::uint64_t from = 0;  // bytes from the staging buffer's start
+  std::uint64_t bytes = 0;
+};
+
+// Returns, for each plane, where pack_rows() puts outputs [first, first + count) in the staging buffer, and where they belong in the
+// matrix. Planes that the form does not have get an empty entry.
+[[nodiscard]] std::array<Stretch, kPlanes> stretches(const DeviceMatrix& matrix, std::uint64_t first,
+                                                     std::uint64_t count) noexcept;
+
+// Returns the bytes of a staging buffer for `count` rows.
+[[nodiscard]] std::uint64_t staging_bytes(DeviceForm form, std::uint64_t inputs, std::uint64_t count) noexcept;
+
+// Packs `count` rows in the file's format `type` into the staging buffer. Rows consist of whole blocks; the matrix has the packed form of
+// `type`.
+void pack_rows(DType type, const DeviceMatrix& matrix, const std::byte* rows, std::uint64_t count,
+               std::byte* staging) noexcept;
+
+}  // namespace tessera::cuda

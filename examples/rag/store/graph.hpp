@@ -1,0 +1,54 @@
+// A graph of vectors (HNSW; Malkov & Yashunin 2016) that finds near vectors without looking at all of them. It is kept in a file beside the
+// index, and is made anew if the index has changed since, or if the file is not the one whose hash stands in the index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "store/store.hpp"
+
+namespace rag {
+
+struct Neighbour {
+  std::int64_t passage = 0;
+  float likeness = 0.0f;  // the dot product
+};
+
+// Returns the nearest vectors to the query by looking at all of them, the nearest first.
+[[nodiscard]] std::vector<Neighbour> scan(const Vectors& vectors, std::span<const float> query, std::size_t most);
+
+// Returns whether this program was built with hnswlib.
+[[nodiscard]] bool has_graphs() noexcept;
+
+class Graph {
+ public:
+  using Progress = std::function<void(std::size_t done, std::size_t total)>;
+
+  // Reads the graph of this edition of the index; nullopt: there is no file, or the graph is stale, damaged or another one
+  // than make() has written.
+  [[nodiscard]] static std::optional<Graph> load(const std::filesystem::path& file, std::uint32_t dimensions, const IndexCounts& index, Store& store);
+  // Makes the graph, writes it to the file, and its hash to the store. Throws Failure.
+  [[nodiscard]] static Graph make(const std::filesystem::path& file, const Vectors& vectors, std::uint32_t dimensions, const IndexCounts& index,
+                                  Store& store, const std::stop_token& stop, const Progress& progress);
+
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+
+  // Returns vectors near the query, the nearest first. Some of the very nearest may be missing.
+  [[nodiscard]] std::vector<Neighbour> near(std::span<const float> query, std::size_t most) const;
+
+ private:
+  struct State;
+  explicit Graph(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rag

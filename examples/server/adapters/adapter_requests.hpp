@@ -1,0 +1,29 @@
+// The adapters that a request asks for: by an adapter's name in place of the model's (as vLLM), and by the field `lora` (as llama.cpp).
+// And the endpoints that list, load and unload adapters.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <tessera/adapter.hpp>
+#include <tessera/json/json.hpp>
+
+#include "adapters/adapter_names.hpp"
+#include "adapters/adapter_shelf.hpp"
+#include "apis/api.hpp"
+
+namespace server {
+
+// Takes the field `lora` out of a body: a list of {"id": number in GET /lora-adapters or name, "scale": number}. Errors: ApiError of status
+// 400, which names the field; also if an adapter belongs to another model than `model`.
+[[nodiscard]] std::vector<NamedAdapter> take_lora_field(tessera::Json& body, const AdapterNames& names, std::size_t model);
+// Returns the adapters, loaded. Adapters with scale 0 are left out. Errors: those of AdapterShelf::take().
+[[nodiscard]] std::vector<tessera::AdapterUse> load_adapters(const std::vector<NamedAdapter>& named, AdapterShelf& shelf);
+
+// GET /lora-adapters, llama.cpp's.
+void list_adapters(const Models& models, const Call& call);
+// POST /v1/load_lora_adapter and /v1/unload_lora_adapter, vLLM's.
+void load_adapter(const Models& models, const Call& call);
+void unload_adapter(const Models& models, const Call& call);
+
+}  // namespace server

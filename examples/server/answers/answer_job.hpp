@@ -1,0 +1,59 @@
+// A job answers one request of a client. It passes the request's plans (one for each prompt) to the scheduler, and the results to a writer.
+// It runs on a worker whenever the scheduler has pieces to read, or the client has taken all that was written. If a client takes nothing,
+// only its own request waits. If a client has gone, its request is cancelled.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/scheduler/scheduler.hpp>
+
+#include "answers/answer_writer.hpp"
+#include "answers/slices.hpp"
+#include "http.hpp"
+#include "models/model_lease.hpp"
+#include "models/served_model.hpp"
+#include "workers.hpp"
+
+namespace server {
+
+// The request for one prompt.
+struct AnswerPlan {
+  tessera::Request request;
+  // The settings for reading a chat answer's reasoning and calls. nullopt: the answer is plain text.
+  struct Chat {
+    bool in_reasoning = false;
+    std::vector<tessera::Json> tools{};
+  };
+  std::optional<Chat> chat{};
+  bool shows_logprobs = false;
+  // Receives the first sample's session, if the request keeps it (SessionAtEnd::keep). The result goes to the writer, unless it is null.
+  std::function<tessera::Json(tessera::Session)> on_session{};
+};
+
+// The figures of a request, which the job reports once, at the request's end (OnAnswered).
+struct AnswerReport {
+  Usage usage;
+  unsigned status = 200;       // 499: the client went away
+  std::string error{};
+  std::uint64_t stopped = 0, cut = 0;  // choices that reached their end, and choices that reached max_tokens
+  double queue = 0.0, time_to_first_token = 0.0, seconds = 0.0;
+};
+using OnAnswered = std::function<void(const AnswerReport&)>;
+
+struct JobContext {
+  ServedModel& model;
+  tessera::Scheduler& scheduler;
+  Slices& slices;
+  Workers& workers;
+};
+
+// Submits the plans, and has `writer` write the answer. `lease` is kept until the client has taken the whole answer. Throws ApiError if the plans cannot be submitted; later errors go to the writer.
+void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
+               OnAnswered on_answered, ModelLease lease);
+
+}  // namespace server

@@ -1,0 +1,88 @@
+// An AnswerWriter receives the results of a request step by step, and writes them in the form of one API: as a whole, or as a stream of
+// events.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tessera/extend/chat/output_parser.hpp>
+#include <tessera/generation.hpp>
+#include <tessera/text/tokenizer.hpp>
+
+#include "api_error.hpp"
+#include "http.hpp"
+
+namespace server {
+
+struct Usage {
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t cached_tokens = 0;      // prompt tokens taken from the prefix index
+  std::uint64_t completion_tokens = 0;  // tokens of all choices
+  std::uint64_t reasoning_tokens = 0;   // completion tokens that are reasoning
+  std::uint64_t drafted_tokens = 0, accepted_tokens = 0;
+  double reading_seconds = 0.0;  // from the first row of the prompt to the first token; with several prompts the longest time
+  double writing_seconds = 0.0;  // from the first token to the end, in the same way
+};
+
+// The end of a choice. `stop`: the stop string that ended it, if one did.
+struct Finish {
+  tessera::FinishReason reason = tessera::FinishReason::none;
+  bool has_calls = false;
+  std::string stop{};
+};
+
+// The field, on every API, that marks a call which the parser could not read, or not whole (OutputDelta::broken): do not run the call.
+inline constexpr const char* kBroken = "broken";
+
+// The progress of a request's prompts.
+struct PromptProgress {
+  std::uint64_t total = 0;     // tokens
+  std::uint64_t cached = 0;    // tokens taken from the prefix index
+  std::uint64_t computed = 0;  // tokens computed, or taken from the prefix index
+  double seconds = 0.0;        // since the beginning of the first step with these prompts
+};
+
+// Functions are called one at a time, in order. Choices are counted over all prompts of the request.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+  virtual void begin() {}  // the scheduler has taken the whole request
+  // Receives the number of tokens of all choices so far. Called before add() gets the text of the last of these tokens.
+  virtual void count(std::uint64_t /*completion_tokens*/) {}
+  // progress() is called after each step that computed tokens of the prompts, if wants_progress().
+  [[nodiscard]] virtual bool wants_progress() const { return false; }
+  virtual void progress(const PromptProgress& /*progress*/) {}
+  // Receives a token of the answer's text with its log-probabilities, if the client wants these, before add() gets the text. Not called for
+  // tokens of reasoning, calls and markers, nor for the token that ended the answer. `at`: characters of the text in front of the token.
+  virtual void token_at(std::size_t choice, const tessera::Piece& piece, std::size_t /*at*/) { token(choice, piece); }
+  virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
+  virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;
+  virtual void finish(std::size_t choice, const Finish& finish) = 0;
+  // Receives the field kv_transfer_params of the answer (kv_transfer.hpp), before end().
+  virtual void kv_transfer(tessera::Json /*params*/) {}
+  virtual void end(const Usage& usage) = 0;
+  virtual void fail(const ApiError& error) = 0;  // called instead of all further functions
+};
+
+// Returns the arguments of a call as an object. If the answer was cut within the call, the object has the text as "unfinished".
+[[nodiscard]] inline tessera::Json arguments_of(const std::string& text) {
+  tessera::Json object = tessera::Json::object();
+  if (text.empty()) return object;
+  if (auto arguments = tessera::Json::parse(text); arguments && arguments->members() != nullptr) return *std::move(arguments);
+  object.set("unfinished", text);
+  return object;
+}
+
+// Return server-sent events.
+[[nodiscard]] inline std::string sse(const tessera::Json& data) { return "data: " + data.dump() + "\n\n"; }
+[[nodiscard]] inline std::string sse(std::string_view event, const tessera::Json& data) {
+  return "event: " + std::string(event) + "\n" + sse(data);
+}
+inline constexpr const char* kSseIdle = ": still here\n\n";
+[[nodiscard]] inline HttpResponse sse_response() {
+  return {.type = "text/event-stream; charset=utf-8", .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};
+}
+
+}  // namespace server

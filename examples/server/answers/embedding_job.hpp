@@ -1,0 +1,31 @@
+// Computes embeddings: vectors of length 1. Each API reads the texts and writes the vectors in its own form.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apis/api.hpp"
+
+namespace server {
+
+// Returns how many tokens of a text the model reads.
+[[nodiscard]] std::size_t most_tokens_of(const ServedModel& model);
+
+struct EmbeddingWish {
+  std::vector<std::vector<tessera::Token>> inputs;  // none is empty, nor longer than most_tokens_of()
+  tessera::Pooling pooling = tessera::Pooling::automatic;
+  std::uint32_t dimensions = 0;  // numbers that are kept of a vector, which is then scaled to length 1; 0: all
+};
+
+[[nodiscard]] tessera::Json numbers_of(const std::vector<float>& vector);
+
+// Returns the body of the answer. `tokens`: the tokens of all texts.
+using VectorsWriter = std::function<std::string(const std::vector<std::vector<float>>& vectors, std::uint64_t tokens)>;
+
+// Answers the call on the workers, a few rows at a time, so that other requests come in between. Ends early if the client has gone.
+// Errors are answered in the form of the path's API.
+void start_embedding(const Api& api, const Call& call, EmbeddingWish wish, VectorsWriter writer);
+
+}  // namespace server

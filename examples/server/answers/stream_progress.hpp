@@ -1,0 +1,28 @@
+// Tells how far the prompt of a stream is computed, for clients that wait for the answer.
+#pragma once
+
+#include <string>
+
+#include <tessera/json/json.hpp>
+
+#include "answers/answer_writer.hpp"
+
+namespace server {
+
+// Returns {"total", "cache", "processed", "time_ms"}, as llama.cpp's server does: tokens of the prompt, tokens that were there
+// already, computed tokens (those of "cache" included), and milliseconds since the prompt's first step began.
+[[nodiscard]] tessera::Json to_json(const PromptProgress& progress);
+
+// Makes the comments of a stream whose client has not asked for events: `: prompt_progress {...}`, which clients of server-sent
+// events skip.
+class ProgressComments {
+ public:
+  // Returns the comment that is due, or "": at most four a second, and none for a prompt that is computed.
+  [[nodiscard]] std::string next(const PromptProgress& progress);
+
+ private:
+  static constexpr double kEvery = 0.25;  // seconds
+  double due_ = 0.0;
+};
+
+}  // namespace server

@@ -1,0 +1,64 @@
+// The endpoints: each reads a request of its API into plans for the scheduler, and writes the results. A mistake of the client is
+// thrown as an ApiError.
+#pragma once
+
+#include "answers/answer_job.hpp"
+#include "fields/answer_fields.hpp"
+#include "fields/field_rules.hpp"
+#include "http.hpp"
+#include "kv/kv_transfer.hpp"
+#include "models/models.hpp"
+#include "models/served_model.hpp"
+
+namespace server {
+
+struct Api {
+  JobContext job;
+  RequestLimits limits;
+  bool stays = true;  // the model is loaded as long as the server runs
+};
+
+// One request of a client.
+struct Call {
+  const HttpRequest& request;
+  HttpReplyPtr reply;
+  Caller caller;
+  OnAnswered on_answered;
+  Notes& notes;  // parts of the request without effect
+  KvTransfers& kv;
+  ModelLease lease{};             // the request's hold on its model; every job that goes on keeps a copy
+  tessera::Json* body = nullptr;  // the request's body, read; nullptr: body_of() reads it
+};
+
+// Returns the body as JSON. Throws ApiError, which says where the body stops being JSON.
+[[nodiscard]] tessera::Json read_body(const HttpRequest& request);
+
+// Returns the body, with only the fields that the endpoint reads (field_rules.hpp). May be called once. Errors: those of read_body(), or
+// an error that names the field.
+[[nodiscard]] tessera::Json body_of(const Call& call, Endpoint endpoint);
+// Reads the model's name again, by which the server has chosen the model (Models::find()).
+void pass_model(Fields& fields);
+// Returns the value of a field in the query of a path, with its escapes decoded; empty if it is absent.
+[[nodiscard]] std::string query_field(std::string_view query, std::string_view name);
+[[nodiscard]] std::string new_id(std::string_view prefix);  // "chatcmpl-4f..."
+[[nodiscard]] std::int64_t unix_time();
+
+// OpenAI
+void chat_completions(const Api& api, const Call& call);
+void completions(const Api& api, const Call& call);
+void responses(const Api& api, const Call& call);
+void embeddings(const Api& api, const Call& call);
+void rerank(const Api& api, const Call& call);  // Jina's and Cohere's
+void score(const Api& api, const Call& call);   // vLLM's
+void list_models(const Models& models, const Call& call);
+void one_model(const Models& models, const Call& call);
+// Anthropic
+void messages(const Api& api, const Call& call);
+void count_tokens(const Api& api, const Call& call);
+// Ours
+void tokenize(const Api& api, const Call& call);
+void detokenize(const Api& api, const Call& call);
+void apply_template(const Api& api, const Call& call);
+[[nodiscard]] HttpResponse tokenizer_info(const Api& api);
+
+}  // namespace server

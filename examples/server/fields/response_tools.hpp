@@ -1,0 +1,46 @@
+// Turns the tools of OpenAI's Responses into functions for templates, and finds the tool of a function that the model calls.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fields/chat_fields.hpp"
+
+namespace server {
+
+class ResponseTools {
+ public:
+  struct Tool {
+    std::string function{};  // the model's name for the tool
+    std::string name{};    // the client's name for the tool
+    std::string space{};   // its namespace
+    bool is_custom = false;  // takes a text, not arguments
+  };
+
+  // Reads a list of tools: functions, custom tools, namespaces of both. Other tools, which a service runs, are left out and noted.
+  void read(const tessera::Json::Array& list, const std::string& path, Notes& notes);
+
+  // Move out the results of read(): the functions, and the patterns of custom tools.
+  [[nodiscard]] std::vector<tessera::Json> take_functions() { return std::move(functions_); }
+  [[nodiscard]] std::vector<ToolPattern> take_patterns() { return std::move(patterns_); }
+  // Moves out the tools in the form in which the response repeats them.
+  [[nodiscard]] tessera::Json::Array take_repeated() { return std::move(repeated_); }
+  // Return the model's name for a tool.
+  [[nodiscard]] static std::string function_of(std::string_view space, std::string_view name);
+  [[nodiscard]] std::string function_named(std::string_view space, std::string_view name) const;
+  // Returns the tool of a function; nullptr if there is none.
+  [[nodiscard]] const Tool* find(std::string_view function) const;
+  [[nodiscard]] std::size_t size() const noexcept { return tools_.size(); }
+
+ private:
+  void read_one(Fields& tool, const std::string& space, Notes& notes);
+  void read_custom(Fields& tool, Tool named);
+
+  std::vector<Tool> tools_;
+  std::vector<tessera::Json> functions_;
+  std::vector<ToolPattern> patterns_;
+  tessera::Json::Array repeated_;
+};
+
+}  // namespace server

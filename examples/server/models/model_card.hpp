@@ -1,0 +1,61 @@
+// The facts of a model without its weights, for lists of models. The server makes a card of each model's file when it starts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/chat/chat_template.hpp>
+#include <tessera/engine.hpp>
+#include <tessera/extend/chat/output_format.hpp>
+#include <tessera/json/json.hpp>
+
+#include "json_object.hpp"
+
+namespace server {
+
+class ServedModel;
+
+struct ModelCard {
+  std::string id{};
+  std::int64_t created = 0;       // seconds since 1970
+  std::uint64_t context = 0;      // tokens of a prompt and its answer at most
+  std::uint64_t vocabulary = 0;   // tokens
+  std::uint64_t weights = 0;      // bytes
+  std::uint64_t bytes = 0;        // planned memory of the loaded model: weights, keys and values, work memory
+  bool on_device = false;         // a GPU computes
+  std::string architecture{};
+  std::string license{};
+  std::string format = "unknown";  // "Q4_K_M"
+  std::uint64_t parameters = 0;    // as the file states, or an estimate from its bytes; 0: not known
+  std::string parameter_size{};    // "135M"
+  bool writes = true;              // false: an encoder, which gives vectors and scores alone
+  bool embeds = false;             // the file says how texts become vectors
+  bool fills_in = false;           // has tokens to fill in between texts; known when the model has been loaded
+  bool knows_tools = false;        // the template prints tools
+  bool reasons = false;
+  std::string template_source{};   // empty: no template
+  tessera::Json info{};            // the file's keys without lists and the template, and with the context length of this server
+
+  [[nodiscard]] bool has_template() const noexcept { return !template_source.empty(); }
+};
+
+// Returns whether a file's model writes text. A guess by its settings: a loaded model says it exactly.
+[[nodiscard]] bool writes_text(const tessera::Settings& settings);
+// Parses a template's text that stands in place of the file's, with the file's special tokens. Throws Failure.
+[[nodiscard]] std::optional<tessera::ChatTemplate> template_of(const std::optional<std::string>& text, const tessera::ModelSource& source);
+// Makes the card of a file. `chat_template`: stands in place of the file's. Throws Failure if the template is not valid.
+[[nodiscard]] ModelCard make_card(std::string id, const tessera::ModelSource& source, const tessera::Plan& plan,
+                                  const std::optional<tessera::ChatTemplate>& chat_template);
+// Replaces what the file says less exactly than the loaded model.
+void refresh_card(ModelCard& card, const ServedModel& model);
+
+// Returns whether a template knows reasoning, so that answers are read with reasoning.
+[[nodiscard]] bool knows_reasoning(const tessera::OutputFormat& format, std::string_view template_source);
+
+// Returns the object of a model in GET /v1/models, without its state.
+[[nodiscard]] Object model_object(const ModelCard& card);
+
+}  // namespace server

@@ -1,0 +1,28 @@
+// The list of models that the command line names.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/models.hpp"
+
+namespace server {
+
+struct NamedModels {
+  std::vector<std::string> models{};   // -m: [NAME=]PLACE
+  std::vector<std::string> ids{};      // --model-id: the name of the first -m, the second, ...
+  std::optional<std::string> folder{}; // --models
+  std::vector<std::string> pins{};     // --pin
+};
+
+// Returns the models in order: those of -m, then those of the folder by name. Without any, the list is empty: the program's own model is
+// served. Nothing is opened. Throws UsageError, for example if two models have one name; Failure, a folder that cannot be read, or a name
+// that another program's store does not have.
+[[nodiscard]] std::vector<ConfiguredModel> list_configured(const NamedModels& names);
+
+// Returns the adapters of `texts` ([MODEL/]NAME=PLACE), for these models; if the list is empty, for the program's own model. Throws UsageError:
+// a name or a place is missing, a name is taken, there is no such model or no such file.
+[[nodiscard]] std::vector<ConfiguredAdapter> list_adapters(const std::vector<std::string>& texts, const std::vector<ConfiguredModel>& models);
+
+}  // namespace server

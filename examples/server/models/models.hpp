@@ -1,0 +1,203 @@
+// The models of this server: which there are, which of them are loaded, and who uses them. A request holds a lease on its model, and a model
+// with leases is never unloaded. All loaded models together keep within one budget of memory.
+//
+// This object only decides. A ModelLoader asks next() for a task, does the task on a thread of its own, and says how the task ended. Rules, in
+// this order:
+// - A model that nobody has used for its keep_alive is unloaded.
+// - Models are loaded in the order in which they were asked for. If there is no room for the next model, loaded models have to leave: first
+//   the models without requests, and of these the one that was used the longest time ago. A model with requests leaves when the requests
+//   have ended. Until then new requests of this model wait until the other model was loaded, so that both get their turn.
+// - A model stays loaded at least as long as its loading took, so that at most about half of the time goes into loading.
+// - A request that has waited `load_time` is refused and told when to come again. A load that has begun goes on for it. A load is only given up
+//   if all clients that waited for it have left.
+// - A model that could not be loaded is not read again for some time, or until one of its files is changed (failed_load.hpp).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/extend/files/model_source.hpp>
+
+#include "adapters/adapter_names.hpp"
+#include "api_error.hpp"
+#include "models/failed_load.hpp"
+#include "models/memory_need.hpp"
+#include "models/model_card.hpp"
+#include "models/model_figures.hpp"
+#include "models/model_lease.hpp"
+#include "models/model_names.hpp"
+#include "models/running_load.hpp"
+#include "models/wait_line.hpp"
+
+namespace server {
+
+enum class ModelState { unloaded, loading, loaded, unloading, failed };
+[[nodiscard]] std::string_view to_string(ModelState state) noexcept;
+
+// A model that the command line names, with what the server found out about its file at the start.
+struct ConfiguredModel {
+  std::string id{};
+  std::filesystem::path path{};
+  std::shared_ptr<const tessera::ModelSource> embedded{};  // the model inside the program, which has no path
+  bool is_pinned = false;  // loaded at the start, and never unloaded
+  ModelCard card{};
+  MemoryNeed need{};
+  std::string fault{};     // a sentence, if the file could not be read at the start
+};
+
+struct ModelsOptions {
+  std::uint64_t memory = ~std::uint64_t{0};    // bytes of all loaded models together
+  double keep_alive = -1.0;                    // seconds without a request after which a model is unloaded; below 0: never
+  std::chrono::seconds load_time{300};         // a request waits at most this long for its model
+  std::size_t max_waiting = 1024;              // requests that may wait for models
+  std::vector<ConfiguredAdapter> adapters{};
+  bool changes_adapters = false;               // requests may load and unload adapters
+};
+
+// A model as lists show it.
+struct ModelView {
+  std::shared_ptr<const ModelCard> card{};
+  ModelState state = ModelState::unloaded;
+  bool is_pinned = false;
+  std::string fault{};        // why loading failed last, a sentence; empty: it did not
+  std::uint64_t loads = 0;    // how often the model was loaded
+  std::size_t requests = 0;   // leases
+  std::size_t waiting = 0;    // requests that wait for the model
+  double seconds_left = -1.0; // until a loaded model is unloaded, if no further request comes; below 0: not by time
+};
+
+class Models {
+ public:
+  Models(std::vector<ConfiguredModel> models, ModelsOptions options, ModelNames::Options names = {});
+  ~Models();
+  Models(const Models&) = delete;
+  Models& operator=(const Models&) = delete;
+
+  // --- For requests, on any thread.
+
+  [[nodiscard]] const ModelNames& names() const noexcept { return names_; }
+  [[nodiscard]] AdapterNames& adapters() const noexcept { return adapters_; }
+  [[nodiscard]] bool may_change_adapters() const noexcept { return options_.changes_adapters; }
+  // Returns a lease if the model is loaded. Otherwise returns nullptr, and `wait` gets the lease when the model is loaded. `keep_alive`:
+  // the model's new keep_alive in seconds, until the model is unloaded; below 0: for ever; nullopt: no change. Throws ApiError if the model
+  // can never fit, if it could not be loaded a short time ago, if the server ends, or if too many requests wait.
+  [[nodiscard]] ModelLease acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait);
+  // Makes next() look soon for waiting requests whose clients have left, and drop them.
+  void look() noexcept;
+
+  // --- For lists and figures, on any thread.
+
+  // Returns a lease for reading a model's figures, which does not count as use of the model; nullptr if the model is not loaded.
+  [[nodiscard]] ModelLease hold(std::size_t model) const;
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] ModelView view(std::size_t model) const;
+  [[nodiscard]] std::vector<ModelView> views() const;
+  [[nodiscard]] std::vector<ModelFigures> figures() const;
+  [[nodiscard]] std::uint64_t memory() const noexcept { return options_.memory; }
+  [[nodiscard]] bool is_pinned(std::size_t model) const noexcept { return entries_[model]->configured.is_pinned; }
+  void count_answer(std::size_t model, std::uint64_t stopped, std::uint64_t cut);
+
+  // --- For the end of the server.
+  // Refuses waiting requests and all later ones. Requests that have a lease go on.
+  void drain();
+  [[nodiscard]] bool idle() const;  // no scheduler has a request
+
+  // --- For the loader.
+  struct Task {
+    enum class Kind { load, unload, end } kind = Kind::end;
+    std::size_t model = 0;
+    std::shared_ptr<LoadedModel> unloaded{};  // to destroy; nothing else holds it
+  };
+  // Waits for the next task. After a load the caller must call loaded() or failed(), after an unload gone().
+  [[nodiscard]] Task next();
+  [[nodiscard]] const ConfiguredModel& configured(std::size_t model) const noexcept { return entries_[model]->configured; }
+  // Returns whether the running load of a model should go on: a request waits for the model or was told to come again, or the model is
+  // pinned. `share`: how much of the model is loaded, from 0 to 1. The loader calls this often while it loads.
+  [[nodiscard]] bool goes_on(std::size_t model, double share);
+  // Tells this object that a load begins for which next() did not ask.
+  void begin(std::size_t model);
+  // Books the memory that a file takes now, and takes its card: the file may have changed since the start. Throws Failure if the model does
+  // not fit any more.
+  void book(std::size_t model, const MemoryNeed& need, ModelCard card);
+  void loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double seconds);
+  // Refuses the waiting requests with the error, and later ones as FailedLoad says.
+  void failed(std::size_t model, FailedLoad failure);
+  // The load was given up because nobody waits for the model any more.
+  void given_up(std::size_t model);
+  void gone(std::size_t model);
+  // Ends the waiting of next(), and lets no load go on.
+  void end();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+  using Calls = WaitLine::Calls;  // functions to call when the mutex is free
+  enum class Use { request, look };
+  struct Hold;
+  struct Entry {
+    ConfiguredModel configured;
+    std::shared_ptr<const ModelCard> card;
+    ModelState state = ModelState::unloaded;
+    std::uint64_t bytes = 0;                 // planned memory
+    std::shared_ptr<LoadedModel> model{};    // while loaded
+    std::size_t leases = 0;                  // leases of requests
+    std::size_t looks = 0;                   // leases of lists and figures
+    bool is_leaving = false;                 // has to make room: takes no new requests
+    bool is_queued = false;                  // in queue_
+    double keep_alive = -1.0;
+    Time last_use{}, stays_until{};
+    WaitLine waiting{};
+    std::string fault{};
+    std::optional<FailedLoad> failure{};     // the last load, if it failed
+    RunningLoad load{};                      // while loading
+    std::uint64_t loads = 0;
+    ModelFigures past{};                     // figures of earlier loads, and counts of answers
+  };
+
+  // These need the mutex.
+  [[nodiscard]] ModelLease lease(Entry& entry, Use use) const;
+  [[nodiscard]] std::optional<Task> plan(Calls& calls);
+  void drop_waiting(Calls& calls);  // drops requests whose clients have left, and requests that have waited too long
+  [[nodiscard]] std::optional<Task> make_room(const Entry& wanted);
+  [[nodiscard]] Task unload(std::size_t model);
+  void grant(Entry& entry, Calls& calls);
+  [[nodiscard]] Time expiry(const Entry& entry) const;
+  [[nodiscard]] std::uint64_t used() const;     // bytes
+  [[nodiscard]] std::size_t waiting() const;    // requests that wait for models
+  [[nodiscard]] std::uint64_t most_for(const Entry& entry) const;
+  [[nodiscard]] ApiError too_late(const Entry& entry) const;
+  void begin_load(Entry& entry);
+  // Returns the end of a load that did not succeed: the entry, or nullptr if the model was loaded and what failed came after that.
+  [[nodiscard]] Entry* end_load(std::size_t model, ModelState state);
+  // Throws the error of the last load if the model is not to be read again yet. Needs the mutex free, as it looks at files.
+  void check_files(Entry& entry);
+  [[nodiscard]] ModelView view_of(const Entry& entry) const;
+  void change() const noexcept;
+  // Needs the mutex free.
+  void release(Entry& entry, Use use) const noexcept;
+  // Returns a lease of each loaded model, so that the model's figures can be read without the mutex.
+  [[nodiscard]] std::vector<std::pair<std::size_t, ModelLease>> look_at_loaded() const;
+
+  ModelsOptions options_;
+  ModelNames names_;
+  mutable AdapterNames adapters_;  // guards itself
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::uint64_t changes_ = 0;      // counts what next() should look at
+  Time wake_{};                            // when next() has something to do by time
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::deque<std::size_t> queue_;          // models that requests wait for, because they are not loaded or have to leave
+  bool is_draining_ = false, is_ending_ = false;
+};
+
+}  // namespace server

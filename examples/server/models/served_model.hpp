@@ -1,0 +1,101 @@
+// The served model: makes prompts of messages, and compiles grammars. A compiled grammar is kept for later requests that need the same one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/chat/chat_template.hpp>
+#include <tessera/chat/message.hpp>
+#include <tessera/conversation/conversation.hpp>
+#include <tessera/engine.hpp>
+#include <tessera/extend/chat/output_format.hpp>
+#include <tessera/extend/chat/reasoning_budget.hpp>
+#include <tessera/extend/chat/tool_grammar.hpp>
+#include <tessera/extend/grammar/cache.hpp>
+#include <tessera/extend/grammar/matcher.hpp>
+
+#include "notes.hpp"
+
+namespace server {
+
+// The prompt of a conversation.
+struct ChatPrompt {
+  std::vector<tessera::Token> tokens{};
+  std::string text{};
+  bool in_reasoning = false;  // the prompt ends within reasoning
+};
+
+// A chat request. `continues`: the answer continues the last message, which is the assistant's.
+struct ChatWish {
+  tessera::ChatRequest request;
+  bool continues = false;
+};
+
+// Any thread may call.
+class ServedModel {
+ public:
+  // Throws Failure if the template is not valid.
+  ServedModel(tessera::Engine engine, std::string id, std::optional<tessera::ChatTemplate> chat_template);
+  ~ServedModel();
+
+  [[nodiscard]] const tessera::Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const tessera::Tokenizer& tokenizer() const noexcept { return engine_.tokenizer(); }
+  [[nodiscard]] const std::string& id() const noexcept { return id_; }
+  [[nodiscard]] std::int64_t created() const noexcept { return created_; }  // seconds since 1970
+  [[nodiscard]] std::size_t context() const noexcept { return engine_.plan().context; }
+  [[nodiscard]] bool has_template() const noexcept { return has_template_; }
+
+  // Returns the template's text; empty if the model has no template.
+  [[nodiscard]] std::string_view template_source() const noexcept { return has_template_ ? template_.source() : std::string_view(); }
+  // Returns whether the template knows reasoning, so that answers are read with reasoning.
+  [[nodiscard]] bool reasons() const;
+
+  // Returns a sentence if the template writes calls in a form that is not the one in which answers are read; else empty.
+  [[nodiscard]] std::string calls_warning() const;
+
+  // Returns the format in which answers are read. If there are tools and the template does not print tools, the prompt describes them in
+  // words (tessera::tell_tools_in_words()), and calls are read in the format of Hermes.
+  [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
+
+  // Return the values of GenerateOptions::shown_control and stop_free for an answer in format(has_tools).
+  [[nodiscard]] const std::vector<tessera::Token>& marker_tokens(bool has_tools) const noexcept;
+  [[nodiscard]] tessera::StopFree stop_free(bool has_tools, bool in_reasoning) const;
+
+  // These two throw ApiError.
+  [[nodiscard]] ChatPrompt prompt(const ChatWish& wish) const;
+  [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
+  // Returns a matcher for a text without messages.
+  [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
+  // Returns a matcher for an answer in a conversation: its text beside the reasoning must match the source.
+  // With tools the answer may be calls instead. Notes tools whose schemas are not held whole.
+  [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
+                                                const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes);
+  // Returns a matcher for an answer that may call tools. nullopt: no grammar can hold the calls, with ToolUse::automatic.
+  [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
+                                                             const tessera::ToolGrammarOptions& options, Notes& notes);
+
+  // Returns a limit for the reasoning; nullopt if the format has no reasoning.
+  [[nodiscard]] std::optional<tessera::ReasoningBudget> reasoning_budget(const tessera::ReasoningBudgetOptions& options, bool has_tools) const;
+
+ private:
+  ServedModel(const tessera::Conversation& conversation, std::string id);
+  struct Grammars;
+  [[nodiscard]] const tessera::GrammarVocabulary& vocabulary(bool has_tools);
+
+  tessera::Engine engine_;
+  std::string id_;
+  std::int64_t created_;
+  bool has_template_, knows_tools_;
+  bool takes_system_ = true, takes_later_system_ = true;  // the template shows system messages at the beginning; and behind other messages
+  tessera::ChatTemplate template_;
+  tessera::OutputFormat format_, told_format_;
+  std::vector<tessera::Token> marker_tokens_, told_marker_tokens_;
+  std::unique_ptr<Grammars> grammars_;
+};
+
+}  // namespace server

@@ -1,0 +1,55 @@
+// Figures as dicts, with the names that the C ABI's JSON has.
+#include <cmath>
+#include <concepts>
+#include <map>
+
+#include "types/boxes.hpp"
+#include "values/figure_fields.hpp"
+
+namespace tessera::python {
+
+namespace {
+
+// A number that is not finite, and a time that has not come, are None.
+struct FieldsDict {
+  nb::dict dict;
+
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    dict[name] = object_of(value);
+  }
+
+  template <std::unsigned_integral T>
+  static nb::object object_of(T value) {
+    return nb::cast(value);
+  }
+  static nb::object object_of(bool value) { return nb::cast(value); }
+  static nb::object object_of(double value) { return std::isfinite(value) ? nb::cast(value) : nb::none(); }
+  static nb::object object_of(fields::Moment moment) {
+    return moment.seconds < 0.0 ? nb::none() : nb::cast(moment.seconds);
+  }
+  static nb::object object_of(const Histogram& histogram) { return of(histogram); }
+  static nb::object object_of(const std::map<std::string, TenantFigures, std::less<>>& tenants) {
+    nb::dict dict;
+    for (const auto& [name, tenant] : tenants) dict[nb::str(name.data(), name.size())] = of(tenant);
+    return dict;
+  }
+
+  template <class Figures>
+  static nb::dict of(const Figures& figures) {
+    FieldsDict made;
+    fields::each(figures, made);
+    return made.dict;
+  }
+};
+
+}  // namespace
+
+nb::dict figures_dict(const Figures& figures) { return FieldsDict::of(figures); }
+nb::dict figures_dict(const RequestFigures& figures) { return FieldsDict::of(figures); }
+nb::dict figures_dict(const SchedulerFigures& figures) { return FieldsDict::of(figures); }
+nb::dict kv_figures_dict(const Engine& engine) {
+  return FieldsDict::of(unlocked([&] { return fields::EngineKv(engine); }));
+}
+
+}  // namespace tessera::python
