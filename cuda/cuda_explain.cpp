@@ -9,7 +9,6 @@ namespace tessera::cuda {
 
 namespace {
 
-using backend::Operation;
 
 constexpr const char* kFamily = "cuda-f32";       // our own kernels
 constexpr const char* kGemmFamily = "cuda-blas";  // cuBLASLt's kernels: a row's bits depend on the number of rows

@@ -84,17 +84,17 @@ Subject subject_of(const ModelSource& model, const Engine& engine, const Options
   setting.numerics = to_string(options.numerics);
   std::set<std::string> families;
   for (const KernelUse& use : value(engine.explain())) {
-    if (use.operation == "device") setting.isa = use.kernel;
-    if (use.operation == "instruction set") {
+    if (use.kind == Operation::device) setting.isa = use.kernel;
+    if (use.kind == Operation::instruction_set) {
       setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // behind the blank there may be a remark
       setting.isa_remark = use.kernel.substr(setting.isa.size());
       continue;
     }
-    const bool product = use.operation.starts_with("linear");
+    const bool product = use.kind == Operation::linear;
     if (product && families.insert(use.family).second) {
       setting.family += (setting.family.empty() ? "" : "+") + use.family;
     }
-    if (!product && use.operation != "attention") continue;
+    if (!product && use.kind != Operation::attention) continue;
     setting.kernels.push_back(fmt::format("{}, {}: {} ({})", use.operation, use.dtype, use.kernel, use.family));
   }
   setting.machine = cpu ? processor_name() : setting.isa;

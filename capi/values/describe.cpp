@@ -103,6 +103,7 @@ Json describe(const std::vector<KernelUse>& kernels) {
   Json::Array list;
   for (const KernelUse& use : kernels) {
     Json json = Json::object();
+    json.set("kind", std::string(to_string(use.kind)));
     json.set("operation", use.operation);
     json.set("kernel", use.kernel);
     json.set("family", use.family);

@@ -33,8 +33,10 @@
 #include <tessera/extend/adapters/merged_adapter.hpp>
 #include <tessera/extend/backend/input_observer.hpp>
 #include <tessera/extend/backend/rank_split.hpp>
+#include <tessera/extend/backend/rank_transport.hpp>
 #include <tessera/extend/core/executor.hpp>
 #include <tessera/extend/core/memory.hpp>
+#include <tessera/extend/core/operation.hpp>
 #include <tessera/extend/files/byte_source.hpp>
 #include <tessera/extend/files/model_file.hpp>
 #include <tessera/extend/files/model_source.hpp>
@@ -107,6 +109,9 @@ struct EngineOptions {
   // sent to the ranks when they are loaded.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // the ranks' RankOptions::secret
+  // Instead of addresses: connections of your own to the other ranks, whose processes call serve_rank() with their end
+  // (rank_transport.hpp). This process must be rank 0. Errors beside those of `ranks`: invalid_argument, it is not, or there are addresses too.
+  std::shared_ptr<RankTransport> rank_transport = {};
   // A rank that is silent for this time in a step counts as failed. This time must be longer than the time that a rank computes between two
   // exchanges. With RankSplit::layers, a rank computes all its layers for step_rows tokens in between.
   std::uint32_t rank_timeout_ms = 120'000;
@@ -162,8 +167,10 @@ struct Plan {
   KvLayout kv_layout = {};               // offsets of each layer's keys, values and states in the pages
 };
 
-// The kernel that runs an operation. `fallback`: the reason why no better kernel runs it; empty: this is the best one.
+// The kernel that runs an operation. `operation`: the operation's name and which of them, for readers ("linear, few rows").
+// `fallback`: the reason why no better kernel runs it; empty: this is the best one.
 struct KernelUse {
+  Operation kind;
   std::string operation, kernel, family, dtype, backend, fallback;
 };
 

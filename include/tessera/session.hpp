@@ -31,6 +31,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/hash.hpp>
 #include <tessera/extend/files/byte_sink.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/kv/kv_cache.hpp>
@@ -91,6 +92,11 @@ struct SessionOptions {
   std::uint32_t context = 0;  // tokens at most; 0: the engine's
   StreamOptions stream = {};
   std::vector<AdapterUse> adapters = {};  // of the same engine; use_adapters() changes them later
+  // Returns the embedding with this content_hash()  [d_model], which lives until the session's call returns; empty: it is not known. A
+  // session keeps only the hashes of its embeddings. With this function it can compute them again, as it does with tokens: after
+  // truncate(), use_adapters() and restore(), in verify(), and when a scheduler needs its pages. Forks and clones have the same function.
+  // It is called in the thread of the session's call, and must not use the session. Default: none.
+  std::function<std::span<const float>(const Hash128& content)> embedding_of = {};
 };
 
 enum class LogitsOf : std::int32_t { last = 0, all = 1, none = 2 };
@@ -151,7 +157,7 @@ class Session {
   // Changes the session's adapters. The tokens stay. Tokens whose keys and values would be others with the new adapters are pending
   // afterwards: the next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another
   // engine or an empty one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported,
-  // a session with embeddings among these tokens. After an error the session is as it was.
+  // a session with embeddings among these tokens that it cannot compute again (SessionOptions::embedding_of). After an error the session is as it was.
   Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
   // Returns the session's adapters, in the order of their first positions. Adapters with scale 0 are left out.
   [[nodiscard]] Result<std::vector<AdapterUse>> adapters() const noexcept;
@@ -159,7 +165,7 @@ class Session {
   // Drops the tokens from `position` on. If `position` is the number of tokens or more, nothing changes. The logits are no longer known:
   // append({}) and generate() compute the last token again. If the next token's sliding window needs keys that were given back already, the
   // tokens before `position` become pending: the next call computes them, with the same bits (in an edited() session: with the bits of a
-  // new session). Exception: if one of them is an embedding, which the session cannot compute again, the whole sequence is dropped.
+  // new session). Exception: if one of them is an embedding and there is no SessionOptions::embedding_of, the whole sequence is dropped.
   // Errors: invalid_state.
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }

@@ -16,7 +16,6 @@ namespace tessera::cpu {
 
 namespace {
 
-using backend::Operation;
 
 constexpr const char* kReference = "reference-f32";
 

@@ -80,7 +80,7 @@ namespace detail {
 struct SequenceRecord {
   std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
   // content_hash() of each embedding among `tokens`, in order. Empty for sequences without embeddings, so they pay nothing. An embedding
-  // is never pending, because its values are not kept.
+  // can be pending only if the session has an `embedding_of`, because its values are not kept.
   std::vector<Hash128> contents;
   SequenceAdapters adapters;
   // The layers [first_layer, last_layer) that compute the sequence; last_layer 0: not known before the first run.
@@ -166,6 +166,15 @@ struct Session::State : detail::SequenceRecord {
 
   KvOptions kv_options;  // resolved: no value is automatic
   StreamOptions stream;
+  std::function<std::span<const float>(const Hash128&)> embedding_of;  // SessionOptions::embedding_of
+
+  // Returns the embedding with this content  [d_model], or nullptr if it cannot be computed again: there is no embedding_of, it throws, or
+  // it returns something else.
+  [[nodiscard]] const float* find_embedding(const Hash128& content) const noexcept;
+  // Returns whether the session can compute its tokens from `first` on again, as far as its embeddings are concerned.
+  [[nodiscard]] bool can_recompute(std::size_t first) const noexcept {
+    return embedding_of || std::ranges::none_of(std::span(tokens).subspan(first), [](Token token) { return token < 0; });
+  }
 
   // true: the last page is not full, and another session may use it too, so the next write copies it first. (It is atomic, because fork()
   // reads the session, and two threads may fork at once.)

@@ -226,7 +226,7 @@ TEST_CASE("the plan counts draft heads of another file", "[heads]") {
 TEST_CASE("explain says which draft heads there are", "[heads]") {
   const auto line = [](const Engine& engine) {
     for (const KernelUse& use : must(engine.explain())) {
-      if (use.operation == "guess further tokens") return use.kernel;
+      if (use.kind == Operation::guess_tokens) return use.kernel;
     }
     return std::string();
   };

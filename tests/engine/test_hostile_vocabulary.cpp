@@ -106,7 +106,7 @@ TEST_CASE("a pre-tokenizer that the file does not name is warned of, listed, and
     const auto uses = engine->explain();
     REQUIRE(uses);
     for (const KernelUse& use : *uses) {
-      listed = listed || (use.operation == "pre_tokenize" && use.fallback.find("does not name") != std::string::npos);
+      listed = listed || (use.kind == Operation::pre_tokenize && use.fallback.find("does not name") != std::string::npos);
     }
     CHECK(listed == !named);
     const auto strict = Engine::load(*file, {.threads = 1, .fallback = Fallback::refuse});

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <random>
+#include <stdexcept>
 
 #include "engine/kv_rig.hpp"
 #include "engine/inside.hpp"
@@ -191,6 +192,82 @@ TEST_CASE("a restored session with embeddings shares its pages", "[contents]") {
   CHECK(given(other.engine, inputs, table).reused() == 96);
   inputs[40] = {.embedding = 1};
   CHECK(given(other.engine, inputs, table).reused() == 32);
+}
+
+TEST_CASE("a session that can ask for its embeddings computes them again to the same bits", "[contents]") {
+  // Truncation makes tokens pending: recurrent layers go back to a checkpoint, and a window has given keys back.
+  for (const char* model : {"llama-long", "qwen35", "gemma3"}) {
+    INFO(model);
+    const Engine engine = load_golden(model);
+    const std::uint32_t context = engine.plan().context;
+    const Table table(3, engine.spec().d_model);
+    std::size_t asked = 0;
+    const SessionOptions options{.embedding_of = [&](const Hash128& content) -> std::span<const float> {
+      ++asked;
+      for (int i = 0; i < 3; ++i) {
+        if (content_hash(table.row(i)) == content) return table.row(i);
+      }
+      return {};
+    }};
+    Inputs inputs = inputs_of(make_tokens(5, std::min<std::uint32_t>(context - 4, 90), engine.spec().vocab_size));
+    for (std::size_t at = 1; at < inputs.size(); at += 7) inputs[at] = {.embedding = static_cast<int>(at % 3)};
+    Session session = must(engine.session(options));
+    must(append(engine, session, inputs, table));
+    CHECK(asked == 0);
+    CHECK(detail::can_give_pages_up(*state_of(session)));
+    CHECK(must(session.verify()).verdict == Verdict::same);
+    for (const std::size_t to : {inputs.size() - 3, inputs.size() / 2, std::size_t{9}, std::size_t{2}}) {
+      INFO("truncated to " << to);
+      must(session.truncate(to));
+      REQUIRE(has(session, std::span(inputs).first(to), table));
+      // A copy, and a session that is saved with pending embeddings.
+      Session copy = must(session.fork());
+      Session restored = must(engine.restore(saved(session), options));
+      const Session alone = given(engine, std::span(inputs).first(to), table, {.kind = KvKind::contiguous});
+      for (Session* one : {&session, &copy, &restored}) {
+        CHECK(same_bits(must(one->append({})).values, alone.logits()));
+        CHECK(checksums(*one) == checksums(alone));
+      }
+    }
+    CHECK(asked > 0);
+  }
+}
+
+TEST_CASE("an embedding that is not found leaves its session as it was", "[contents]") {
+  const Engine engine = load_golden("qwen35");
+  const Table table(2, engine.spec().d_model);
+  Inputs inputs = inputs_of(make_tokens(5, 20, engine.spec().vocab_size));
+  inputs[3] = {.embedding = 0};
+  enum class Answer { nothing, other, narrow, exception, right } answer = Answer::nothing;
+  Session session = must(engine.session({.embedding_of = [&](const Hash128&) -> std::span<const float> {
+    switch (answer) {
+      case Answer::nothing: return {};
+      case Answer::other: return table.row(1);
+      case Answer::narrow: return table.row(0).first(3);
+      case Answer::exception: throw std::runtime_error("gone");
+      case Answer::right: break;
+    }
+    return table.row(0);
+  }}));
+  must(append(engine, session, inputs, table));
+  must(session.truncate(10));
+  inputs.resize(10);
+  for (const Answer one : {Answer::nothing, Answer::other, Answer::narrow, Answer::exception}) {
+    answer = one;
+    const auto failed = session.append({});
+    REQUIRE(!failed);
+    CHECK(failed.error().code() == ErrorCode::invalid_state);
+    CHECK_THAT(std::string(failed.error().message()), Catch::Contains("position 3 has an embedding"));
+    CHECK(has(session, inputs, table));
+  }
+  // Without such a function, a sequence whose embedding would be pending is dropped.
+  Session restored = must(engine.restore(saved(session)));
+  CHECK(has(restored, inputs, table));
+  CHECK(restored.append({}).error().code() == ErrorCode::invalid_state);
+  must(restored.truncate(3));
+  must(restored.append(std::vector<Token>{1}));
+  answer = Answer::right;
+  CHECK(same_bits(must(session.append({})).values, given(engine, inputs, table).logits()));
 }
 
 // Sessions of few beginnings, in random order forked, cut, edited, saved, converted and appended to. The inputs of each one are kept beside

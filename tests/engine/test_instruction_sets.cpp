@@ -22,7 +22,7 @@ bool can_run(const ModelFile& file, InstructionSet set) { return Engine::plan(fi
 std::string families(const Engine& engine, DType kv) {
   std::string all;
   for (const KernelUse& use : must(engine.explain())) {
-    if (use.operation.starts_with("linear") || (use.operation == "attention" && use.dtype == to_string(kv))) {
+    if (use.kind == Operation::linear || (use.kind == Operation::attention && use.dtype == to_string(kv))) {
       all += use.family + " ";
     }
   }

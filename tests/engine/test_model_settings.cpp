@@ -100,7 +100,7 @@ TEST_CASE("Mistral 4's queries grow at transformers' default where the file leav
 TEST_CASE("explain says which of LongRoPE's factors an engine has, and why", "[model]") {
   const auto factors = [](const std::string& model, std::uint32_t context) -> std::string {
     for (const KernelUse& use : must(load_golden(model, {.context = context}).explain())) {
-      if (use.operation == "rope factors") return use.kernel;
+      if (use.kind == Operation::rope_factors) return use.kernel;
     }
     return "";
   };
@@ -208,7 +208,7 @@ TEST_CASE("layers that guess further tokens are left out", "[model]") {
   CHECK(engine.spec().layers[1].ffn == Ffn::experts);
   const auto left_out = [](const Engine& of) -> std::string {
     for (const KernelUse& use : must(of.explain())) {
-      if (use.operation == "guess further tokens") return use.kernel;
+      if (use.kind == Operation::guess_tokens) return use.kernel;
     }
     return "";
   };

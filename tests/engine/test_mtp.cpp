@@ -204,7 +204,7 @@ TEST_CASE("the plan counts an MTP head, its keys and values and its state", "[mt
 TEST_CASE("explain says what is done with a file's MTP head", "[mtp]") {
   const auto line = [](const Engine& engine) {
     for (const KernelUse& use : must(engine.explain())) {
-      if (use.operation == "guess further tokens") return use.kernel;
+      if (use.kind == Operation::guess_tokens) return use.kernel;
     }
     return std::string();
   };

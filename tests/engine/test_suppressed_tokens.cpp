@@ -85,7 +85,7 @@ TEST_CASE("where a backend draws, it does not where tokens are suppressed", "[su
 TEST_CASE("explain() tells how many tokens are suppressed", "[suppress]") {
   const auto told = [](const Engine& engine) -> std::string {
     for (const KernelUse& use : must(engine.explain())) {
-      if (use.operation == "suppress tokens") return use.kernel;
+      if (use.kind == Operation::suppress_tokens) return use.kernel;
     }
     return "";
   };

@@ -207,7 +207,7 @@ TEST_CASE("the engine's wide layers are a session's unless it names types", "[wi
   CHECK(wide({.wide = {.dtype = DType::f16, .first = 0, .last = 1}}) == WideLayers{.dtype = DType::f16, .first = 0, .last = 1});
   CHECK(wide({.wide = {.dtype = DType::int4}}) == WideLayers{});  // the same type
   for (const KernelUse& use : must(engine.explain())) {
-    if (use.operation == "append_kv") CHECK(use.dtype == "INT4+INT8");
+    if (use.kind == Operation::append_kv) CHECK(use.dtype == "INT4+INT8");
   }
 }
 

@@ -10,7 +10,7 @@
 #include "ranks/processes/layer_pages.hpp"
 #include "ranks/processes/rank_messages.hpp"
 #include "ranks/rank_threads.hpp"
-#include "ranks/processes/socket_ranks.hpp"
+#include "ranks/processes/process_ranks.hpp"
 #include "engine/ranks/adapter_message.hpp"
 #include "engine/ranks/connect_ranks.hpp"
 #include "model/spec/spec_text.hpp"
@@ -32,10 +32,10 @@ Ends make_ends() {
 }
 
 // A rank of two that is connected to the other one by `handle`.
-std::unique_ptr<detail::SocketRanks> rank_of_two(std::uint32_t rank, int handle, std::chrono::milliseconds timeout = std::chrono::milliseconds(500)) {
-  std::vector<detail::Peer> peers(2);
-  peers[1 - rank] = {.socket = os::Socket(handle), .address = "the test"};
-  return std::make_unique<detail::SocketRanks>(rank, std::move(peers), timeout);
+std::unique_ptr<detail::ProcessRanks> rank_of_two(std::uint32_t rank, int handle, std::chrono::milliseconds timeout = std::chrono::milliseconds(500)) {
+  auto sockets = std::make_unique<detail::SocketLines>(2);
+  sockets->set(1 - rank, os::Socket(handle));
+  return std::make_unique<detail::ProcessRanks>(rank, std::move(sockets), std::vector<std::string>(2, "the test"), timeout);
 }
 
 std::vector<std::byte> read_all(int handle) {
@@ -92,7 +92,7 @@ TEST_CASE("ranks gather any sizes, and a stop leaves them in step") {
     std::vector<Round> rounds(1 + random() % 6);
     for (Round& round : rounds) round = {random_bytes(random, random() % (step % 10 == 0 ? 3'000'000 : 5000)), random_bytes(random, random() % 5000)};
     const std::size_t a_stops = step % 3 == 1 ? random() % rounds.size() : rounds.size(), b_stops = step % 3 == 2 ? random() % rounds.size() : rounds.size();
-    const auto run = [&](detail::SocketRanks& rank, bool is_a, std::size_t stops) {
+    const auto run = [&](detail::ProcessRanks& rank, bool is_a, std::size_t stops) {
       rank.begin_step(step);
       for (std::size_t i = 0; i < rounds.size(); ++i) {
         if (i == stops) return rank.stop(Error(ErrorCode::out_of_memory, "no memory for this")), std::string("own");
@@ -122,14 +122,14 @@ TEST_CASE("a rank that nobody reads is stopped all the same, and the next step g
   // Three ranks. Rank 0 stops a step while the others have parts on their way that no socket's buffer holds, and is idle for longer than their
   // patience; then all make a step.
   const Ends ab = make_ends(), ac = make_ends(), bc = make_ends();
-  std::vector<std::unique_ptr<detail::SocketRanks>> ranks;
+  std::vector<std::unique_ptr<detail::ProcessRanks>> ranks;
   const std::array<std::array<int, 3>, 3> handles{{{-1, ab.a, ac.a}, {ab.b, -1, bc.a}, {ac.b, bc.b, -1}}};
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    std::vector<detail::Peer> peers(3);
+    auto sockets = std::make_unique<detail::SocketLines>(3);
     for (std::uint32_t other = 0; other < 3; ++other) {
-      if (other != rank) peers[other] = {.socket = os::Socket(handles[rank][other]), .address = "the test"};
+      if (other != rank) sockets->set(other, os::Socket(handles[rank][other]));
     }
-    ranks.push_back(std::make_unique<detail::SocketRanks>(rank, std::move(peers), std::chrono::milliseconds(700)));
+    ranks.push_back(std::make_unique<detail::ProcessRanks>(rank, std::move(sockets), std::vector<std::string>(3, "the test"), std::chrono::milliseconds(700)));
   }
   constexpr std::size_t kPart = 4 << 20;
   const auto gather = [&](std::uint32_t rank, std::array<std::size_t, 3> sizes) {
@@ -139,19 +139,20 @@ TEST_CASE("a rank that nobody reads is stopped all the same, and the next step g
     for (auto& part : memory) parts.emplace_back(part);
     return ranks[rank]->gather(std::vector<std::byte>(sizes[rank], static_cast<std::byte>(rank)), parts);
   };
-  const auto serve = [&](std::uint32_t rank, std::array<std::size_t, 3> first) {
+  // Serves two steps, of which the first is stopped. Returns the first error that should not be.
+  const auto serve = [&](std::uint32_t rank, std::array<std::size_t, 3> first) -> Status {
     std::vector<std::byte> message;
     std::uint64_t step = 0;
-    must(ranks[rank]->receive(0, message, step, std::chrono::seconds(20)));
+    if (Status status = ranks[rank]->receive(0, message, step, std::chrono::seconds(20)); !status) return status;
     ranks[rank]->begin_step(step);
-    const Status stopped = gather(rank, first);
-    CHECK_FALSE(stopped);
-    must(ranks[rank]->receive(0, message, step, std::chrono::seconds(20)));
+    if (gather(rank, first)) return Error(ErrorCode::internal, "the first step was not stopped");
+    if (Status status = ranks[rank]->receive(0, message, step, std::chrono::seconds(20)); !status) return status;
     ranks[rank]->begin_step(step);
-    must(gather(rank, {kPart, kPart, kPart}));
+    return gather(rank, {kPart, kPart, kPart});
   };
   for (const auto& sizes : {std::array<std::size_t, 3>{kPart, kPart, kPart}, std::array<std::size_t, 3>{0, 0, kPart}}) {
-    std::thread one([&] { serve(1, sizes); }), two([&] { serve(2, sizes); });
+    Status served_by_one, served_by_two;
+    std::thread one([&] { served_by_one = serve(1, sizes); }), two([&] { served_by_two = serve(2, sizes); });
     const auto begin = [&] {
       ranks[0]->begin_step(ranks[0]->step() + 1);
       for (const std::uint32_t rank : {1u, 2u}) must(ranks[0]->send(rank, std::vector<std::byte>(8)));
@@ -163,6 +164,8 @@ TEST_CASE("a rank that nobody reads is stopped all the same, and the next step g
     must(gather(0, {kPart, kPart, kPart}));
     one.join();
     two.join();
+    must(served_by_one);
+    must(served_by_two);
   }
 }
 

@@ -151,7 +151,10 @@ TEST_CASE("adapters are listed, loaded and unloaded", "[server]") {
   const RunningServer fixed(files.options());
   const Json models = fixed.request("GET", "/v1/models").json();
   CHECK(text_at(models, {"data", "1", "id"}) == "a0");
+  CHECK(at(models, {"data", "0", "parent"}).is_null());
+  CHECK(text_at(models, {"data", "0", "root"}) == "story");
   CHECK(text_at(models, {"data", "1", "parent"}) == "story");
+  CHECK(text_at(models, {"data", "1", "root"}) == "a0");
   CHECK(text_at(fixed.request("GET", "/v1/models/a1").json(), {"parent"}) == "story");
   CHECK(text_at(fixed.request("GET", "/lora-adapters").json(), {"1", "name"}) == "a1");
   CHECK(fixed.request("GET", "/metrics").body.find("vllm:lora_requests_info{model_name=\"story\",max_lora=\"2\"") != std::string::npos);

@@ -193,7 +193,7 @@ void print(const Arguments& arguments, const Divergence& result) {
 bool rounds_activations(const Engine& engine) {
   const auto uses = engine.explain();
   return uses && std::ranges::any_of(*uses, [](const KernelUse& use) {
-    return use.operation.starts_with("linear") && (use.family.starts_with("int8") || use.family == "bf16" || use.family == "bf16-pairs");
+    return use.kind == Operation::linear && (use.family.starts_with("int8") || use.family == "bf16" || use.family == "bf16-pairs");
   });
 }
 

@@ -119,7 +119,8 @@ std::string explain_json(const std::string& model, std::string_view numerics, st
                          std::span<const tessera::AdapterUse> adapters) {
   Object operations = Object::array();
   for (const tessera::KernelUse& use : uses) {
-    operations.push_back({{"operation", use.operation},
+    operations.push_back({{"kind", to_string(use.kind)},
+                          {"operation", use.operation},
                           {"kernel", use.kernel},
                           {"family", use.family},
                           {"dtype", use.dtype},

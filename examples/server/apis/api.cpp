@@ -30,6 +30,7 @@ Object adapter_object(const Models& models, const ConfiguredAdapter& adapter) {
       .set("object", "model")
       .set("created", base.card->created)
       .set("owned_by", "tessera")
+      .set("root", adapter.name)
       .set("parent", base.card->id)
       .set("max_model_len", static_cast<std::int64_t>(base.card->context));
 }

@@ -180,6 +180,8 @@ Object model_object(const ModelCard& card) {
       .set("object", "model")
       .set("created", card.created)
       .set("owned_by", "tessera")
+      .set("root", card.id)
+      .set("parent", Json())
       .set("max_model_len", static_cast<std::int64_t>(card.context))
       .set("meta", meta);
 }

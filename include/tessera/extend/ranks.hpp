@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 
@@ -14,12 +15,15 @@
 #include <tessera/core/log.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/engine.hpp>
+#include <tessera/extend/backend/rank_transport.hpp>
 #include <tessera/extend/core/memory.hpp>
 
 namespace tessera {
 
 struct RankOptions {
-  std::string listen;                    // "HOST:PORT" or "unix:PATH"; with port 0 the system chooses one
+  std::string listen = {};               // "HOST:PORT" or "unix:PATH"; with port 0 the system chooses one
+  // Instead of `listen`: connections of your own (rank_transport.hpp), to one engine. Its rank() must not be 0. `secret` is not used.
+  std::shared_ptr<RankTransport> transport = {};
   // An engine must bring the same text (EngineOptions::rank_secret). It travels as it is, and so do tokens and activations: use a network of
   // your own, or a tunnel.
   std::string secret = {};
@@ -36,8 +40,8 @@ struct RankOptions {
 };
 
 // Waits for an engine, loads the part of the model at `path` that the engine gives it, and executes the engine's steps. When the engine is
-// gone, or has failed, waits for the next one. Returns success after `stop`. Errors: the errors of Engine::load() that come from the file
-// or the machine; invalid_argument or io, the address. An error in serving one engine is logged and sent to that engine. An engine that
+// gone, or has failed, waits for the next one. Returns success after `stop` and, with a transport, when its engine is gone. Errors: the errors of
+// Engine::load() that come from the file or the machine; invalid_argument or io, the address or the transport's rank. An error in serving one engine is logged and sent to that engine. An engine that
 // brings the secret is trusted: the rank checks what it sends, but not everything that a malicious program could think of.
 [[nodiscard]] Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept;
 

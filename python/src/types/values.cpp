@@ -46,7 +46,9 @@ void bind_plan(nb::module_& m) {
   nb::class_<KernelUse>(
       m, "KernelUse",
       "The kernel that runs an operation. fallback says why a better one does not; empty: this is the best.")
-      .def_ro("operation", &KernelUse::operation)
+      .def_prop_ro("kind", [](const KernelUse& self) { return std::string(to_string(self.kind)); },
+                   "The operation's name: \"linear\", \"attention\", ...")
+      .def_ro("operation", &KernelUse::operation, "The name, and which of these operations: \"linear, few rows\".")
       .def_ro("kernel", &KernelUse::kernel)
       .def_ro("family", &KernelUse::family)
       .def_ro("dtype", &KernelUse::dtype)

@@ -7,6 +7,7 @@
 #include "engine/session/edit.hpp"
 #include "engine/session/make_session.hpp"
 #include "engine/load/kv_setup.hpp"
+#include "engine/load/explanations.hpp"
 #include "engine/load/load_parts.hpp"
 #include "engine/load/make_backend.hpp"
 #include "backend/observing_backend.hpp"
@@ -20,6 +21,7 @@
 #include "files/no_settings.hpp"
 #include "heads/joined_source.hpp"
 #include "model/draft_heads.hpp"
+#include "ranks/processes/closed_transport.hpp"
 #include "ranks/processes/remote_ranks.hpp"
 #include "os/file.hpp"
 #include "engine/session/token_budget.hpp"
@@ -29,9 +31,9 @@
 
 namespace tessera {
 
-using backend::Operation;
 using detail::empty_value;
 using detail::guard;
+using detail::kAssumedPreTokenizer;
 using detail::make_error;
 
 namespace {
@@ -39,10 +41,6 @@ namespace {
 void tell(const EngineOptions& options, LogLevel level, std::string_view message) {
   if (options.log && level >= options.log_level) options.log(level, message);
 }
-
-constexpr std::string_view kAssumedPreTokenizer =
-    "the file does not name its pre-tokenizer, and \"default\" is assumed: tokens may differ from those that the model was "
-    "trained with. Convert the model again, or write the key";
 
 // Returns the error with the file's name as its place (Error::place()), unless the place begins with that name already.
 Error in_file(Error error, const std::string& file) {
@@ -97,13 +95,11 @@ Status check_budget(const Plan& plan, const EngineOptions& options) {
                     plan.peak, plan.weights, plan.context, plan.kv, plan.workspace, plan.host, budget);
 }
 
-constexpr std::string_view kNoType = "-";  // KernelUse::dtype of lines that have no type
-
 Status check_no_fallback(const backend::Backend& backend) {
   for (const backend::Explanation& line : backend.explain()) {
     if (line.fallback.empty()) continue;
     return make_error(ErrorCode::unsupported, "{} of {} would run on \"{}\" ({}); allow fallbacks to use it",
-                      text_of(line), line.dtype ? to_string(*line.dtype) : kNoType, line.kernel, line.fallback);
+                      text_of(line), line.dtype ? to_string(*line.dtype) : detail::kNoType, line.kernel, line.fallback);
   }
   return {};
 }
@@ -122,7 +118,7 @@ void name_matrices(backend::ObservingBackend& observing, const detail::Model& mo
 }
 
 // Connects to the ranks in other processes, which begin to load their parts.
-Result<std::unique_ptr<detail::SocketRanks>> connect_to_ranks(const Parts& parts, const EngineOptions& options) {
+Result<std::unique_ptr<detail::ProcessRanks>> connect_to_ranks(const Parts& parts, const EngineOptions& options) {
   TESSERA_TRY(const detail::Machine planner, detail::make_planner(options));
   TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(*parts.source, parts.heads.get(), options, *planner.backend));
   return detail::connect_ranks(options, blueprint.spec, blueprint.plan.context);
@@ -139,8 +135,8 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   }
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(source, options));
   auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), detail::KeptSettings(source.settings()));
-  std::unique_ptr<detail::SocketRanks> others;
-  if (!options.rank_addresses.empty()) {
+  std::unique_ptr<detail::ProcessRanks> others;
+  if (detail::ranks_elsewhere(options) != 0) {
     TESSERA_TRY(others, connect_to_ranks(parts, options));
   }
   TESSERA_TRY(detail::Machine machine, detail::make_backend(options, others.get()));
@@ -250,19 +246,23 @@ Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(s
 
 Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
+    detail::ClosedTransport unless_loaded(options.rank_transport);
     TESSERA_TRY(auto opened, open_model(path, options.stop));
     TESSERA_TRY(const Parts parts, parts_of(std::move(opened), options));
     auto state = load_engine(parts, options, path);
     if (!state) return in_file(std::move(state).error(), os::text_of(path));
+    unless_loaded.release();
     return Engine(*std::move(state));
   }, ErrorCode::callback_failed);
 }
 
 Result<Engine> Engine::load(const ModelSource& source, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
+    detail::ClosedTransport unless_loaded(options.rank_transport);
     TESSERA_TRY_STATUS(source.settings().status());
     TESSERA_TRY(const Parts parts, parts_of(borrowed(source), options));
     TESSERA_TRY(auto state, load_engine(parts, options));
+    unless_loaded.release();
     return Engine(std::move(state));
   }, ErrorCode::callback_failed);
 }
@@ -308,6 +308,7 @@ Result<std::unique_ptr<Session::State>> detail::make_session(const Engine& engin
   auto session = std::make_unique<Session::State>(engine, state, std::move(kv));
   session->kv_options = kv_options;
   session->stream = options.stream;
+  session->embedding_of = options.embedding_of;
   session->adapters = std::move(adapters);
   return session;
 }
@@ -338,65 +339,5 @@ const ModelSpec& Engine::spec() const noexcept { return state_ == nullptr ? empt
 const Plan& Engine::plan() const noexcept { return state_ == nullptr ? empty_value<Plan>() : state_->plan; }
 const Tokenizer& Engine::tokenizer() const noexcept { return state_ == nullptr ? empty_value<Tokenizer>() : state_->tokenizer; }
 std::size_t Engine::threads() const noexcept { return state_ == nullptr ? 0 : state_->executor->concurrency() * state_->options.ranks; }
-
-namespace {
-
-std::string kv_types_text(const Plan& plan) {
-  std::string text(to_string(plan.kv_dtype));
-  if (plan.kv_wide.dtype != DType::automatic) text += fmt::format("+{}", to_string(plan.kv_wide.dtype));
-  return text;
-}
-
-}  // namespace
-
-Result<std::vector<KernelUse>> Engine::explain() const noexcept {
-  return guard([&]() -> Result<std::vector<KernelUse>> {
-    if (state_ == nullptr) return detail::empty_handle("Engine");
-    const ModelSpec& spec = state_->model.spec;
-    const auto any_layer = [&](auto has) { return std::ranges::any_of(spec.layers, has); };
-    const bool caps = any_layer([](const LayerSpec& layer) { return layer.score_softcap != 0.0f; });
-    const bool has_sinks = any_layer([](const LayerSpec& layer) { return layer.sinks != Sinks::none; });
-    std::vector<KernelUse> uses;
-    for (backend::Explanation& line : state_->backend->explain()) {
-      if (line.operation == Operation::add_positions && spec.positions != Positions::learned) continue;
-      if (line.operation == Operation::rope && spec.ropes.empty()) continue;
-      if (line.operation == Operation::score_softcap && !caps) continue;
-      if (line.operation == Operation::sink_logits && !has_sinks) continue;
-      std::string dtype = line.dtype == DType::automatic ? kv_types_text(state_->plan)
-                                                         : std::string(line.dtype ? to_string(*line.dtype) : kNoType);
-      uses.push_back({text_of(line), std::move(line.kernel), std::move(line.family), std::move(dtype),
-                      std::string(state_->backend->name()), std::move(line.fallback)});
-    }
-    if (!spec.ropes.empty() && spec.ropes.front().factors != LongRope::none) {
-      const bool is_long = spec.ropes.front().factors == LongRope::long_context;
-      const auto original = state_->metadata.unsigned_integer_or(Setting::original_context, spec.context);
-      uses.push_back({"rope factors",
-                      fmt::format("LongRoPE's {} ones: the context of {} is {} the {} of the first training", is_long ? "long" : "short",
-                                  state_->plan.context, is_long ? "beyond" : "within", original ? *original : 0),
-                      "", "-", "-", ""});
-    }
-    if (const detail::DraftHeads* heads = detail::draft_heads_of(spec)) {
-      const std::uint32_t most = spec.draft_heads.most_guesses;
-      uses.push_back({"guess further tokens", most == 0 ? fmt::format("{}, a layer", heads->name) : fmt::format("{}s, {} tokens", heads->name, most), "", "-", std::string(state_->backend->name()), ""});
-    }
-    if (const std::size_t n = state_->options.rank_addresses.size(); n != 0) {
-      uses.push_back({"exchange rows", fmt::format("{} ranks, processes", n + 1), "", "f32", "host", ""});
-    }
-    if (state_->options.ranks > 1) {
-      uses.push_back({"exchange rows", fmt::format("{} ranks, threads of this process", state_->options.ranks), "", "f32", "host", ""});
-    }
-    if (spec.n_left_out != 0) {
-      uses.push_back({"guess further tokens", fmt::format("left out: {} of the file's layers", spec.n_left_out), "", "-", "-", ""});
-    }
-    if (const std::size_t n = state_->tokenizer.suppressed().size(); n != 0) {
-      uses.push_back({"suppress tokens", fmt::format("{} of the vocabulary", n), "", "-", "host", ""});
-    }
-    if (state_->tokenizer.pre_tokenizer_is_assumed()) {
-      uses.push_back({"pre_tokenize", std::string(state_->tokenizer.pre_tokenizer()), "gpt2", "text", "host",
-                      std::string(kAssumedPreTokenizer)});
-    }
-    return uses;
-  });
-}
 
 }  // namespace tessera

@@ -25,12 +25,12 @@ std::string numerics_of(const Identity& identity, const KvOptions& kv) {
   std::set<std::string> parts;
   std::set<std::string_view> rest, all;
   for (const Identity::Family& family : identity.families) {
-    const bool attends = family.operation == backend::Operation::attention;
+    const bool attends = family.operation == Operation::attention;
     if (attends && family.dtype != kv.dtype && family.dtype != kv.wide.dtype) continue;
     all.insert(family.name);
     if (attends) {
       parts.insert("attention " + family.name);
-    } else if (family.operation == backend::Operation::linear) {
+    } else if (family.operation == Operation::linear) {
       parts.insert(fmt::format("linear {} {}", to_string(family.dtype), family.name));
     } else {
       rest.insert(family.name);

@@ -20,7 +20,7 @@ struct Identity {
   // An operation, and the family of kernels (docs/glossary.md) that computes it. `dtype` is the weight format or the KV
   // type of the operation; automatic: all KV types.
   struct Family {
-    backend::Operation operation;
+    Operation operation;
     DType dtype;
     std::string name;
   };

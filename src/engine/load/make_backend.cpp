@@ -5,6 +5,7 @@
 #include "cpu/instruction_sets.hpp"
 #include "cpu/thread_pool.hpp"
 #include "cuda/make_backend.hpp"
+#include "engine/load/plan.hpp"
 
 namespace tessera::detail {
 
@@ -80,8 +81,8 @@ Result<Machine> make_planner(const EngineOptions& options) {
     machine.backend = std::make_unique<cpu::CpuBackend>(*machine.executor, *options.memory, set, options.numerics);
   }
   // A planner computes the sizes of one rank, and asks none for its part.
-  if (options.ranks > 1 || !options.rank_addresses.empty()) {
-    const auto n = static_cast<std::uint32_t>(options.rank_addresses.size() + 1);
+  if (options.ranks > 1 || ranks_elsewhere(options) != 0) {
+    const auto n = static_cast<std::uint32_t>(ranks_elsewhere(options) + 1);
     const auto where = n > 1 ? RankBackend::Ranks::elsewhere : RankBackend::Ranks::in_this_process;
     TESSERA_TRY_STATUS(add_ranks(machine, n, where, [](RankPart&) { return Result<std::unique_ptr<backend::Backend>>(nullptr); }));
   }

@@ -65,7 +65,13 @@ Status check_ranks(const EngineOptions& options) {
   if (options.ranks == 0 || options.ranks > kMaxRanks) {
     return make_error(ErrorCode::invalid_argument, "{} ranks; expected 1 to {}", options.ranks, kMaxRanks);
   }
-  const std::size_t elsewhere = options.rank_addresses.size();
+  const std::size_t elsewhere = ranks_elsewhere(options);
+  if (const RankTransport* transport = options.rank_transport.get()) {
+    if (!options.rank_addresses.empty()) return make_error(ErrorCode::invalid_argument, "a transport of ranks and addresses of ranks: give one of the two");
+    if (transport->rank() != 0 || transport->ranks() < 2) {
+      return make_error(ErrorCode::invalid_argument, "the transport is rank {} of {}; the engine is rank 0 of at least 2", transport->rank(), transport->ranks());
+    }
+  }
   if (elsewhere >= kMaxRanks) return make_error(ErrorCode::invalid_argument, "{} ranks elsewhere; expected at most {}", elsewhere, kMaxRanks - 1);
   if (to_string(options.rank_split) == "?") return make_error(ErrorCode::invalid_argument, "a rank_split of {}; choose heads or layers", static_cast<int>(options.rank_split));
   if (options.rank_timeout_ms == 0) return make_error(ErrorCode::invalid_argument, "rank_timeout_ms is 0; expected at least 1");
@@ -174,7 +180,7 @@ namespace {
 
 // Divides the blueprint's model among ranks, and counts the bytes of the weights of the ranks in this process.
 Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
-  const auto elsewhere = static_cast<std::uint32_t>(options.rank_addresses.size());
+  const auto elsewhere = static_cast<std::uint32_t>(ranks_elsewhere(options));
   TESSERA_TRY(blueprint.division, ModelDivision::make(blueprint.spec, options.ranks + elsewhere, options.rank_split));
   blueprint.weights.packed = 0;
   for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
@@ -229,7 +235,7 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* head
   }
   const ModelSpec& spec = blueprint.spec;
   blueprint.weights = weight_bytes(blueprint.bindings, source, spec, backend);
-  if (options.ranks > 1 || !options.rank_addresses.empty()) TESSERA_TRY_STATUS(divide(blueprint, source, options, backend));
+  if (options.ranks > 1 || ranks_elsewhere(options) != 0) TESSERA_TRY_STATUS(divide(blueprint, source, options, backend));
 
   Plan& plan = blueprint.plan;
   plan.context = options.context != 0 ? options.context : spec.sight == Sight::back ? spec.context : std::min(spec.context, kMaxStepRows);
@@ -246,7 +252,7 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* head
   kv_options.dtype = plan.kv_dtype;
   kv_options.wide = plan.kv_wide = wide_layers(kv_options);
   TESSERA_TRY(KvLayout layout, kv_layout(spec, kv_options));
-  if (!options.rank_addresses.empty()) {
+  if (ranks_elsewhere(options) != 0) {
     TESSERA_TRY(layout, blueprint.division->own_layout_of(0, layout));
   }
   TESSERA_TRY_STATUS(check_kv_types(backend, layout));

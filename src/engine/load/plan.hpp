@@ -1,6 +1,8 @@
 // Plans an engine: computes from the file's header and the options how much memory the engine will take.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 
 #include <tessera/engine.hpp>
@@ -28,6 +30,11 @@ struct Blueprint {
 // Returns the options with defaults filled in for memory, threads and the KV cache. Errors: an option is out of range, contradicts
 // another one, or is not available in this build or on this machine.
 [[nodiscard]] Result<EngineOptions> resolve_options(const EngineOptions& options);
+
+// Returns the number of ranks in other processes.
+[[nodiscard]] inline std::size_t ranks_elsewhere(const EngineOptions& options) noexcept {
+  return options.rank_transport != nullptr ? std::max(options.rank_transport->ranks(), 1u) - 1 : options.rank_addresses.size();
+}
 
 // Returns whether the engine will have a tokenizer: true if the options ask for one and the file has one.
 [[nodiscard]] Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options);

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
+#include "engine/load/plan.hpp"
 #include "model/spec/spec_text.hpp"
 #include "ranks/processes/rank_messages.hpp"
 
@@ -23,7 +24,7 @@ constexpr std::chrono::seconds kAcceptTime{15};  // in which a rank must say tha
 constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have loaded its part
 
 // The families of each operation and type of weights: more than one if matrices of one type differ in how their inputs are rounded.
-using Families = std::map<std::pair<backend::Operation, DType>, std::set<std::string>>;
+using Families = std::map<std::pair<Operation, DType>, std::set<std::string>>;
 
 Families by_operation(const std::vector<RankFamily>& list) {
   Families families;
@@ -32,7 +33,7 @@ Families by_operation(const std::vector<RankFamily>& list) {
 }
 
 // Returns the error that a rank's message tells of which another one was expected.
-Status refusal_of(const SocketRanks& ranks, std::uint32_t rank, std::span<const std::byte> bytes) {
+Status refusal_of(const ProcessRanks& ranks, std::uint32_t rank, std::span<const std::byte> bytes) {
   Refusal refusal;
   if (read_message(bytes, refusal)) {
     return make_error(ErrorCode::invalid_argument, "rank {} ({}) refuses: {}", rank, ranks.address(rank), printable(refusal.why, 500));
@@ -50,15 +51,23 @@ std::vector<RankFamily> families_of(const backend::Backend& backend) {
   return families;
 }
 
-Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context) {
-  const auto n = static_cast<std::uint32_t>(options.rank_addresses.size() + 1);
-  std::vector<Peer> peers(n);
+Result<std::unique_ptr<ProcessRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context) {
+  const auto n = static_cast<std::uint32_t>(ranks_elsewhere(options) + 1);
   std::vector<std::string> addresses(n);
-  for (std::uint32_t rank = 1; rank < n; ++rank) {
-    addresses[rank] = peers[rank].address = options.rank_addresses[rank - 1];
-    TESSERA_TRY(peers[rank].socket, os::connect_to(addresses[rank], kConnectTime));
+  std::unique_ptr<RankLines> lines;
+  if (options.rank_transport != nullptr) {
+    for (std::uint32_t rank = 1; rank < n; ++rank) addresses[rank] = "of the transport";
+    lines = std::make_unique<TransportLines>(options.rank_transport);
+  } else {
+    auto sockets = std::make_unique<SocketLines>(n);
+    for (std::uint32_t rank = 1; rank < n; ++rank) {
+      addresses[rank] = options.rank_addresses[rank - 1];
+      TESSERA_TRY(os::Socket socket, os::connect_to(addresses[rank], kConnectTime));
+      sockets->set(rank, std::move(socket));
+    }
+    lines = std::move(sockets);
   }
-  auto ranks = std::make_unique<SocketRanks>(0, std::move(peers), std::chrono::milliseconds(options.rank_timeout_ms));
+  auto ranks = std::make_unique<ProcessRanks>(0, std::move(lines), addresses, std::chrono::milliseconds(options.rank_timeout_ms));
   std::vector<std::byte> message;
   std::random_device random;
   const auto number = [&] { return std::uint64_t{random()} << 32 | random(); };
@@ -90,7 +99,7 @@ Result<std::unique_ptr<SocketRanks>> connect_ranks(const EngineOptions& options,
   return ranks;
 }
 
-Status await_ranks(SocketRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop) {
+Status await_ranks(ProcessRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop) {
   const Families own = by_operation(families_of(backend));
   return ranks.receive_from_all(kLoadTime, stop, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
     Ready ready;

@@ -18,6 +18,7 @@
 #include "engine/session/token_budget.hpp"
 #include <tessera/extend/files/model_source.hpp>
 #include "model/spec/spec_text.hpp"
+#include "ranks/processes/closed_transport.hpp"
 #include "ranks/processes/own_pages.hpp"
 #include "ranks/processes/rank_messages.hpp"
 #include "ranks/processes/rank_steps.hpp"
@@ -35,10 +36,31 @@ constexpr std::chrono::hours kIdleTime{24 * 365};
 // The service of one rank: what stays from one engine to the next.
 class RankService {
  public:
-  RankService(const std::filesystem::path& path, const RankOptions& options, os::Listener listener)
-      : path_(path), options_(options), listener_(std::move(listener)) {}
+  RankService(const std::filesystem::path& path, const RankOptions& options) : path_(path), options_(options) {}
 
-  Status run() {
+  // Serves one engine over the options' transport. Returns when the engine is gone.
+  Status serve_over_transport() {
+    const std::shared_ptr<RankTransport>& transport = options_.transport;
+    const std::uint32_t n = transport->ranks(), rank = transport->rank();
+    if (n < 2 || n > detail::kMostRanks || rank == 0 || rank >= n) {
+      return make_error(ErrorCode::invalid_argument, "the transport is rank {} of {}; expected 1 to {} of at most {}", rank, n, std::max(n, 2u) - 1, detail::kMostRanks);
+    }
+    std::vector<std::string> addresses;
+    for (std::uint32_t i = 0; i < n; ++i) addresses.push_back(i == 0 ? "the engine" : "a rank beside this one");
+    detail::ProcessRanks ranks(rank, std::make_unique<detail::TransportLines>(transport), std::move(addresses), kHelloTime);
+    auto welcome = greet(ranks, kIdleTime);
+    if (!welcome) return options_.stop.stop_requested() || ranks.was_closed() ? Status() : welcome.error();
+    if (welcome->rank != rank || welcome->ranks != n) {
+      return refuse(ranks, make_error(ErrorCode::invalid_argument, "the engine calls this process rank {} of {}, and its transport rank {} of {}", welcome->rank,
+                                      welcome->ranks, rank, n));
+    }
+    ranks.set_timeout(timeout_of(*welcome));
+    return serve_engine(*welcome, ranks, [] { return Status(); });
+  }
+
+  // Waits for engines at the options' address, and serves one after another.
+  Status serve_at_address() {
+    TESSERA_TRY(listener_, os::Listener::open(options_.listen));
     if (options_.listening) options_.listening(listener_.address());
     for (;;) {
       if (options_.stop.stop_requested()) return {};
@@ -62,14 +84,19 @@ class RankService {
   }
 
   // A connection of which nothing is known yet: the caller is rank 0 of two.
-  static detail::SocketRanks with(os::Socket socket) {
-    std::vector<detail::Peer> peers(2);
-    peers[0] = {.socket = std::move(socket), .address = "the engine"};
+  struct Stranger {
+    detail::SocketLines* sockets;
+    detail::ProcessRanks ranks;
+  };
+  static Stranger with(os::Socket socket) {
+    auto lines = std::make_unique<detail::SocketLines>(2);
+    detail::SocketLines* const sockets = lines.get();
+    sockets->set(0, std::move(socket));
     constexpr std::uint64_t kMostHello = 1 << 20;  // bytes of the first message
-    return {1, std::move(peers), kHelloTime, kMostHello};
+    return {sockets, {1, std::move(lines), {"the engine", "this rank"}, kHelloTime, kMostHello}};
   }
 
-  static Status refuse(detail::SocketRanks& connection, Error why) {
+  static Status refuse(detail::ProcessRanks& connection, Error why) {
     std::vector<std::byte> message;
     detail::write_message(detail::Refusal{.why = why.text()}, message);
     (void)connection.send(0, message);
@@ -84,7 +111,7 @@ class RankService {
 
   Status check(const detail::Welcome& welcome) const {
     if (welcome.addresses.size() > detail::kMostRanks) return make_error(ErrorCode::invalid_argument, "more than {} ranks", detail::kMostRanks);
-    if (!is_secret(welcome.secret)) return make_error(ErrorCode::invalid_argument, "the secret is another one");
+    if (options_.transport == nullptr && !is_secret(welcome.secret)) return make_error(ErrorCode::invalid_argument, "the secret is another one");
     if (welcome.protocol != detail::kRankProtocol || welcome.library != version()) {
       return make_error(ErrorCode::invalid_argument, "rank 0 is tessera {}, this rank {}: use one version", detail::printable(welcome.library), version());
     }
@@ -94,23 +121,36 @@ class RankService {
     return {};
   }
 
-  Status serve(os::Socket socket) {
-    detail::SocketRanks hello = with(std::move(socket));
+  // Waits for the engine's first message, and answers it.
+  Result<detail::Welcome> greet(detail::ProcessRanks& engine, std::chrono::milliseconds timeout) {
     std::vector<std::byte> message;
     std::uint64_t step = 0;
-    TESSERA_TRY_STATUS(hello.receive(0, message, step, kHelloTime, options_.stop));
+    TESSERA_TRY_STATUS(engine.receive(0, message, step, timeout, options_.stop));
     detail::Welcome welcome;
     if (!detail::read_message(message, welcome)) return make_error(ErrorCode::device_error, "a connection does not come from an engine");
-    if (const Status good = check(welcome); !good) return refuse(hello, good.error());
+    if (const Status good = check(welcome); !good) return refuse(engine, good.error()).error();
     detail::write_message(detail::Accepted{}, message);
-    TESSERA_TRY_STATUS(hello.send(0, message));
+    TESSERA_TRY_STATUS(engine.send(0, message));
+    return welcome;
+  }
+  static std::chrono::milliseconds timeout_of(const detail::Welcome& welcome) {
+    return std::chrono::milliseconds(std::clamp<std::uint64_t>(welcome.timeout, 1, 3'600'000));
+  }
+
+  Status serve(os::Socket socket) {
+    Stranger hello = with(std::move(socket));
+    TESSERA_TRY(const detail::Welcome welcome, greet(hello.ranks, kHelloTime));
+    auto lines = std::make_unique<detail::SocketLines>(welcome.ranks);
+    detail::SocketLines& sockets = *lines;
+    sockets.set(0, hello.sockets->take(0));
+    detail::ProcessRanks ranks(welcome.rank, std::move(lines), welcome.addresses, timeout_of(welcome));
+    return serve_engine(welcome, ranks, [&] { return join(welcome, sockets); });
+  }
+
+  // Loads the rank's part, calls join(), which makes the connections to the other ranks, and executes the engine's steps.
+  Status serve_engine(const detail::Welcome& welcome, detail::ProcessRanks& ranks, const std::function<Status()>& join) {
     tell(LogLevel::info, fmt::format("rank {} of {}: loading", welcome.rank, welcome.ranks));
-    std::vector<detail::Peer> peers(welcome.ranks);
-    for (std::uint32_t i = 0; i < welcome.ranks; ++i) peers[i].address = welcome.addresses[i];
-    peers[0] = hello.take(0);
-    const auto timeout = std::chrono::milliseconds(std::clamp<std::uint64_t>(welcome.timeout, 1, 3'600'000));
-    detail::SocketRanks ranks(welcome.rank, std::move(peers), timeout);
-    const Status served = compute_for(welcome, ranks);
+    const Status served = compute_for(welcome, ranks, join);
     // Before the rank was ready, the engine waits for an answer.
     if (!served && ranks.broken() && !is_ready_) return refuse(ranks, served.error());
     return served;
@@ -127,7 +167,7 @@ class RankService {
     return make_error(ErrorCode::over_budget, "the rank's weights and workspace need {} bytes; its budget is {}", taken, options_.memory_budget);
   }
 
-  Status compute_for(const detail::Welcome& welcome, detail::SocketRanks& ranks) {
+  Status compute_for(const detail::Welcome& welcome, detail::ProcessRanks& ranks, const std::function<Status()>& join) {
     is_ready_ = false;
     const detail::FpState fp_state;
     EngineOptions given;
@@ -157,7 +197,7 @@ class RankService {
     if (const Status fits = check_budget(backend_bytes(blueprint, backend, welcome.rank, *source, options)); !fits) return fits;
     detail::Model model;
     TESSERA_TRY_STATUS(detail::load_part(*source, blueprint, options, welcome.rank, backend, model, detail::ReadBytes::all, options.progress));
-    TESSERA_TRY_STATUS(join(welcome, ranks));
+    TESSERA_TRY_STATUS(join());
     std::vector<std::byte> message;
     detail::write_message(detail::Ready{.weights = model.weights_hash, .families = detail::families_of(backend)}, message);
     TESSERA_TRY_STATUS(ranks.send(0, message));
@@ -176,26 +216,26 @@ class RankService {
   }
 
   // Makes the connections to the other ranks but 0: this rank connects to those before it, and those behind it connect to this rank.
-  Status join(const detail::Welcome& welcome, detail::SocketRanks& ranks) {
+  Status join(const detail::Welcome& welcome, detail::SocketLines& sockets) {
     std::vector<std::byte> message;
     for (std::uint32_t rank = 1; rank < welcome.rank; ++rank) {
       TESSERA_TRY(os::Socket socket, os::connect_to(welcome.addresses[rank], kHelloTime));
-      detail::SocketRanks connection = with(std::move(socket));
+      Stranger connection = with(std::move(socket));
       detail::write_message(detail::Join{.secret = options_.secret, .group = welcome.group, .rank = welcome.rank}, message);
-      TESSERA_TRY_STATUS(connection.send(0, message));
-      ranks.set_socket(rank, connection.take(0).socket);
+      TESSERA_TRY_STATUS(connection.ranks.send(0, message));
+      sockets.set(rank, connection.sockets->take(0));
     }
     for (std::uint32_t missing = welcome.ranks - 1 - welcome.rank; missing != 0;) {
       TESSERA_TRY(os::Socket socket, listener_.accept(kJoinTime, options_.stop));
-      detail::SocketRanks connection = with(std::move(socket));
+      Stranger connection = with(std::move(socket));
       std::uint64_t step = 0;
-      if (!connection.receive(0, message, step, kHelloTime, options_.stop)) continue;
+      if (!connection.ranks.receive(0, message, step, kHelloTime, options_.stop)) continue;
       detail::Join from;
-      if (!detail::read_message(message, from) || !is_secret(from.secret) || from.group != welcome.group || from.rank <= welcome.rank || from.rank >= welcome.ranks || ranks.is_open(from.rank)) {
-        (void)refuse(connection, make_error(ErrorCode::busy, "this rank serves another engine"));
+      if (!detail::read_message(message, from) || !is_secret(from.secret) || from.group != welcome.group || from.rank <= welcome.rank || from.rank >= welcome.ranks || sockets.is_open(from.rank)) {
+        (void)refuse(connection.ranks, make_error(ErrorCode::busy, "this rank serves another engine"));
         continue;
       }
-      ranks.set_socket(from.rank, connection.take(0).socket);
+      sockets.set(from.rank, connection.sockets->take(0));
       --missing;
     }
     return {};
@@ -211,9 +251,10 @@ class RankService {
 
 Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept {
   return detail::guard([&]() -> Status {
+    const detail::ClosedTransport closed(options.transport);
     TESSERA_TRY_STATUS(open_model(path, options.stop));
-    TESSERA_TRY(os::Listener listener, os::Listener::open(options.listen));
-    return RankService(path, options, std::move(listener)).run();
+    RankService service(path, options);
+    return options.transport != nullptr ? service.serve_over_transport() : service.serve_at_address();
   }, ErrorCode::callback_failed);
 }
 

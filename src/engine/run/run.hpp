@@ -98,6 +98,7 @@ class Run {
   [[nodiscard]] Status check(std::size_t part) const noexcept;
   // Checks that the session can have rows in this run's layers: a session keeps to the range of layers that it began with.
   [[nodiscard]] Status check_range(const Session::State& session) const noexcept;
+  [[nodiscard]] Status check_pending(std::size_t part) const noexcept;
   // Takes pages from the prefix index, and reserves pages for the other rows. After an error the part is closed.
   Status prepare(std::size_t part) noexcept;
   // Computes all prepared parts, and draws their tokens. A part that fails is closed, and outcome() says why.

@@ -62,8 +62,7 @@ Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
   // The last token is to be computed again. Recurrent layers can only go back to a checkpoint, which may be the beginning.
   const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
-  const auto again = std::span<const Token>(session.tokens).first(length).subspan(first);
-  if (std::ranges::any_of(again, [](Token token) { return token < 0; })) {
+  if (!session.can_recompute(first)) {
     return make_error(ErrorCode::invalid_state,
                       "the logits after the last token are not known (they were not asked for, or the session was truncated), "
                       "and it cannot be computed again, since it was an embedding: append a token first");
@@ -89,9 +88,8 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   session.votes.truncate(kept, session.removed);
   session.keep_tokens(position);
   // The cache may now be shorter than `position`: a window has given pages back, or recurrent layers went back to a checkpoint. The
-  // missing tokens become pending. Embeddings among them cannot be computed again, because they are not kept.
-  if (session.kv.length() < position && session.kv.length() < length &&
-      std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {
+  // missing tokens become pending.
+  if (session.kv.length() < position && session.kv.length() < length && !session.can_recompute(session.kv.length())) {
     session.kv.clear();
     session.keep_tokens(0);
   }
@@ -114,10 +112,10 @@ Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept
                         "truncate it to {} tokens first, or make a new session",
                         first, first);
     }
-    if (!session.contents.empty()) {
+    if (!session.can_recompute(static_cast<std::size_t>(first))) {
       return make_error(ErrorCode::unsupported,
                         "the session has embeddings, which are not kept, and its tokens from position {} on would have to be computed again "
-                        "with the new adapters: make a new session",
+                        "with the new adapters: make a new session, or give it a function that returns embeddings by their hashes",
                         first);
     }
     session.shares_last_page = true;
@@ -144,7 +142,7 @@ void release_adapters(Session::State& session) noexcept {
     session.kv.truncate(kept);
     session.votes.truncate(kept, session.removed);
     session.has_last = false;
-    if (std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {  // embeddings are not kept
+    if (!session.can_recompute(kept)) {
       session.kv.clear();
       session.keep_tokens(0);
     }
@@ -154,7 +152,7 @@ void release_adapters(Session::State& session) noexcept {
 }
 
 bool can_give_pages_up(const Session::State& session) noexcept {
-  return session.contents.empty() && !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
+  return session.can_recompute(0) && !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
 }
 
 void give_pages_up(Session::State& session) noexcept {

@@ -19,7 +19,7 @@ namespace tessera::detail {
 [[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 
 // Returns whether the session's pages can be freed and its tokens computed again to the same bits. They can if the sequence has neither
-// dropped tokens nor embeddings, and neither a drop (token budget) nor a cut (stream) is due.
+// dropped tokens nor embeddings that it cannot find again (SessionOptions::embedding_of), and neither a drop (token budget) nor a cut (stream) is due.
 [[nodiscard]] bool can_give_pages_up(const Session::State& session) noexcept;
 // Frees all pages of the session. All its tokens are pending afterwards. Precondition: can_give_pages_up().
 void give_pages_up(Session::State& session) noexcept;
@@ -46,7 +46,7 @@ void note_computed(Session::State& session, std::size_t first) noexcept;
 // `position` on are kept too.
 void commit_left(Session::State& session, std::size_t position, Reserved beyond) noexcept;
 // Makes the session's last token pending again and drops its keys and values. Precondition: the session has computed tokens, none pending.
-// Error: invalid_state, the token is an embedding, which is not kept.
+// Error: invalid_state, the token is an embedding, and the session has no function that finds it again.
 Status uncompute_last(Session::State& session) noexcept;
 
 }  // namespace tessera::detail

@@ -36,6 +36,7 @@ Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCa
   }
   copy->kv_options = s.kv_options;
   copy->stream = s.stream;
+  copy->embedding_of = s.embedding_of;
   return copy;
 }
 

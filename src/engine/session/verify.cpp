@@ -186,10 +186,14 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
       return detail::make_error(ErrorCode::invalid_argument, "{} values are not rows of {}, the width of the model's embeddings",
                                 options.embeddings.size(), d_model);
     }
-    const std::vector<const float*> embeddings = find_embeddings(computed_inputs(s).contents, options.embeddings, d_model);
+    const std::span<const Hash128> contents = computed_inputs(s).contents;
+    std::vector<const float*> embeddings = find_embeddings(contents, options.embeddings, d_model);
+    for (std::size_t i = 0; i < contents.size(); ++i) {
+      if (embeddings[i] == nullptr) embeddings[i] = s.find_embedding(contents[i]);
+    }
     if (const auto missing = std::ranges::count(embeddings, nullptr); missing > 0) {
       found.verdict = Verdict::unverifiable;
-      found.what = fmt::format("the session has {} embeddings, and {} of them are not among VerifyOptions::embeddings; it keeps their hashes "
+      found.what = fmt::format("the session has {} embeddings, and {} of them are not among those that were given; it keeps their hashes "
                                "alone", embeddings.size(), missing);
       return found;
     }

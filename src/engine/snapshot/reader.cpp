@@ -254,21 +254,19 @@ Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& 
   return options;
 }
 
-Status check_tokens(const SectionReader& in, std::span<const Token> tokens, std::uint32_t vocab, Token least) {
+Status check_tokens(const SectionReader& in, std::span<const Token> tokens, std::uint32_t vocab) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] >= least && (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) < vocab)) continue;
+    if (tokens[i] >= -1 && (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) < vocab)) continue;
     return in.corrupt("token {} is {}; the vocabulary has {}", i, tokens[i], vocab);
   }
   return {};
 }
 
-// Reads the tokens. Error: a pending token is an embedding (-1).
+// Reads the tokens.
 Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& saved) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::tokens, saved.tokens * sizeof(Token)));
   std::vector<Token> tokens = values_of<Token>(payload);
-  const std::span<const Token> all = tokens;
-  TESSERA_TRY_STATUS(check_tokens(in, all.first(saved.length), saved.vocab, -1));
-  TESSERA_TRY_STATUS(check_tokens(in, all.subspan(saved.length), saved.vocab, 0));
+  TESSERA_TRY_STATUS(check_tokens(in, tokens, saved.vocab));
   return tokens;
 }
 
@@ -300,7 +298,7 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
                           .contents = values_of<Hash128>(contents),
                           .removals = {},
                           .replayable = head.replayable == 1};
-  TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, -1));
+  TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab));
   // A history that cannot be replayed has no contents of embeddings. It may have tokens, but they are not used.
   if (contents.size() != (history.replayable ? content_bytes(history.tokens) : 0)) return wrong();
   history.removals.reserve(head.removals);

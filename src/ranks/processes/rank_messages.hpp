@@ -4,7 +4,7 @@
 //   welcome  ------------------->   loads its part of the model; connects to the ranks before it (join), is joined by those behind it
 //            <-------------------   accepted, or refusal
 //            <-------------------   ready, or refusal
-//   layout, step, move  -------->   executes them; a step exchanges parts (SocketRanks)
+//   layout, step, move  -------->   executes them; a step exchanges parts (ProcessRanks)
 //            <-------------------   reply, behind a step with votes: the votes of its heads, or refusal
 //   read_pages, write_pages  --->   reads or writes its part of a layer in pages
 //            <-------------------   reply: the bytes that were asked for, or refusal
@@ -110,7 +110,7 @@ struct Accepted {
 
 // An operation of a rank, and the family of kernels that computes it there.
 struct RankFamily {
-  backend::Operation operation{};
+  Operation operation{};
   DType dtype{};  // of the weights or of the KV cache; automatic: all KV types, or no type
   std::string family;
 };

@@ -9,7 +9,7 @@
 #include "ranks/processes/own_pages.hpp"
 #include "ranks/processes/rank_adapters.hpp"
 #include "ranks/rank_backend.hpp"
-#include "ranks/processes/socket_ranks.hpp"
+#include "ranks/processes/process_ranks.hpp"
 #include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {
@@ -17,7 +17,7 @@ namespace tessera::detail {
 class RankSteps {
  public:
   // `votes`: rows may vote.
-  RankSteps(SocketRanks& ranks, const Model& model, RankBackend& backend, OwnPages& pages, RankAdapters& adapters, std::uint32_t step_rows,
+  RankSteps(ProcessRanks& ranks, const Model& model, RankBackend& backend, OwnPages& pages, RankAdapters& adapters, std::uint32_t step_rows,
             bool votes)
       : ranks_(ranks), model_(model), pages_(pages), adapters_(adapters), executor_(model, backend, pages), step_rows_(step_rows), votes_(votes) {}
 
@@ -41,7 +41,7 @@ class RankSteps {
   [[nodiscard]] bool has_pages(const StepPages& pages, const SequencePages& of, std::uint64_t position) const noexcept;
   [[nodiscard]] bool is_sound(const StepDescription& step, std::size_t embeddings) const noexcept;
 
-  SocketRanks& ranks_;
+  ProcessRanks& ranks_;
   const Model& model_;
   OwnPages& pages_;
   RankAdapters& adapters_;

@@ -29,7 +29,7 @@ LayoutMessage message_of(const KvLayout& layout) {
   return message;
 }
 
-RemoteRanks::RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages,
+RemoteRanks::RemoteRanks(std::unique_ptr<ProcessRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages,
                          std::chrono::milliseconds timeout)
     : timeout_(timeout), ranks_(std::move(ranks)), model_(std::move(model)), pools_(std::move(pools)), executor_(*model_, backend, pages) {}
 

@@ -10,7 +10,7 @@
 #include "ranks/processes/layer_pages.hpp"
 #include "ranks/model_division.hpp"
 #include "ranks/rank_backend.hpp"
-#include "ranks/processes/socket_ranks.hpp"
+#include "ranks/processes/process_ranks.hpp"
 #include "ranks/vote_sink.hpp"
 
 namespace tessera::detail {
@@ -18,7 +18,7 @@ namespace tessera::detail {
 class RemoteRanks final : public StepExecutor {
  public:
   // `model` is rank 0's part. `backend`, `pools` and `pages` belong to the engine; the pools must keep_copies().
-  RemoteRanks(std::unique_ptr<SocketRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages,
+  RemoteRanks(std::unique_ptr<ProcessRanks> ranks, std::unique_ptr<Model> model, RankBackend& backend, KvPools pools, PageMemory& pages,
               std::chrono::milliseconds timeout);
 
   Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept override;
@@ -55,7 +55,7 @@ class RemoteRanks final : public StepExecutor {
   Status end(Status status) noexcept;
 
   std::chrono::milliseconds timeout_;
-  std::unique_ptr<SocketRanks> ranks_;
+  std::unique_ptr<ProcessRanks> ranks_;
   std::unique_ptr<Model> model_;
   KvPools pools_;
   BackendExecutor executor_;

@@ -44,8 +44,8 @@ struct Work {
 inline Work work_of(const Engine& engine) {
   Work work;
   for (const KernelUse& use : must(engine.explain())) {
-    if (use.operation == "work") std::istringstream(use.kernel) >> work.kernels;
-    if (const auto at = use.kernel.find(" and "); use.operation == "work" && at != std::string::npos) {
+    if (use.kind == Operation::work) std::istringstream(use.kernel) >> work.kernels;
+    if (const auto at = use.kernel.find(" and "); use.kind == Operation::work && at != std::string::npos) {
       std::istringstream(use.kernel.substr(at + 5)) >> work.products;
     }
   }

@@ -191,7 +191,7 @@ TEST_CASE("libraries that are missing", "[cuda][plan]") {
     options = on_cuda();
     options.cuda.blas_library = library;
     bool said = false;
-    for (const KernelUse& use : explained(options)) said = said || (use.operation.starts_with("linear") && !use.fallback.empty());
+    for (const KernelUse& use : explained(options)) said = said || (use.kind == Operation::linear && !use.fallback.empty());
     CHECK(said);
     const std::uint64_t products = tessera_emulator_matmuls();
     const Engine own = model().load(options);

@@ -1,4 +1,4 @@
-#include "ranks/processes/socket_ranks.hpp"
+#include "ranks/processes/process_ranks.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,6 @@
 #include "core/error.hpp"
 #include "core/guard.hpp"
 #include "core/printable.hpp"
-#include "os/error.hpp"
 
 namespace tessera::detail {
 
@@ -36,42 +35,43 @@ Error error_of(std::uint32_t rank, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-SocketRanks::SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout, std::uint64_t most_bytes)
-    : rank_(rank), timeout_(timeout), most_bytes_(most_bytes) {
-  links_.resize(peers.size());
-  for (std::size_t i = 0; i < peers.size(); ++i) links_[i].peer = std::move(peers[i]);
+ProcessRanks::ProcessRanks(std::uint32_t rank, std::unique_ptr<RankLines> lines, std::vector<std::string> addresses,
+                           std::chrono::milliseconds timeout, std::uint64_t most_bytes)
+    : rank_(rank), lines_(std::move(lines)), timeout_(timeout), most_bytes_(most_bytes) {
+  links_.resize(addresses.size());
+  for (std::size_t i = 0; i < addresses.size(); ++i) links_[i].address = std::move(addresses[i]);
 }
 
-Error SocketRanks::make_stopped() { return make_error(ErrorCode::cancelled, "another rank has stopped this step"); }
+Error ProcessRanks::make_stopped() { return make_error(ErrorCode::cancelled, "another rank has stopped this step"); }
 
-Error SocketRanks::gone(std::uint32_t rank, std::string_view why) const {
-  return make_error(ErrorCode::device_error, "rank {} ({}) {}; all ranks must be started again", rank, links_[rank].peer.address, why);
+Error ProcessRanks::gone(std::uint32_t rank, std::string_view why) const {
+  return make_error(ErrorCode::device_error, "rank {} ({}) {}; all ranks must be started again", rank, links_[rank].address, why);
 }
 
-Status SocketRanks::break_with(Error error) noexcept {
+Status ProcessRanks::break_with(Error error) noexcept {
   broken_ = std::move(error);
   // Tell the others the reason, as far as they can be told now: otherwise they take this rank for the one that has failed.
   (void)guard([&]() -> Status {
     const std::vector<std::byte> bytes = bytes_of(broken_.error());
     for (std::uint32_t i = 0; i < links_.size() && in_step_; ++i) {
-      if (i == rank_ || !links_[i].peer.socket.is_open()) continue;
+      if (i == rank_ || !lines_->is_open(i)) continue;
       queue(links_[i], FrameKind::stop, bytes);
       (void)send_some(i);
     }
     return {};
   });
-  for (Link& link : links_) link.peer.socket.close();  // the other ranks notice
+  for (std::uint32_t i = 0; i < links_.size(); ++i) lines_->close(i);  // the other ranks notice
   return broken_;
 }
 
-void SocketRanks::begin_step(std::uint64_t step) noexcept {
+void ProcessRanks::begin_step(std::uint64_t step) noexcept {
   step_ = step;
   number_ = 0;
   stopped_ = {};
   in_step_ = true;
 }
 
-void SocketRanks::queue(Link& link, FrameKind kind, std::span<const std::byte> bytes) {
+void ProcessRanks::queue(Link& link, FrameKind kind, std::span<const std::byte> bytes) {
   if (link.sent == link.out.size()) {
     link.out.clear();
     link.sent = 0;
@@ -83,7 +83,7 @@ void SocketRanks::queue(Link& link, FrameKind kind, std::span<const std::byte> b
   link.out.insert(link.out.end(), bytes.begin(), bytes.end());
 }
 
-void SocketRanks::stop(const Error& error) noexcept {
+void ProcessRanks::stop(const Error& error) noexcept {
   if (!stopped_ || !broken_) return;  // the others know it already
   const Status queued = guard([&]() -> Status {
     const std::vector<std::byte> bytes = bytes_of(error);
@@ -99,37 +99,37 @@ void SocketRanks::stop(const Error& error) noexcept {
   if (!queued) (void)break_with(queued.error());
 }
 
-Status SocketRanks::send_some(std::uint32_t rank) {
+Status ProcessRanks::send_some(std::uint32_t rank) {
   Link& link = links_[rank];
   while (link.sent < link.out.size()) {
-    const os::Socket::Moved moved = link.peer.socket.send(std::span(link.out).subspan(link.sent));
-    if (moved.must_wait) return {};
-    was_closed_ = was_closed_ || moved.closed;
-    if (moved.closed) return gone(rank, "is gone: the connection was closed");
-    if (moved.error != 0) return gone(rank, "is gone: " + os::words_of(moved.error));
+    const RankLines::Moved moved = lines_->send(rank, std::span(link.out).subspan(link.sent));
+    was_closed_ = was_closed_ || moved.was_closed;
+    if (!moved.gone.empty()) return gone(rank, "is gone: " + moved.gone);
+    if (moved.bytes == 0) return {};
     link.sent += moved.bytes;
+    moved_ += moved.bytes;
   }
   return {};
 }
 
-Status SocketRanks::check_header(std::uint32_t rank) const {
+Status ProcessRanks::check_header(std::uint32_t rank) const {
   const FrameHeader& header = links_[rank].header;
   const bool is_sound = header.magic == FrameHeader::kMagic && header.kind >= FrameKind::part && header.kind <= FrameKind::message && header.bytes <= most_bytes_;
   return is_sound ? Status() : gone(rank, "sends bytes that are not a frame");
 }
 
-Status SocketRanks::read_frame(std::uint32_t rank) {
+Status ProcessRanks::read_frame(std::uint32_t rank) {
   Link& link = links_[rank];
   const auto head = std::as_writable_bytes(std::span(&link.header, 1));
   while (!link.is_whole) {
     const bool in_head = link.header_bytes < head.size();
     const std::span<std::byte> to = in_head ? head.subspan(link.header_bytes) : std::span(link.body).subspan(link.body_bytes);
     if (!to.empty()) {
-      const os::Socket::Moved moved = link.peer.socket.receive(to);
-      if (moved.must_wait) return {};
-      was_closed_ = was_closed_ || moved.closed;
-      if (moved.closed) return gone(rank, "is gone: the connection was closed");
-      if (moved.error != 0) return gone(rank, "is gone: " + os::words_of(moved.error));
+      const RankLines::Moved moved = lines_->receive(rank, to);
+      was_closed_ = was_closed_ || moved.was_closed;
+      if (!moved.gone.empty()) return gone(rank, "is gone: " + moved.gone);
+      if (moved.bytes == 0) return {};
+      if (link.is_wanted) moved_ += moved.bytes;
       (in_head ? link.header_bytes : link.body_bytes) += moved.bytes;
       if (in_head && link.header_bytes == head.size()) {
         TESSERA_TRY_STATUS(check_header(rank));
@@ -150,13 +150,13 @@ Status SocketRanks::read_frame(std::uint32_t rank) {
 }
 
 template <class Arrived>
-Status SocketRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
+Status ProcessRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
   constexpr int kMostFrames = 64;  // then the other connections have their turn
   Link& link = links_[rank];
-  for (int frames = 0; frames < kMostFrames && link.peer.socket.is_open(); ++frames) {
+  for (int frames = 0; frames < kMostFrames && lines_->is_open(rank); ++frames) {
     if (const Status read = read_frame(rank); !read) {
       if (in_step_ || link.is_wanted) return read;
-      link.peer.socket.close();  // nobody waits for it now; the next step that needs it says so
+      lines_->close(rank);  // nobody waits for it now; the next step that needs it says so
       return {};
     }
     if (!link.is_whole) return {};
@@ -183,15 +183,16 @@ Status SocketRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
 }
 
 template <class Arrived>
-Status SocketRanks::run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept {
+Status ProcessRanks::run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept {
   const Status status = guard([&]() -> Status {
     constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
     SteadyClock::time_point end = SteadyClock::now() + timeout;
-    std::vector<os::Awaited> awaited(links_.size());
+    std::vector<RankLines::Awaited> awaited(links_.size());
     for (;;) {
+      const std::uint64_t moved_before = moved_;
       // First try without waiting: most often everything is there.
       for (std::uint32_t i = 0; i < links_.size(); ++i) {
-        if (i == rank_ || !links_[i].peer.socket.is_open()) continue;
+        if (i == rank_ || !lines_->is_open(i)) continue;
         if (in_step_ || links_[i].is_wanted || links_[i].sent < links_[i].out.size()) TESSERA_TRY_STATUS(send_some(i));
         TESSERA_TRY_STATUS(receive_some(i, arrived));
         if (!stopped_) return {};
@@ -200,8 +201,8 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, Patience patience, co
       std::uint32_t late = 0;
       for (std::uint32_t i = 0; i < links_.size(); ++i) {
         const Link& link = links_[i];
-        const bool is_open = link.peer.socket.is_open(), has_more = link.sent < link.out.size();
-        awaited[i] = {.socket = &link.peer.socket, .to_send = is_open && has_more, .to_receive = is_open && !link.is_whole};
+        const bool is_open = lines_->is_open(i), has_more = link.sent < link.out.size();
+        awaited[i] = {.to_send = is_open && has_more, .to_receive = is_open && !link.is_whole};
         if (!has_more && !link.is_wanted) continue;
         if (!is_open && i != rank_) return gone(i, "is gone: there is no connection");
         all_done = false;
@@ -209,11 +210,9 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, Patience patience, co
       }
       if (all_done) return {};
       if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped");
-      if (const int error = os::wait_for(awaited, std::min(kLook, timeout)); error != 0) return os::system_error_at("ranks", "wait", error);
-      bool moves = false;  // whether a rank that is waited for does something
-      for (std::uint32_t i = 0; i < links_.size(); ++i) moves = moves || awaited[i].can_send || (awaited[i].can_receive && links_[i].is_wanted);
-      if (moves && patience == Patience::from_last_byte) end = SteadyClock::now() + timeout;
+      if (moved_ != moved_before && patience == Patience::from_last_byte) end = SteadyClock::now() + timeout;
       else if (SteadyClock::now() >= end) return gone(late, fmt::format("does not answer within {} ms", timeout.count()));
+      TESSERA_TRY_STATUS(lines_->wait(awaited, std::min(kLook, timeout)));
     }
   });
   for (Link& link : links_) link.is_wanted = false;
@@ -221,7 +220,7 @@ Status SocketRanks::run(std::chrono::milliseconds timeout, Patience patience, co
   return break_with(status.error());
 }
 
-Status SocketRanks::gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept {
+Status ProcessRanks::gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept {
   if (!broken_) return broken_;
   if (!stopped_) return stopped_;
   ++number_;
@@ -246,7 +245,7 @@ Status SocketRanks::gather(std::span<const std::byte> mine, std::span<const std:
   return stopped_;
 }
 
-Status SocketRanks::send(std::uint32_t to, std::span<const std::byte> message) noexcept {
+Status ProcessRanks::send(std::uint32_t to, std::span<const std::byte> message) noexcept {
   if (!broken_) return broken_;
   const Status queued = guard([&]() -> Status {
     queue(links_[to], FrameKind::message, message);
@@ -256,7 +255,7 @@ Status SocketRanks::send(std::uint32_t to, std::span<const std::byte> message) n
   return run(timeout_, Patience::from_last_byte, {}, [](std::uint32_t) { return Status(); });
 }
 
-Status SocketRanks::receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
+Status ProcessRanks::receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
                             const std::stop_token& stop) noexcept {
   if (!broken_) return broken_;
   stopped_ = {};
@@ -271,7 +270,7 @@ Status SocketRanks::receive(std::uint32_t from, std::vector<std::byte>& message,
   });
 }
 
-Status SocketRanks::receive_from_all(std::chrono::milliseconds timeout, const std::stop_token& stop,
+Status ProcessRanks::receive_from_all(std::chrono::milliseconds timeout, const std::stop_token& stop,
                                      const std::function<Status(std::uint32_t, std::span<const std::byte>)>& take) noexcept {
   if (!broken_) return broken_;
   stopped_ = {};

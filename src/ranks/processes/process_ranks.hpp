@@ -13,23 +13,19 @@
 #include <string>
 #include <vector>
 
-#include "os/socket.hpp"
 #include "ranks/communicator.hpp"
 #include "ranks/processes/frame.hpp"
+#include "ranks/processes/rank_lines.hpp"
 
 namespace tessera::detail {
 
-struct Peer {
-  os::Socket socket;    // closed for the rank itself
-  std::string address;  // for messages
-};
-
-class SocketRanks final : public Communicator {
+class ProcessRanks final : public Communicator {
  public:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // of a frame
 
-  // `peers` has one entry for each rank. A frame of more than `most_bytes` breaks the connection.
-  SocketRanks(std::uint32_t rank, std::vector<Peer> peers, std::chrono::milliseconds timeout, std::uint64_t most_bytes = kMostBytes);
+  // `addresses` has one entry for each rank, for messages. A frame of more than `most_bytes` breaks the connection.
+  ProcessRanks(std::uint32_t rank, std::unique_ptr<RankLines> lines, std::vector<std::string> addresses, std::chrono::milliseconds timeout,
+               std::uint64_t most_bytes = kMostBytes);
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept override { return static_cast<std::uint32_t>(links_.size()); }
@@ -39,12 +35,10 @@ class SocketRanks final : public Communicator {
   // Stops the step with an error, which the other ranks' calls return.
   void stop(const Error& error) noexcept;
 
-  [[nodiscard]] const std::string& address(std::uint32_t rank) const noexcept { return links_[rank].peer.address; }
-  [[nodiscard]] bool is_open(std::uint32_t rank) const noexcept { return links_[rank].peer.socket.is_open(); }
-  void set_socket(std::uint32_t rank, os::Socket socket) noexcept { links_[rank].peer.socket = std::move(socket); }
-  // Gives the connection to a rank away. Precondition: nothing is on its way.
-  [[nodiscard]] Peer take(std::uint32_t rank) noexcept { return std::move(links_[rank].peer); }
+  [[nodiscard]] const std::string& address(std::uint32_t rank) const noexcept { return links_[rank].address; }
 
+  // Sets for how long a rank may be silent in a step.
+  void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
   // Begins a step, on all ranks with the same number, which must be larger than the one before.
   void begin_step(std::uint64_t step) noexcept;
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
@@ -67,7 +61,7 @@ class SocketRanks final : public Communicator {
   enum class Patience : std::uint8_t { from_last_byte, in_all };
 
   struct Link {
-    Peer peer;
+    std::string address;
     std::vector<std::byte> out;  // frames to be sent
     std::size_t sent = 0;        // bytes of `out`
     FrameHeader header;          // of the frame that is arriving
@@ -93,7 +87,9 @@ class SocketRanks final : public Communicator {
   Status check_header(std::uint32_t rank) const;
 
   std::uint32_t rank_;
+  std::unique_ptr<RankLines> lines_;
   std::vector<Link> links_;
+  std::uint64_t moved_ = 0;  // bytes that were sent, or received from ranks that are waited for
   std::chrono::milliseconds timeout_;
   std::uint64_t most_bytes_;
   bool was_closed_ = false;

@@ -1,0 +1,77 @@
+// The connections of one rank to all others, as streams of bytes: sockets, or a transport of the program that uses the library.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+#include <tessera/extend/backend/rank_transport.hpp>
+
+#include "os/socket.hpp"
+
+namespace tessera::detail {
+
+class RankLines {
+ public:
+  // How many bytes a call has moved; 0: none can be moved now, or the other rank is gone, which `gone` then says in words.
+  struct Moved {
+    std::size_t bytes = 0;
+    std::string gone = {};
+    bool was_closed = false;  // the other rank has closed the connection
+  };
+  struct Awaited {
+    bool to_send = false, to_receive = false;  // what to wait for
+  };
+
+  virtual ~RankLines() = default;
+  [[nodiscard]] virtual bool is_open(std::uint32_t rank) const noexcept = 0;
+  virtual Moved send(std::uint32_t rank, std::span<const std::byte> bytes) = 0;
+  virtual Moved receive(std::uint32_t rank, std::span<std::byte> bytes) = 0;
+  virtual void close(std::uint32_t rank) noexcept = 0;
+  // Waits until one of the connections, of which there is one for each rank, can do what is awaited, or until `timeout` has passed.
+  virtual Status wait(std::span<const Awaited> lines, std::chrono::milliseconds timeout) = 0;
+};
+
+class SocketLines final : public RankLines {
+ public:
+  // The rank's own socket, and those of ranks to which there is no connection, are closed.
+  explicit SocketLines(std::vector<os::Socket> sockets) noexcept : sockets_(std::move(sockets)) {}
+  explicit SocketLines(std::uint32_t ranks) : sockets_(ranks) {}
+
+  void set(std::uint32_t rank, os::Socket socket) noexcept { sockets_[rank] = std::move(socket); }
+  // Gives the connection to a rank away.
+  [[nodiscard]] os::Socket take(std::uint32_t rank) noexcept { return std::move(sockets_[rank]); }
+
+  [[nodiscard]] bool is_open(std::uint32_t rank) const noexcept override { return sockets_[rank].is_open(); }
+  Moved send(std::uint32_t rank, std::span<const std::byte> bytes) override;
+  Moved receive(std::uint32_t rank, std::span<std::byte> bytes) override;
+  void close(std::uint32_t rank) noexcept override { sockets_[rank].close(); }
+  Status wait(std::span<const Awaited> lines, std::chrono::milliseconds timeout) override;
+
+ private:
+  std::vector<os::Socket> sockets_;
+  std::vector<os::Awaited> awaited_;
+};
+
+class TransportLines final : public RankLines {
+ public:
+  explicit TransportLines(std::shared_ptr<RankTransport> transport);
+  ~TransportLines() override;
+
+  [[nodiscard]] bool is_open(std::uint32_t rank) const noexcept override { return open_[rank]; }
+  Moved send(std::uint32_t rank, std::span<const std::byte> bytes) override;
+  Moved receive(std::uint32_t rank, std::span<std::byte> bytes) override;
+  void close(std::uint32_t rank) noexcept override;
+  Status wait(std::span<const Awaited> lines, std::chrono::milliseconds timeout) override;
+
+ private:
+  std::shared_ptr<RankTransport> transport_;
+  std::vector<bool> open_;
+};
+
+}  // namespace tessera::detail

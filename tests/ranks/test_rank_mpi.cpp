@@ -1,0 +1,63 @@
+// The example mpi_generate writes, on several processes of an MPI job, what one process writes.
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "cli/program.hpp"
+#include "engine/models.hpp"
+
+namespace test_rank_mpi {
+
+using namespace tessera;
+using namespace tessera::test;
+using namespace tessera::tests::cli;
+
+namespace {
+
+const std::string kMpi = TESSERA_BIN_DIR "/mpi_generate";
+
+bool lacks_mpi() {
+  if (lacks(kMpi, "the example program \"mpi_generate\" (not built)")) return true;
+  if (std::system("command -v mpirun > /dev/null 2>&1") == 0) return false;
+  tests::skip("mpirun (openmpi-bin)");
+  return true;
+}
+
+// Runs the program on `ranks` processes. Containers run tests as root, on fewer processors than processes.
+int run_mpi(int ranks, const std::string& arguments, const std::string& out, const std::string& err) {
+  const std::string environment = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ";
+  const int status = std::system((environment + "timeout 120 mpirun --oversubscribe -n " + std::to_string(ranks) + " " + kMpi + " " + arguments + " > " + out + " 2> " + err +
+                                  " < /dev/null").c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+TEST_CASE("processes of an MPI job write what one process writes") {
+  if (lacks_mpi()) return;
+  const std::string model = TESSERA_SOURCE_DIR "/models/tessera-stories.gguf";
+  const Engine engine = must(Engine::load(model));
+  Session session = must(engine.session());
+  must(session.append(must(engine.tokenizer().encode("Once upon a time"))));
+  auto sampler = sampling::chain().greedy().build();
+  std::string expected = "Once upon a time";
+  for (const auto& piece : session.generate(sampler, {.max_tokens = 24})) expected += must(piece).text;
+  const TemporaryFile out, err;
+  for (const int ranks : {2, 3}) {
+    const int status = run_mpi(ranks, model + " \"Once upon a time\" 24", out.path(), err.path());
+    INFO(ranks << " processes; " << slurp(err.path()));
+    CHECK(status == 0);
+    CHECK(slurp(out.path()) == expected + "\n");
+  }
+}
+
+TEST_CASE("an MPI job with a wrong model, or of one process, ends with a sentence") {
+  if (lacks_mpi()) return;
+  const TemporaryFile out, err;
+  CHECK(run_mpi(2, "/nowhere.gguf \"Once\" 8", out.path(), err.path()) == 1);
+  CHECK_THAT(slurp(err.path()), Catch::Contains("nowhere.gguf"));
+  CHECK(run_mpi(1, "/nowhere.gguf \"Once\" 8", out.path(), err.path()) == 2);
+  CHECK_THAT(slurp(err.path()), Catch::Contains("start several"));
+}
+
+}  // namespace test_rank_mpi
