@@ -1,6 +1,6 @@
 // An Engine is a loaded model: weights, tokenizer, backend, threads.
 //
-//   auto engine = tessera::Engine::load("model.gguf", {.context = 4096});
+//   auto engine = tessera::Engine::load("model.gguf", {.memory_budget = std::uint64_t{4} << 30});  // 4 GiB at most
 //   if (!engine) return report(engine.error());
 //   auto session = engine->session();
 //
