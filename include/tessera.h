@@ -6,6 +6,7 @@
  *     fprintf(stderr, "%s\n", tessera_error_text(error));
  *     tessera_error_free(error);
  *   }
+ *   tessera_engine_free(engine);
  *
  * Rules, which hold for every function unless its comment says otherwise:
  *   Handles   A handle is a pointer that only this library reads. Free it by its own tessera_X_free(), which accepts NULL. A handle that is

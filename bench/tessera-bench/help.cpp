@@ -42,12 +42,12 @@ tokens, equal where the trace says that blocks are; every answer is as long as t
   --slo-tpot-ms, which also make the deadlines of --policy deadline; prefix: the share of the prompts' tokens that
   were not computed, and what an index without bounds would have saved; recomputed: tokens of preempted requests;
   scheduler: its own time of a step, the median, without the model, the KV cache and the tokens' text.
-tessera-simulate says the same of costs instead of a model, in seconds (docs/scheduler.md).
+tessera-simulate says the same of costs instead of a model, in seconds (docs/explanation/scheduler.md).
 
 With --speculate, for each batch size: the milliseconds of a step of one row a sequence and of one with the drafts of all
 behind it, logits of all rows wanted (verify); for each --acceptance the number of drafts that brings most, the tokens and
 milliseconds of a cycle, the speedup that follows, and the share of right drafts from which on that number is no loss
-(docs/speculation.md derives them). Measured is the speedup that the scheduler has with a drafter that is right so often, where it
+(docs/explanation/speculation.md derives them). Measured is the speedup that the scheduler has with a drafter that is right so often, where it
 chooses the number of drafts itself: -n greedy tokens for each sequence, after all have their first one, by turns without and with,
 the best of --repeat each. The tokens are compared: they must be the same. With --mtp the model's MTP head makes each draft,
 and then it is put right so often: made-up weights guess nothing.

@@ -61,7 +61,7 @@ std::string plan_text(const std::string& model, const Plan& plan) {
 // Returns a table with columns as wide as their widest cell.
 std::string kernel_table(std::string_view numerics, std::span<const tessera::KernelUse> uses) {
   std::vector<std::array<std::string, 5>> rows = {{"operation", "kernel", "family", "type", "backend"}};
-  rows.push_back({"numerics", std::string(numerics), "", "-", "-"});  // the option's name; families: docs/numerics.md
+  rows.push_back({"numerics", std::string(numerics), "", "-", "-"});  // the option's name; families: docs/reference/numerics.md
   for (const auto& use : uses) rows.push_back({use.operation, use.kernel, use.family, use.dtype, use.backend});
   std::array<std::size_t, 5> widths{};
   for (const auto& row : rows) {

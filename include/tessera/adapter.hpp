@@ -3,7 +3,7 @@
 //
 //   auto pirate = engine.adapter("pirate.gguf");
 //   auto session = engine.session({.adapters = {{*pirate}}});
-//   session->append(*engine.tokenizer().encode("Good morning"));
+//   auto logits = session->append(*engine.tokenizer().encode("Good morning"));
 //
 // The bits of a sequence depend on its own adapters alone: a session without adapters has the bits of an engine that never loaded one.
 //

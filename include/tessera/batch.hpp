@@ -1,8 +1,8 @@
 // A Batch is the rows of one forward pass, of one or of many sessions; Outputs are their results.
 //
 //   tessera::Batch batch;
-//   batch.add(first, prompt);                                             // logits after the prompt's last token
-//   batch.add(second, {.token = token, .want = tessera::Want::logits});   // one decoding row
+//   auto added = batch.add(first, prompt);                                                 // logits after the prompt's last token
+//   if (added) added = batch.add(second, {.token = token, .want = tessera::Want::logits});  // one decoding row
 //   auto outputs = engine.forward(batch);
 //   if (outputs && outputs->status()) std::span<const float> logits = outputs->row(batch.size() - 1);  // [vocab], after `token`
 #pragma once

@@ -1,7 +1,7 @@
 // Views of the library's numbers as Eigen expressions, without a copy: logits, vectors of rows, keys and values, and a sampler's stage over
 // an Eigen array. No other header includes this one: Eigen (3.3 or newer) is the application's own, and the library does not use it.
 //
-//   auto logits = session->append(tokens);
+//   auto logits = session.append(tokens);
 //   if (logits) std::printf("%g\n", static_cast<double>(tessera::eigen::matrix(*logits).row(0).maxCoeff()));
 //   auto softer = tessera::eigen::stage([](auto logits) { logits /= 2.0f; });
 //   auto sampler = tessera::sampling::chain().stage(softer).seed(1).build();
@@ -110,6 +110,11 @@ template <class Scalar>
 // function(logits, tokens, context). `logits` is an Array that the function changes in place: -infinity removes a candidate. tokens[i] is
 // the token of logits[i]; the first stage of a chain sees the whole vocabulary in its order. The function must be copyable. If it throws,
 // the draw fails with callback_failed.
+//
+//   auto long_text = eigen::stage([](eigen::Array logits, std::span<const Token>, const sampling::Context& context) {
+//     if (context.history.size() < 10) logits[2] = -HUGE_VALF;  // the first ten tokens are not token 2, the end of the text
+//   });
+//   auto sampler = sampling::chain().stage(long_text).seed(1).build();
 template <class Function>
 class LogitStage {
  public:

@@ -3,9 +3,9 @@
 // (cross-encoders, Qwen3-Reranker) give scores.
 //
 //   const std::array<std::string_view, 2> texts = {"A cat sleeps.", "The cat is asleep."};
-//   auto vectors = engine.embed(texts);
-//   if (vectors) {
-//     const auto a = vectors->row(0), b = vectors->row(1);
+//   auto embeddings = engine.embed(texts);
+//   if (embeddings) {
+//     const auto a = embeddings->row(0), b = embeddings->row(1);
 //     std::printf("%.3f\n", std::inner_product(a.begin(), a.end(), b.begin(), 0.0));
 //   }
 #pragma once

@@ -1,6 +1,6 @@
 // An Engine is a loaded model: weights, tokenizer, backend, threads.
 //
-//   auto engine = tessera::Engine::load("model.gguf", {.context = 4096});
+//   auto engine = tessera::Engine::load("model.gguf", {.memory_budget = std::uint64_t{4} << 30});  // 4 GiB at most
 //   if (!engine) return report(engine.error());
 //   auto session = engine->session();
 //
@@ -68,7 +68,7 @@ struct EngineOptions {
   TokenizerUse tokenizer = TokenizerUse::from_model;
   // Loads the file's MTP head, a layer that guesses further tokens, for head_drafter(). Each row is then computed in this layer too, and
   // sessions are limited like those of a model with recurrent layers: they can go back to checkpoints only, and share prefixes that end
-  // at checkpoints only (docs/speculation.md). The model's own results are the same. Error: not_found, the file has no MTP head.
+  // at checkpoints only (docs/explanation/speculation.md). The model's own results are the same. Error: not_found, the file has no MTP head.
   MtpHeads mtp = MtpHeads::leave_out;
   // Draft heads in a file of their own, for head_drafter(): the folder of Medusa or EAGLE heads as hubs publish them, or llama.cpp's GGUF of an
   // EAGLE-3 head. They must have been trained for this model. Results stay the same, and tokens cannot be removed from sessions. Empty: none.

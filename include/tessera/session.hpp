@@ -2,7 +2,7 @@
 // independent.
 //
 //   auto session = engine.session();
-//   session->append(*engine.tokenizer().encode("Once upon a time"));
+//   auto logits = session->append(*engine.tokenizer().encode("Once upon a time"));
 //   for (const auto& piece : session->generate(sampler, {.max_tokens = 100})) std::fputs(piece->text.c_str(), stdout);
 //   auto other = session->fork();      // goes its own way from here, and shares what was computed
 //

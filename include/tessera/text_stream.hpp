@@ -6,7 +6,7 @@
 //   while (text->finish_reason() == tessera::FinishReason::none) {
 //     const tessera::Token token = *sampler.sample(session.logits(), session.tokens(), session.next_position());
 //     std::fputs(text->push(token)->text.c_str(), stdout);
-//     session.append({&token, 1});
+//     if (!session.append({&token, 1})) break;
 //   }
 #pragma once
 

@@ -66,7 +66,7 @@ constexpr std::uint32_t kZen5 = 0x1a;
 // family compute one (not measured).
 bool two_wide_products_here() noexcept { return amd_family() >= kZen5; }
 
-// Returns how kernels for few rows prefetch weights on this CPU. Measured by bench/by_turns (docs/kernels.md, "Reading weights").
+// Returns how kernels for few rows prefetch weights on this CPU. Measured by bench/by_turns (docs/explanation/kernels.md, "Reading weights").
 Ahead ahead_of_this_cpu() noexcept {
   const std::uint32_t family = amd_family();
   if (family == 0) return {.bytes = 2048, .all_lines = true};  // measured on Intel with AMX: 3 KB took 1.01 to 1.07 of the time

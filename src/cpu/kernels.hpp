@@ -12,7 +12,7 @@
 
 namespace tessera::cpu {
 
-// The arithmetic of a matrix product (docs/numerics.md).
+// The arithmetic of a matrix product (docs/reference/numerics.md).
 enum class Family : std::uint8_t { reference, f32, int8, bf16, bf16x3, bf16_pairs, count };
 inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count);
 
@@ -96,7 +96,7 @@ struct LinearPair {
 using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept;
 
 // Operations that are neither products nor attention, on a row or a head at a time, in the same order on every set
-// (docs/numerics.md). `out` may be the input.
+// (docs/reference/numerics.md). `out` may be the input.
 struct Elementwise {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,

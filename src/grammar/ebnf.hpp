@@ -1,4 +1,4 @@
-// Parses grammars that are given as text (EBNF; docs/grammar.md has the syntax).
+// Parses grammars that are given as text (EBNF; docs/explanation/grammar.md has the syntax).
 #pragma once
 
 #include <string_view>

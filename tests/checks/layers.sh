@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who includes whom: layers.sh [ROOT]. The table is docs/layers.md's, one line a layer; a layer sees itself and what is
+# Who includes whom: layers.sh [ROOT]. The table is docs/explanation/layers.md's, one line a layer; a layer sees itself and what is
 # listed. Prints each include that breaks it.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"

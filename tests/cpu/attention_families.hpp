@@ -1,4 +1,4 @@
-// The families of attention (docs/numerics.md) in scalar code, over keys and values as the cache holds them: what the
+// The families of attention (docs/reference/numerics.md) in scalar code, over keys and values as the cache holds them: what the
 // kernels of every instruction set must equal bit for bit. Written from the document, not the kernels.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The numeric families of matrix products (docs/numerics.md) in scalar code, and weights packed as packed_layout.hpp
+// The numeric families of matrix products (docs/reference/numerics.md) in scalar code, and weights packed as packed_layout.hpp
 // says: what the kernels of every instruction set must equal bit for bit. Written from the documents, not the kernels.
 #pragma once
 

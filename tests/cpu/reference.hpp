@@ -1,5 +1,5 @@
 // Family reference-f32, said again as plainly as can be: one value at a time, no vectors, no tiles. The kernels must
-// equal it bit for bit (docs/numerics.md).
+// equal it bit for bit (docs/reference/numerics.md).
 #pragma once
 
 #include <algorithm>

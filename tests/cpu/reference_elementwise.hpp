@@ -1,4 +1,4 @@
-// The operations that are neither a product nor attention, said plainly (docs/numerics.md): sums in 16 lanes, element mod
+// The operations that are neither a product nor attention, said plainly (docs/reference/numerics.md): sums in 16 lanes, element mod
 // 16, that a fixed tree joins; every product and sum rounded by itself. Kernels must equal it bit for bit.
 #pragma once
 

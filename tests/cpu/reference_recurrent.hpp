@@ -1,5 +1,5 @@
 // Recurrent layers, said as plainly as can be: one sequence, one row after another, one value at a time. The kernels must
-// equal it bit for bit (docs/numerics.md).
+// equal it bit for bit (docs/reference/numerics.md).
 #pragma once
 
 #include <algorithm>

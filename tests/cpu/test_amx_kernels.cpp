@@ -1,4 +1,4 @@
-// The products by tiles equal the scalar arithmetic of their family (docs/numerics.md) bit for bit, for every packed
+// The products by tiles equal the scalar arithmetic of their family (docs/reference/numerics.md) bit for bit, for every packed
 // form, number of rows and shape, at the edges of tiles, panels, blocks and memory.
 #include <sys/mman.h>
 

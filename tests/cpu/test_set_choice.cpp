@@ -86,7 +86,7 @@ TEST_CASE("tiles are asked for only by who will use them", "[isa]") {
 TEST_CASE("results near the least normal number are flushed as the reference says", "[kernels]") {
   for (const Support& support : cpu::supported_sets()) {
     if (!cpu::claim_set(support.set)) continue;
-    if (support.set == InstructionSet::neon || support.set == InstructionSet::neon_dotprod) continue;  // docs/numerics.md
+    if (support.set == InstructionSet::neon || support.set == InstructionSet::neon_dotprod) continue;  // docs/reference/numerics.md
     const cpu::Kernels kernels = cpu::kernels_of(support.set);
     for (const cpu::Family family : {cpu::Family::bf16, cpu::Family::bf16_pairs}) {
       for (const float c : {0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f, 3.5f, 4.0f, 5.0f, 64.0f}) {

@@ -1,5 +1,5 @@
 // What kernels of tiles compute, one value at a time: random packed weights and activations, and the arithmetic of the families
-// (docs/numerics.md) by them.
+// (docs/reference/numerics.md) by them.
 #pragma once
 
 #include <algorithm>

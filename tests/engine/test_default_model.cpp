@@ -1,6 +1,7 @@
 // The model in models/: what it says, greedily, is what PyTorch computes from the same file in f32; and contract 2 holds
 // on it.
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "engine/models.hpp"
@@ -75,6 +76,34 @@ TEST_CASE("the default model's draft heads are right often, and change no token"
       if (drafts) CHECK(static_cast<double>(figures.tokens) > heads.least * static_cast<double>(figures.steps));
     }
     CHECK(texts[0] == texts[1]);
+  }
+}
+
+// Prints tokens a step of ten greedy stories, with as many drafts as allowed in each step: bench/results/speculation.md.
+TEST_CASE("figures of the default model's draft heads", "[model]") {
+  if (std::getenv("TESSERA_TEST_FIGURES") == nullptr) return;
+  struct Form {
+    const char* name;
+    std::uint32_t drafts, branches;
+  };
+  for (const char* heads : {"tessera-stories-eagle.gguf", "tessera-stories-medusa"}) {
+    const Engine engine = must(Engine::load(model_file("tessera-stories.gguf"), {.draft_heads = model_file(heads), .numerics = Numerics::invariant, .threads = 2}));
+    for (const Form& form : {Form{"chain of 4", 4, 1}, Form{"chain of 8", 8, 1}, Form{"tree of 8 in 6 chains", 8, 6}}) {
+      std::size_t tokens = 0, steps = 0;
+      for (const char* name : {"Anna", "Ben", "Clara", "Dylan", "Emma", "Felix", "Greta", "Hugo", "Ines", "Jonas"}) {
+        Session session = must(engine.session());
+        must(session.append(must(engine.tokenizer().encode("Once upon a time there was a child called " + std::string(name)))));
+        Sampler sampler = sampling::chain().greedy().build();
+        const SpeculateOptions speculate{.drafter = must(head_drafter()), .max_drafts = form.drafts, .length = DraftLength::longest, .branches = form.branches};
+        Generation generation = session.generate(sampler, {.max_tokens = 200, .speculate = speculate});
+        for (const auto& piece : generation) {
+          if (!piece) FAIL(piece.error().text());
+        }
+        tokens += generation.figures().tokens;
+        steps += generation.figures().steps;
+      }
+      std::printf("%-26s %-22s %.2f tokens a step\n", heads, form.name, static_cast<double>(tokens) / static_cast<double>(steps));
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// What the KV types hold, from docs/numerics.md: records as numbers.
+// What the KV types hold, from docs/reference/numerics.md: records as numbers.
 #pragma once
 
 #include <cmath>

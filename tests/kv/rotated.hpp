@@ -1,4 +1,4 @@
-// The rotation of a head's numbers (docs/numerics.md), by its definition.
+// The rotation of a head's numbers (docs/reference/numerics.md), by its definition.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace tessera::test {
 
 // H x over as many neighbours as the largest power of two that divides the dimension, from 8 on: by its definition, each
-// sum as the tree that docs/numerics.md has. `out`: of queries and of weighted sums.
+// sum as the tree that docs/reference/numerics.md has. `out`: of queries and of weighted sums.
 inline std::vector<float> rotated(std::vector<float> x, bool out) {
   std::size_t n = 1, log = 0;
   while (x.size() % (2 * n) == 0) n *= 2, ++log;

@@ -181,7 +181,7 @@ int parse_and_run(int argc, char** argv) {
            if (!numerics) throw CLI::ValidationError("--numerics", fmt::format("\"{}\" is not one of auto, bf16, fastest, reference, invariant", name));
            arguments.options.numerics = *numerics;
          },
-         "How products are computed (docs/numerics.md). reference: plainly in\nfloat, of quantised weights too: slower and nearer to the model's own\nvectors. Default: auto")
+         "How products are computed (docs/explanation/numerics.md). reference: plainly\nin float, of quantised weights too: slower and nearer to the model's\nown vectors. Default: auto")
       ->type_name("auto|bf16|fastest|reference|invariant");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);

@@ -307,7 +307,7 @@ int parse_and_run(int argc, char** argv) {
   app.footer(kFooter);
   app.add_option("MODEL", arguments.model, tool::kModelForms)->required()->type_name("");
   app.add_option("TOKENS", arguments.tokens, "a file with a document in each line, as token ids in decimal")->required()->type_name("");
-  app.add_option("--numerics", numerics, "How the run computes: auto, bf16, fastest, reference, invariant\n(docs/numerics.md). Default: auto")
+  app.add_option("--numerics", numerics, "How the run computes: auto, bf16, fastest, reference, invariant\n(docs/explanation/numerics.md). Default: auto")
       ->type_name("MODE");
   tool::add_instruction_set(app, options.instruction_set);
   CLI::Option* const kv_dtype = tool::add_kv_dtype(app, options.kv.dtype, "The type of the run's keys and values. Default: f32");

@@ -99,6 +99,7 @@ struct Compaction {
 // end, that an error ends, or that is stopped before its first text becomes no message. Until the answer has ended or is destroyed,
 // functions of the conversation that read or answer return invalid_state. The answer keeps alive what it needs of the conversation.
 //
+//   auto answer = talk.answer(sampler);
 //   while (auto delta = answer->next()) std::fputs(delta->text.c_str(), stdout);
 //   if (answer->status()) std::fputs(answer->message()->reasoning.c_str(), stderr);
 class Answer {

@@ -1,4 +1,4 @@
-// The arithmetic of an engine: the families (docs/numerics.md) of its matrix products and of attention. The cuda backend has
+// The arithmetic of an engine: the families (docs/reference/numerics.md) of its matrix products and of attention. The cuda backend has
 // automatic, fastest (the same as automatic there) and invariant.
 #pragma once
 

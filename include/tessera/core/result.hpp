@@ -85,6 +85,12 @@ namespace detail {
 // whose functions return invalid_state (docs/headers.md).
 //
 // After a move has_value() is unchanged.
+//
+//   auto half = [](int n) -> Result<int> {
+//     if (n % 2 != 0) return Error(ErrorCode::invalid_argument, "n is odd: give an even number");
+//     return n / 2;
+//   };
+//   if (auto value = half(8)) std::printf("%d\n", *value);
 template <class T>
 class [[nodiscard]] Result {
   static_assert(std::is_nothrow_default_constructible_v<T>,

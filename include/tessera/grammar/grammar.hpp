@@ -1,5 +1,5 @@
 // A Grammar says what a text may be: a JSON Schema, a regular expression, EBNF, or a composition of grammars. It says nothing of tokens;
-// compiled with a vocabulary (compiled.hpp) it masks the tokens that a model may draw. docs/grammar.md has the syntax, the supported
+// compiled with a vocabulary (compiled.hpp) it masks the tokens that a model may draw. docs/explanation/grammar.md has the syntax, the supported
 // part of JSON Schema, and how grammars work.
 #pragma once
 
@@ -80,7 +80,7 @@ class Grammar {
   [[nodiscard]] static Result<Grammar> json(JsonSpace space = JsonSpace::any) noexcept;
   // Allows the JSON texts that a schema accepts. Supported drafts of JSON Schema: 2020-12, 7, 6 and 4.
   [[nodiscard]] static Result<Grammar> json_schema(std::string_view schema, const JsonSchemaOptions& options = {}) noexcept;
-  // Allows the texts of rules in the EBNF of docs/grammar.md, which includes GBNF.
+  // Allows the texts of rules in the EBNF of docs/explanation/grammar.md, which includes GBNF.
   [[nodiscard]] static Result<Grammar> ebnf(std::string_view text) noexcept;
 
   // Compose grammars. sequence: the parts one after the other. repeat: the part min to max times; a max of 0 is no limit.

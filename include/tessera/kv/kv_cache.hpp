@@ -79,7 +79,7 @@ struct KvCacheOptions {
 };
 
 // Returns the identity of an input that is no token: the XXH3-128 of an embedding's width and bits. Two embeddings with one different bit
-// have different identities. The hash is not made against malice: see docs/kv-cache.md, "Sharing".
+// have different identities. The hash is not made against malice: see docs/explanation/kv-cache.md, "Sharing".
 [[nodiscard]] Hash128 content_hash(std::span<const float> embedding) noexcept;
 
 // An adapter that changes a sequence's keys and values.

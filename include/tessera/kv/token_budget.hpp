@@ -2,7 +2,7 @@
 // Session::remove() takes tokens out of the middle: later tokens move up, and the session is edited(). A dropped token is not
 // computed again, and no later token sees it.
 //
-//   auto session = engine.session({.kv = {.budget = {.tokens = 1024, .choice = TokenChoice::snapkv}}});
+//   auto session = engine.session({.kv = {.budget = {.tokens = 256, .choice = TokenChoice::snapkv}}});
 //
 // Layers with a sliding window: if `recent` is at least the tokens of the longest window plus the tokens of a page, these layers hold the
 // tokens that their window sees, and the budget limits the other layers alone. Otherwise all layers hold the same tokens, up to the budget.

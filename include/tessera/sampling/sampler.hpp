@@ -3,7 +3,7 @@
 //
 //   auto sampler = tessera::sampling::chain().top_k(40).temperature(0.8f).seed(7).build();
 //   auto token = sampler.sample(session.logits(), session.tokens(), session.next_position());
-//   if (token && sampler.accept(*token)) session.add_pending(*token);
+//   const bool added = token && sampler.accept(*token) && session.add_pending(*token);
 #pragma once
 
 #include <cstddef>

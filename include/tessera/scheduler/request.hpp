@@ -97,6 +97,7 @@ class Scheduler;
 // Reads the answer to a request. One thread at a time uses a handle. Exception: any thread may call cancel(). Destroying the handle
 // cancels the request.
 //
+//   auto request = scheduler.submit({.prompt = tokens});
 //   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
 //   if (auto status = request->status(); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 class RequestHandle {

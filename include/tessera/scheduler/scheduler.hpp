@@ -130,6 +130,11 @@ class Scheduler {
 };
 
 // A thread that drives a scheduler.
+//
+//   auto driver = Driver::start(scheduler);
+//   auto request = scheduler.submit({.prompt = tokens});  // from any thread
+//   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
+//   driver->stop();
 class Driver {
  public:
   [[nodiscard]] static Result<Driver> start(Scheduler& scheduler) noexcept;

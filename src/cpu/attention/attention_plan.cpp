@@ -44,7 +44,7 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
 
 namespace {
 
-// Returns 2^x for one number, with the same bits as the kernels (docs/numerics.md, "Attention").
+// Returns 2^x for one number, with the same bits as the kernels (docs/reference/numerics.md, "Attention").
 float exp2_negative(float x) noexcept {
   if (x < -125.0f) return 0.0f;
   constexpr float kRound = 0x1.8p23f;

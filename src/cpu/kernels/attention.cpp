@@ -1,4 +1,4 @@
-// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/numerics.md). With many
+// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/reference/numerics.md). With many
 // queries, keys and values are expanded in scratch, once for all queries. With few queries they are expanded in registers each time they
 // are read.
 #include "cpu/kernels/attention/chunks.hpp"

@@ -1,4 +1,4 @@
-// Convolutions and recurrences, a row at a time, in the order of arithmetic of docs/numerics.md. Lanes are columns, or values of a head; no
+// Convolutions and recurrences, a row at a time, in the order of arithmetic of docs/reference/numerics.md. Lanes are columns, or values of a head; no
 // sum goes across lanes. Sums over keys have four chains (key mod 4), which are then added as (0 + 2) and (1 + 3).
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"

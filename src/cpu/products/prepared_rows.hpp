@@ -12,7 +12,7 @@
 //   bf16      [inputs padded to 32] bf16
 //   bf16x2    high [inputs padded to 32] bf16, then low in the same shape: x rounded to bf16, and the rest x - high, rounded
 //
-// Rounding, the same on every instruction set (docs/numerics.md):
+// Rounding, the same on every instruction set (docs/reference/numerics.md):
 //   int8      top = the largest |x| of the block. If top is not finite: scale NaN, q 0. If top < 2^-100: scale 0, q 0. Else
 //             scale = top / 127, q = x * (127 / top) rounded to nearest even.
 //   bf16      to nearest even; denormals are 0, NaN stays NaN.

@@ -1,5 +1,5 @@
 // Rows of activations that are rounded as a model's files say (InputRounding), and then prepared for a product (prepared_rows.hpp). The
-// formulas are in docs/numerics.md, "Rounded inputs". Plain code: every instruction set gives the same bits.
+// formulas are in docs/reference/numerics.md, "Rounded inputs". Plain code: every instruction set gives the same bits.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // How a model's files say that the inputs of a matrix are rounded before they are multiplied (quantised activations: W8A8, W4A8, FP8).
-// Engines round so if EngineOptions::activations asks for it; docs/numerics.md has the formulas.
+// Engines round so if EngineOptions::activations asks for it; docs/reference/numerics.md has the formulas.
 #pragma once
 
 #include <cstdint>

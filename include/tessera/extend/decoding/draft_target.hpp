@@ -1,17 +1,27 @@
 // The target of a drafter: the model and the sequence for which tokens are drafted. A drafter may let a part of the target model guess,
-// over the target's own keys and values: its draft heads, or its first layers alone. Example, in a Drafter's propose():
+// over the target's own keys and values: its draft heads, or its first layers alone.
 //
-//   const tessera::DraftTarget& target = context.target;
-//   if (context.target.hidden().empty()) return 0;
-//   hidden_.resize(context.target.hidden().size());
-//   auto guesses = context.target.guess_by_heads(out.size(), hidden_);
-//   if (!guesses) return 0;  // no room, or more than one token is pending
-//   tessera::Token last = context.history.back();
-//   for (tessera::Token& draft : out) {
-//     if (auto status = guesses->next(last, logits_, context.stop); !status) return status.error();
-//     last = draft = likeliest(logits_);
-//   }
-//   return out.size();
+//   class ByHeads final : public tessera::Drafter {
+//    public:
+//     tessera::Result<std::unique_ptr<tessera::Drafter>> start(const tessera::Engine&) const override {
+//       return std::unique_ptr<tessera::Drafter>(new ByHeads);
+//     }
+//     tessera::Result<std::size_t> propose(const tessera::DraftContext& context, std::span<tessera::Token> out) override {
+//       if (context.target.hidden().empty()) return 0;
+//       hidden_.resize(context.target.hidden().size());
+//       logits_.resize(context.target.engine().spec().vocab_size);
+//       auto guesses = context.target.guess_by_heads(out.size(), hidden_);
+//       if (!guesses) return 0;  // no room, or more than one token is pending
+//       tessera::Token last = context.history.back();
+//       for (tessera::Token& draft : out) {
+//         if (auto status = guesses->next(last, logits_, context.stop); !status) return status.error();
+//         last = draft = tessera::Token(std::max_element(logits_.begin(), logits_.end()) - logits_.begin());
+//       }
+//       return out.size();
+//     }
+//    private:
+//     std::vector<float> hidden_, logits_;
+//   };
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,10 @@
 // A histogram of fixed size, for times and other positive values. The border of each bucket is 2^(1/8) times the one before, from 0.000001
 // to about 16,000 (in seconds: from a microsecond to four hours). Percentiles are right within 5 %; mean, sum and maximum are exact.
+//
+//   tessera::Histogram seconds;
+//   seconds.add(0.012);
+//   seconds.add(0.020, 3);  // three times
+//   std::printf("mean %.3f s, 99 of 100 within %.3f s\n", seconds.mean(), seconds.percentile(0.99));
 #pragma once
 
 #include <array>

@@ -3,7 +3,7 @@
 //
 //   E = 1 + a + a^2 + ... + a^k = (1 - a^(k+1)) / (1 - a)
 //
-// tokens, because the step gives a token of its own after the last accepted draft. docs/speculation.md derives the formula.
+// tokens, because the step gives a token of its own after the last accepted draft. docs/explanation/speculation.md derives the formula.
 //
 //   auto estimate = tessera::estimate_speculation({.target_seconds = 0.05, .draft_seconds = 0.001, .acceptance = 0.7, .drafts = 4});
 //   if (estimate) std::printf("%.2f times as fast\n", estimate->speedup);

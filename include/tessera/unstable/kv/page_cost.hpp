@@ -2,7 +2,7 @@
 // all count by this class, so that their numbers agree.
 //
 //   const tessera::PageCost cost{.page_tokens = 32, .groups = {{.page_bytes = 65536}}};
-//   cost.bytes(100);  // 4 pages: 262,144
+//   const std::uint64_t bytes = cost.bytes(100);  // 4 pages: 262,144
 #pragma once
 
 #include <cstdint>

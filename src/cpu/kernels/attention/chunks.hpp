@@ -1,4 +1,4 @@
-// Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, merging. `Product`, a template
+// Attention over a job's chunks of keys (docs/reference/numerics.md, "Attention"): scores, weights, weighted sums, merging. `Product`, a template
 // parameter, is the matrix multiplication. It multiplies left-hand tiles (16 rows of 32 numbers: queries or weights) by Tiles of keys or
 // values. It has
 //   kABytes                       bytes of a left-hand tile in the product's own form; if the form splits numbers into a high and

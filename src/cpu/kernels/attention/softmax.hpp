@@ -47,7 +47,7 @@ TESSERA_INLINE U32x16 lanes_between(std::size_t first, std::size_t last) {
 
 TESSERA_INLINE F32x16 keep(U32x16 mask, F32x16 a) { return as<F32x16>(mask & as<U32x16>(a)); }
 
-// Returns 2^x for x up to 0, by fused multiply-adds (docs/numerics.md, "Attention"). Error: 2 ulp. Below -125 the result is 0, so that all
+// Returns 2^x for x up to 0, by fused multiply-adds (docs/reference/numerics.md, "Attention"). Error: 2 ulp. Below -125 the result is 0, so that all
 // other results are normal numbers. With x = n + r, |r| <= 1/2: 2^n (1 + r P(r)), P near-minimax of degree 4.
 TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
   const F32x16 round = broadcast(0x1.8p23f);  // adding it rounds to an integer, which is then in the low bits

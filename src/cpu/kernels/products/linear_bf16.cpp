@@ -1,6 +1,6 @@
 // Families bf16 and bf16x3: fused multiply-adds compute the same bits as the tile instruction TDPBF16PS. Every 32 values of k have two
 // chains that start from 0, one over the even and one over the odd k; their sum is added to the output. Denormals count as zeros
-// (docs/numerics.md).
+// (docs/reference/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/decode.hpp"
 #include "cpu/kernels/parts.hpp"

@@ -1,4 +1,4 @@
-// Family f32: one chain of fused multiply-adds over k for each output (docs/numerics.md). Weights of 16 bits are converted to floats before
+// Family f32: one chain of fused multiply-adds over k for each output (docs/reference/numerics.md). Weights of 16 bits are converted to floats before
 // they are multiplied.
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"

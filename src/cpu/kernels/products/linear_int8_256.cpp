@@ -1,5 +1,5 @@
 // Family int8 on superblocks of 256. The scales and minima of sub-blocks are integers, and so are all sums within a superblock. A
-// superblock's sum is added to the output in one float step, or in two if there are minima (docs/numerics.md).
+// superblock's sum is added to the output in one float step, or in two if there are minima (docs/reference/numerics.md).
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/tiles.hpp"
@@ -253,7 +253,7 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the number of rows from which on unpacking the weights is faster, as measured (docs/kernels.md, "Unpacking or streaming").
+// Returns the number of rows from which on unpacking the weights is faster, as measured (docs/explanation/kernels.md, "Unpacking or streaming").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;

@@ -1,5 +1,5 @@
 // Family int8 on blocks of 32. The dot product over a block is an exact integer. A block is added to the output in one float step, or in
-// two if there are minima (docs/numerics.md).
+// two if there are minima (docs/reference/numerics.md).
 #include <type_traits>
 
 #include "cpu/kernels/blocks.hpp"
@@ -180,7 +180,7 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the number of rows from which on unpacking the weights is faster, as measured (docs/kernels.md, "Unpacking or streaming").
+// Returns the number of rows from which on unpacking the weights is faster, as measured (docs/explanation/kernels.md, "Unpacking or streaming").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;

@@ -1,5 +1,5 @@
 // Products with weights whose packed form keeps the file's blocks. A tile of 16 outputs is opened once (open_kept.hpp), into integers and
-// scales, and multiplied by all rows of the task. The order of arithmetic is that of the family (docs/numerics.md).
+// scales, and multiplied by all rows of the task. The order of arithmetic is that of the family (docs/reference/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/grid_row.hpp"
