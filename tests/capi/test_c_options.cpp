@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "capi/c_rig.hpp"
-#include "values/tables.hpp"
+#include "capi/values/tables.hpp"
 
 namespace test_c_options {
 

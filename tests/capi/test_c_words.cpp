@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "capi/c_rig.hpp"
-#include "values/words.hpp"
+#include "capi/values/words.hpp"
 
 namespace test_c_words {
 

@@ -13,7 +13,7 @@
 #include <tessera/extend/formats/rows.hpp>
 #include <tessera/tessera.hpp>
 
-#include "measure/measurement.hpp"
+#include "../../bench/tessera-bench/measure/measurement.hpp"
 
 namespace test_bench {
 

@@ -9,7 +9,7 @@
 
 #include <tessera/engine.hpp>
 
-#include "measure/limits.hpp"
+#include "limits.hpp"
 
 namespace tessera::bench {
 

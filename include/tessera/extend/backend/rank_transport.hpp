@@ -1,7 +1,7 @@
 // Bytes between the ranks of one model, carried by a program of yours: over MPI, a cluster's own network, or an encrypted connection.
 // examples/mpi is one over MPI.
 //
-//   class Mine final : public tessera::RankTransport { ... };           // the same class in every process
+//   std::shared_ptr<tessera::RankTransport> mine;                        // an object of your class, in every process
 //   auto engine = tessera::Engine::load(path, {.rank_transport = mine});  // in the process with rank() 0
 //   auto served = tessera::serve_rank(path, {.transport = mine});         // in all others
 #pragma once

@@ -1,7 +1,8 @@
 // The operations that Engine::explain() lists, with the kernel of each.
 //
-//   for (const tessera::KernelUse& use : *engine.explain()) {
-//     if (use.kind == tessera::Operation::attention) std::puts(use.kernel.c_str());
+//   auto uses = engine.explain();
+//   for (std::size_t i = 0; uses && i < uses->size(); ++i) {
+//     if ((*uses)[i].kind == tessera::Operation::attention) std::puts((*uses)[i].kernel.c_str());
 //   }
 #pragma once
 
