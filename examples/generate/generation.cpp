@@ -34,16 +34,6 @@ namespace {
 
 constexpr int kInterrupted = 130;
 
-Session restore_session(const std::string& path, const Engine& engine, const tessera::SessionOptions& how) {
-  auto restored = engine.restore(tessera::tool::path_of(path), how);
-  if (restored) return *std::move(restored);
-  std::string text(restored.error().text());
-  if (const std::size_t advice = text.find(": load it by Engine::adapter()"); advice != text.npos) {
-    throw Failure(restored.error().code(), text.substr(0, advice) + ": give its file with --lora");
-  }
-  throw Failure(restored.error());
-}
-
 // A saved session goes on with its adapters as they are, invoked or not, if --lora gives the same ones; else with those of --lora.
 Session open_session(const Options& options, const Engine& engine, const std::vector<tessera::AdapterUse>& adapters) {
   tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
@@ -51,7 +41,7 @@ Session open_session(const Options& options, const Engine& engine, const std::ve
     how.adapters = adapters;
     return value(engine.session(how));
   }
-  Session session = restore_session(*options.load_session, engine, how);
+  Session session = value(engine.restore(tessera::tool::path_of(*options.load_session), how));
   if (same_adapters(value(session.adapters()), adapters)) return session;
   if (const auto changed = session.use_adapters(adapters); !changed) throw Failure(changed.error());
   return session;

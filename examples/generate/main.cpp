@@ -15,6 +15,7 @@
 
 #include "failure.hpp"
 #include "modes.hpp"
+#include "option_words.hpp"
 #include "options.hpp"
 #include "output/terminal.hpp"
 #include "system/program.hpp"
@@ -50,7 +51,7 @@ int main(int argc, char** argv) {
       complain("interrupted");
       return 130;
     }
-    complain(failure.what());
+    complain(in_options(failure.what()));
   } catch (const std::exception& error) {
     complain(error.what());
   }

@@ -14,6 +14,7 @@
 
 #include "failure.hpp"
 #include "model.hpp"
+#include "option_words.hpp"
 #include "options.hpp"
 #include "output/output.hpp"
 #include "output/terminal.hpp"
@@ -67,7 +68,7 @@ void print_json(const PromptRead& prompt, std::span<const Text> texts, const Sum
   Object json{{"prompt_tokens", prompt.tokens}};
   json[std::string(summary.name) + "s"] = std::move(list);
   if (summary.best) json["best"] = *summary.best;
-  if (summary.error) json["error"] = summary.error->text();
+  if (summary.error) json["error"] = in_options(summary.error->text());
   if (summary.seed) json["seed"] = *summary.seed;
   json["figures"] = {{"tokens", tokens_of(texts)},
                      {"seconds", summary.seconds},
@@ -148,6 +149,7 @@ void check_several(const Options& o) {
   }
   if (o.keep != 0) throw UsageError("--keep is not for --beams: they end with the context");
   if (o.kv.budget.tokens != 0) throw UsageError("--kv-tokens is not for --beams, which keep all tokens");
+  if (o.kv.kind == tessera::KvKind::contiguous) throw UsageError("--kv-layout contiguous is not for --beams, which share pages: leave it out");
 }
 
 void write_samples(const Options& options, const PromptRead& prompt, const tessera::Sampler& sampler,

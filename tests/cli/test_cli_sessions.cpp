@@ -101,6 +101,8 @@ TEST_CASE("a session is saved also when the context is full") {
   const TemporaryFile file;
   const Outcome full = tiny({"--prompt-ids", "1", "--greedy", "-n", "1000", "--save-session", file.path()});
   CHECK(full.status == 1);
+  CHECK(full.err.find("give a larger --ctx, a smaller -n, or --keep") != std::string::npos);
+  CHECK(full.err.find("truncate") == std::string::npos);
   CHECK(ids_in(full.out).size() == 64);
   const Outcome more = tiny({"--load-session", file.path(), "--greedy", "-n", "1"});
   CHECK(more.status == 1);
@@ -127,8 +129,9 @@ TEST_CASE("sessions that cannot be saved or loaded") {
   flipped[flipped.size() - 60] ^= 1;
   const TemporaryFile damaged(flipped);
   fails_with(1, load(damaged.path()), "(layer 1), offset");
-  fails_with(1, load(file.path(), {"--kv-dtype", "f16"}), "type F32, not F16");
-  fails_with(1, load(file.path(), {"--ctx", "3"}), "a context of 4 or more");
+  fails_with(1, load(file.path(), {"--kv-dtype", "f16"}), "type F32, not F16: give the --kv-dtype with which it was saved");
+  fails_with(1, load(file.path(), {"--kv-dtype", "f32", "--kv-wide", "f16:1"}), ": give the --kv-dtype and --kv-wide with which it was saved");
+  fails_with(1, load(file.path(), {"--ctx", "3"}), "give a --ctx of 4 or more");
   const Outcome other = run({"-m", kGolden + "llama-mha.gguf", "--load-session", file.path()});
   fails_with(1, other, "saved with another model");
 

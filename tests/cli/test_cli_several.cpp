@@ -99,6 +99,7 @@ TEST_CASE("options of several texts that cannot be are refused") {
   is_refused(with({"--beams", "2", "--draft", "ngram"}), "not for --beams");
   is_refused(with({"--beams", "2", "--stop", "x"}), "not for --beams");
   is_refused(with({"--beams", "2", "--keep", "20"}), "--keep");
+  is_refused(with({"--beams", "2", "--kv-layout", "contiguous"}), "--kv-layout contiguous is not for --beams");
   is_refused(with({"--samples", "2", "--save-session", "never.tkv"}), "one text");
   is_refused(with({"--samples", "2", "--logprobs", "2"}), "one text");
   is_refused({"-m", kModel, "-p", "x", "-n", "0", "--samples", "2"}, "a token at least");

@@ -96,6 +96,8 @@ class Product {
 
   std::byte* weights() { return weights_.data(); }
   std::byte* x() { return x_.data(); }
+  // Expects these outputs  [rows, outputs], instead of the scalar code's.
+  void expect(std::vector<float> outputs) { expected_ = std::move(outputs); }
 
   void compute() {
     expected_.resize(rows_ * what_.outputs);
@@ -187,6 +189,25 @@ void for_each_product(Body body) {
 std::size_t block_of(PackedForm form) { return form_layout(form).block_values == 256 ? 256 : 32; }
 
 }  // namespace
+
+TEST_CASE("four numbers in, four out: a product of a matrix and a row by tiles") {
+  if (!have_tiles()) return;
+  const float weights[4][4] = {{1, 0, 0, 0},   // x0
+                               {0, 1, 0, 0},   // x1
+                               {1, 1, 1, 1},   // the sum
+                               {0, 2, 0, -1}};  // 2 x1 - x3
+  const float x[] = {1, 2, 3, 4};
+  Product product({Family::bf16, PackedForm::bf16, 4, 4}, 1, 1);
+  for (std::size_t k = 0; k < 4; ++k) {
+    store(product.x() + 2 * k, f32_to_bf16(x[k]));
+    for (std::size_t o = 0; o < 4; ++o) store(product.weights() + 2 * (k / 2 * 32 + o * 2 + k % 2), f32_to_bf16(weights[o][k]));
+  }
+  product.expect({1, 2, 10, 0});
+  const LinearPair& pair = table().product(Family::bf16, PackedForm::bf16);
+  for (const Linear* linear : {&pair.few, &pair.many}) {
+    if (linear->run) product.check(*linear, 1);
+  }
+}
 
 TEST_CASE("tiles equal the scalar family for every number of rows") {
   if (!have_tiles()) return;

@@ -218,6 +218,47 @@ std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: a norm with its product, an activation with its product and the residual", "[bits]") {
+  const backend::MatrixShape shape{DType::f32, 4, 4};
+  const float matrix[] = {1, 0, 0, 0,    // x0
+                          0, 1, 0, 0,    // x1
+                          1, 1, 1, 1,    // the sum
+                          0, 2, 0, -1};  // 2 x1 - x3
+  const std::vector<float> ones(4, 1.0f), x = {2, -2, 2, -2};
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (!cpu::claim_set(support.set)) continue;
+    INFO(to_string(support.set));
+    const detail::Machine machine = cpu_of(support.set);
+    backend::Backend& b = *machine.backend;
+    must(b.reserve_weights(b.matrix_bytes(shape) + b.vector_bytes(4), b.staging_bytes(shape)));
+    const backend::Matrix* weights = must(b.add_matrix(shape, [&](std::uint64_t first, std::uint64_t, std::span<std::byte> out) {
+      std::memcpy(out.data(), matrix + 4 * first, out.size());
+      return Status();
+    }));
+    const backend::Vector* norm_weight = must(b.add_vector(ones));
+    b.finish_loading();
+    backend::WorkspaceShape workspace{.rows = 1, .output_rows = 1, .max_heads = 1, .max_group = 1, .max_key_dim = 4, .max_value_dim = 4};
+    for (std::uint64_t& columns : workspace.columns) columns = 4;
+    must(b.reserve_workspace(workspace));
+
+    const auto caches = make_caches();
+    const KvView view = caches[0].view();
+    const backend::RowTable row{.embedding = x.data()};
+    must(b.begin({.rows = {&row, 1}, .sequences = {&view, 1}, .ropes = {}}));
+    must(b.embed(*weights, 1.0f, Act::x));
+    std::vector<float> up(4), out(4);
+    const backend::LinearPart part{weights, nullptr, Act::up};
+    must(b.norm_linear_group({NormKind::rms, norm_weight, nullptr, 0.0f}, Act::x, Act::h, {&part, 1}));  // of {1, -1, 1, -1}
+    must(b.read(Act::up, 0, up));
+    CHECK(up == std::vector<float>{1, -1, 0, -1});
+    const backend::Activated squared{ActivationKind::squared_relu, Act::count, Act::up};  // {1, 0, 0, 0}, whose product is {1, 0, 1, 0}
+    must(b.activated_linear_residual(squared, *weights, nullptr, Act::linear, Act::x));
+    must(b.read(Act::x, 0, out));
+    CHECK(out == std::vector<float>{3, -2, 3, -2});
+    must(b.end());
+  }
+}
+
 TEST_CASE("fused feed-forward networks equal plain ones", "[bits]") {
   const Network networks[] = {{NormKind::rms, ActivationKind::silu, true, false},
                               {NormKind::rms, ActivationKind::gelu_tanh, true, true},

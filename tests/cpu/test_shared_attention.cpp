@@ -287,6 +287,32 @@ cpu::AttentionPlan::Call plan_step(const Forest& forest, std::span<const KvView>
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: two forks attend to the page that they share", "[cpu]") {
+  const Shape shape{.kv_heads = 1, .group = 1, .key_dim = 4, .value_dim = 4, .window = 100};
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (!cpu::claim_set(support.set)) continue;
+    INFO(to_string(support.set));
+    std::mt19937 random(1);
+    Forest forest(DType::f32, 16, shape, random);
+    forest.add(~std::size_t{0}, 0, 17);  // a page of 16 tokens, and a token
+    forest.add(0, 16, 17);               // a fork: the same page, and a token of its own
+    const std::vector<KvView> views = forest.views();
+    // All keys are zeros, so a row takes the mean of the 17 values that it sees.
+    const float key[] = {0, 0, 0, 0}, shared[] = {1, 2, 3, 4}, first[] = {18, 19, 20, 21}, second[] = {-16, -15, -14, -13};
+    for (std::size_t sequence = 0; sequence < 2; ++sequence) {
+      for (std::uint64_t i = 0; i < 17; ++i) {
+        const float* value = i < 16 ? shared : sequence == 0 ? first : second;
+        kv::encode(views[sequence], {.layer = 0, .part = kv::KeyOrValue::key, .head = 0}, i, key);
+        kv::encode(views[sequence], {.layer = 0, .part = kv::KeyOrValue::value, .head = 0}, i, value);
+      }
+    }
+    forest.step(0, 1);
+    forest.step(1, 1);
+    Rig rig(support.set, Numerics::automatic, 2, shape);
+    CHECK(rig.attend(0, forest.rows, views) == std::vector<float>{2, 3, 4, 5, 0, 1, 2, 3});
+  }
+}
+
 TEST_CASE("rows over shared pages equal each row alone", "[cpu]") {
   const Shape shapes[] = {{2, 1, 32, 32, 300}, {1, 4, 64, 64, 512}, {2, 7, 24, 40, 257}, {1, 20, 33, 17, 1000}, {3, 2, 16, 8, 40}};
   std::vector<InstructionSet> sets;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "catch.hpp"
 #include "core/float16.hpp"
@@ -47,6 +48,26 @@ float product(const float* a, const float* x, std::size_t n) {
 }
 
 }  // namespace
+
+TEST_CASE("four numbers in, four out: a row's change by A, then B") {
+  const float a[] = {1, 0, 0, 0,    // x0
+                     0, 1, 0, 0,    // x1
+                     1, 1, 1, 1,    // the sum
+                     0, 2, 0, -1};  // 2 x1 - x3
+  const float b[] = {0, 0, 0, 1,    // t3
+                     0, 0, 1, 0,    // t2
+                     0, 1, 0, 0,    // t1
+                     1, 0, 0, 0};   // t0
+  const float x[] = {1, 2, 3, 4};
+  const std::uint32_t rows[] = {0};
+  std::vector<float> t(4), out = {10, 20, 30, 40};  // of the model's own product
+  emulator::launch("low_rank_down", {1, (4 + kLowRankWarps - 1) / kLowRankWarps, 1}, kLowRankThreads, 0,
+                   LowRankDownArgs{std::as_bytes(std::span(a)).data(), x, rows, t.data(), 4, 4, 4, 0.5f, LowRankNumber::f32, 0, 0});
+  CHECK(t == std::vector<float>{0.5f, 1, 5, 0});  // half of A x
+  emulator::launch("low_rank_up", {1, 1, 1}, kLowRankThreads, 0,
+                   LowRankUpArgs{std::as_bytes(std::span(b)).data(), nullptr, rows, t.data(), out.data(), 4, 0.5, 4, 4, LowRankNumber::f32, 0});
+  CHECK(out == std::vector<float>{10, 25, 31, 40.5f});
+}
 
 TEST_CASE("some rows get the change of each matrix, with and without lengths") {
   const LowRankNumber number = GENERATE(LowRankNumber::f32, LowRankNumber::f16, LowRankNumber::bf16);

@@ -47,6 +47,29 @@ class Rig {
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: a convolution over two rows, and a delta rule") {
+  std::vector<float> state(64);
+  std::vector<std::uint64_t> pages(2, reinterpret_cast<std::uintptr_t>(state.data()));
+  const StateRun run{0, 0, 2};  // two rows, before which the state is zeros
+  const StateRows rows{&run, pages.data(), 0};
+
+  const float weight[] = {1, 1, 1, 1,   // of the row before
+                          2, 2, 2, 2};  // of the row itself
+  std::vector<float> x = {1, 2, 3, 4, 10, 20, 30, 40};
+  emulator::launch("convolve_rows", {1, 1}, kStateThreads, 0, ConvolveArgs{rows, weight, nullptr, x.data(), 4, 2, 0, 0});
+  CHECK(x == std::vector<float>{2, 4, 6, 8, 21, 42, 63, 84});
+  CHECK(std::vector<float>(state.begin(), state.begin() + 4) == std::vector<float>{10, 20, 30, 40});  // the last row, for the next step
+
+  // One head with a key of one number. Row 0 writes its value. Row 1 moves the state half of the way to its own value.
+  const float qkv[] = {1, 1, 1, 2, 3, 4, 1, 1, 10, 20, 30, 40}, decays[] = {1, 1}, rates[] = {1, 0.5f};
+  std::vector<float> out(8);
+  const RecurrenceArgs args{.states = rows, .x = qkv, .decays = decays, .rates = rates, .skip = nullptr, .out = out.data(), .x_stride = 6,
+                            .decays_stride = 1, .rates_stride = 1, .heads = 1, .groups = 1, .keys = 1, .values = 4, .first_key = 1,
+                            .first_query = 0, .first_value = 2, .order = StateGroups::blocks, .padding = 0};
+  emulator::launch("delta_rule", {1, 1, 1}, kStateThreads, 0, args);
+  CHECK(out == std::vector<float>{1, 2, 3, 4, 5.5f, 11, 16.5f, 22});
+}
+
 TEST_CASE("a convolution sees its own row and those before it, also of the last step") {
   const std::uint32_t width = GENERATE(2u, 4u), columns = 130;
   const Rig rig((width - 1) * columns);

@@ -71,6 +71,13 @@ void check_routing(const backend::Routing& how, std::vector<float> logits, std::
 
 }  // namespace
 
+TEST_CASE("four numbers in, four out: the best two of four experts, and their weights") {
+  const Routed routed = by_kernel({.kind = RoutingKind::chosen_softmax, .n_used = 2}, {1, 3, 2, 0}, 4, {}, {});
+  CHECK(routed.chosen == std::vector<std::uint32_t>{1, 2});
+  CHECK(routed.weights[0] == Approx(0.7310586));  // 1 / (1 + exp(2 - 3))
+  CHECK(routed.weights[1] == Approx(0.2689414));
+}
+
 TEST_CASE("experts are chosen and weighed as on the CPU") {
   const RoutingKind kind = GENERATE(RoutingKind::softmax, RoutingKind::chosen_softmax, RoutingKind::sigmoid);
   const std::uint32_t n_experts = GENERATE(4u, 32u, 72u);

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kv_types.hpp"
+#include "option_words.hpp"
 #include "output/output.hpp"
 #include "output/terminal.hpp"
 
@@ -38,7 +39,7 @@ class JsonOutput final : public Output {
     json["tokens"] = std::move(tokens_);
     json["text"] = text_;
     json["finish_reason"] = tessera::to_string(outcome.finish);
-    if (outcome.error) json["error"] = outcome.error->text();
+    if (outcome.error) json["error"] = in_options(outcome.error->text());
     if (outcome.seed) json["seed"] = *outcome.seed;
     if (wants_logprobs_) json["logprobs"] = std::move(logprobs_);
     if (!outcome.adapters.empty()) json["adapters"] = adapters_json(outcome.adapters);
