@@ -54,7 +54,8 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
   }
   TESSERA_TRY_STATUS(votes_.begin(*device_, arena_, tables.votes, rows_));
   TESSERA_TRY(wanted_list_, arena_.add<std::uint32_t>(tables.wanted));
-  TESSERA_TRY(selected_list_, arena_.add<std::uint32_t>(tables.selected));
+  TESSERA_TRY_STATUS(selections_.set(arena_, tables.selections, [](std::span<const std::uint32_t> rows) { return rows; }));
+  TESSERA_TRY_STATUS(low_rank_.begin(device_, arena_, tables.changes));
   TESSERA_TRY(draws_, arena_.add<backend::SampleRow>(tables.draws));
   TESSERA_TRY(drawn_, arena_.add<SampleResult>(tables.draws.size()));
   // Uploads the lists of all rows and of the wanted rows now, so that keep_rows() needs no upload.
@@ -148,7 +149,7 @@ Result<const T*> CudaBackend::upload_of(std::span<const std::uint32_t> rows, con
 }
 
 Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, std::span<const KvView> sequences,
-                                 RowLists& lists) {
+                                 RowValues& lists) {
   const auto position = [&](std::uint32_t row) { return rows_[row].position; };
   TESSERA_TRY(lists.positions, upload_of<std::uint64_t>(rows, position));
   TESSERA_TRY(lists.ends, upload_of<std::uint64_t>(rows, [&](std::uint32_t row) { return rows_[row].end; }));
@@ -277,17 +278,18 @@ Status CudaBackend::activate_gated(ActivationKind kind, Act gate, Act up) {
                 ActivateArgs{.in = act(gate).data, .out = at.data, .columns = static_cast<std::uint32_t>(at.columns)});
 }
 
-Status CudaBackend::select_rows(std::size_t first, std::size_t count, Act in, Act out) {
+Status CudaBackend::select_rows(std::size_t selection, Act in, Act out) {
   const Device::Scope scope(*device_);
   const Activation& from = act(in);
   Activation& to = written(out);
   to.columns = from.columns;
-  n_rows_ = count;
+  const RowLists::List& selected = selections_[selection];
+  n_rows_ = selected.count;
   return launch(kernels_.gather_rows, row_grid(), kRowThreads, 0,
-                GatherArgs{.rows = selected_list_ + first,
+                GatherArgs{.rows = selected.rows,
                            .in = from.data,
                            .out = to.data,
-                           .n_rows = static_cast<std::uint32_t>(count),
+                           .n_rows = selected.count,
                            .columns = static_cast<std::uint32_t>(to.columns)});
 }
 

@@ -26,6 +26,7 @@
 #include "cuda/products/low_rank.hpp"
 #include "cuda/weights/packed_layout.hpp"
 #include "cuda/recurrent.hpp"
+#include "cuda/row_lists.hpp"
 #include "cuda/step_arena.hpp"
 #include "cuda/attention/votes.hpp"
 
@@ -91,7 +92,7 @@ class CudaBackend final : public backend::Backend {
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
   Status activate(ActivationKind kind, Act x) override;
   Status activate_gated(ActivationKind kind, Act gate, Act up) override;
-  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override;
+  Status select_rows(std::size_t selection, Act in, Act out) override;
   Status keep_rows(std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
@@ -129,7 +130,7 @@ class CudaBackend final : public backend::Backend {
     std::uint64_t n = 0;
   };
   // The rows whose sequences have the same KV layout. Kernels are launched once for each set; for the rows of other
-  // sets, RowLists::sequences has kNoSequence.
+  // sets, RowValues::sequences has kNoSequence.
   struct KvSet {
     const KvLayout* layout = nullptr;
     std::vector<KvTables> tables = {};  // [group of layers]
@@ -143,7 +144,7 @@ class CudaBackend final : public backend::Backend {
     Copies copies = {};
   };
   // Lists on the device with one entry for each row: for all rows of the step, or only for the wanted rows.
-  struct RowLists {
+  struct RowValues {
     const std::uint64_t* positions = nullptr;
     const std::uint64_t* ends = nullptr;  // RowTable::end
     const std::uint32_t* tokens = nullptr;  // kNoRow for a row that has an embedding instead of a token
@@ -156,7 +157,7 @@ class CudaBackend final : public backend::Backend {
         {};  // [KV sets][rows]: the row's sequence, or kNoSequence if it is of another set
   };
   [[nodiscard]] DeviceRows rows_of(Act id) noexcept { return {act(id).data, static_cast<std::uint32_t>(act(id).columns)}; }
-  [[nodiscard]] const RowLists& lists() const noexcept { return row_lists_[static_cast<std::size_t>(now_)]; }
+  [[nodiscard]] const RowValues& lists() const noexcept { return row_lists_[static_cast<std::size_t>(now_)]; }
   // Returns the page tables of the layer's group, with the branches' copies in place of rows.
   static KvTables tables_of_copies(const KvSet& set, std::size_t layer) noexcept {
     KvTables tables = tables_of(set, layer);
@@ -211,7 +212,7 @@ class CudaBackend final : public backend::Backend {
   Status append_copies(const KvSet& set, std::uint32_t layer, Act k, Act v);
   template <class T, class Of>
   Result<const T*> upload_of(std::span<const std::uint32_t> rows, const Of& of_rows);
-  Status upload_lists(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowLists& lists);
+  Status upload_lists(std::span<const std::uint32_t> rows, std::span<const KvView> sequences, RowValues& lists);
   // Returns `sequence`, or kNoSequence if it belongs to another set.
   static std::uint32_t sequence_in(const KvSet& set, std::span<const KvView> sequences,
                                    std::uint32_t sequence) noexcept;
@@ -284,10 +285,10 @@ class CudaBackend final : public backend::Backend {
   std::vector<backend::RowTable> rows_;
   std::span<const std::uint32_t> wanted_;         // StepTables::wanted
   const std::uint32_t* wanted_list_ = nullptr;    // the same list on the device
-  const std::uint32_t* selected_list_ = nullptr;  // StepTables::selected on the device
+  RowLists selections_;                           // StepTables::selections on the device
   const backend::SampleRow* draws_ = nullptr;     // StepTables::draws on the device
   StepArena::Table<SampleResult> drawn_ = {};     // a result for each of them
-  RowLists row_lists_[kRowsNow];                  // by RowsNow
+  RowValues row_lists_[kRowsNow];                 // by RowsNow
   RowsNow now_ = RowsNow::all;
   std::vector<std::uint32_t> every_row_, page_counts_;
   std::vector<std::uint32_t> embedding_places_;  // [rows]: index in embeddings_, or kNoRow

@@ -40,7 +40,7 @@ Status CudaBackend::add_low_rank(std::span<const backend::LowRankTerm> terms, Ac
   const Device::Scope scope(*device_);
   for (const backend::LowRankTerm& term : terms) {
     (void)written(term.out);
-    TESSERA_TRY_STATUS(low_rank_.add(device_, kernels_, arena_, term, rows_of(in), rows_of(term.out)));
+    TESSERA_TRY_STATUS(low_rank_.add(*device_, kernels_, term, rows_of(in), rows_of(term.out)));
   }
   return {};
 }
@@ -49,7 +49,7 @@ Status CudaBackend::add_low_rank_of_tokens(std::span<const backend::LowRankTerm>
   const Device::Scope scope(*device_);
   for (const backend::LowRankTerm& term : terms) {
     (void)written(term.out);
-    TESSERA_TRY_STATUS(low_rank_.add_of_tokens(device_, kernels_, arena_, term, factor, lists().tokens, rows_of(term.out)));
+    TESSERA_TRY_STATUS(low_rank_.add_of_tokens(*device_, kernels_, term, factor, lists().tokens, rows_of(term.out)));
   }
   return {};
 }

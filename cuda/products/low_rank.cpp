@@ -53,71 +53,67 @@ const backend::LowRankValues::Length* DeviceLowRank::lengths() const noexcept {
   return reinterpret_cast<const backend::LowRankValues::Length*>(buffer_.data() + Layout(shape()).lengths);
 }
 
-// Makes room for t. Kernels that use the old memory are waited for before it is freed.
-Status LowRankChanges::reserve(const std::shared_ptr<Device>& device, std::uint64_t floats) {
-  const std::uint64_t bytes = floats * sizeof(float);
+Status LowRankChanges::begin(const std::shared_ptr<Device>& device, StepArena& arena, std::span<const backend::ChangedRows> changes) {
+  TESSERA_TRY_STATUS(rows_.set(arena, changes, [](const backend::ChangedRows& change) { return change.rows; }));
+  std::uint64_t bytes = 0;
+  for (const backend::ChangedRows& change : changes) bytes = std::max(bytes, change.rows.size() * change.numbers * sizeof(float));
   if (bytes <= t_.size()) return {};
-  TESSERA_TRY_STATUS(device->synchronize());
   TESSERA_TRY(t_, DeviceBuffer::allocate(device, std::max(bytes, 2 * t_.size()), "the changes of adapters"));
   return {};
 }
 
-Status LowRankChanges::add(const std::shared_ptr<Device>& device, const KernelTable& kernels, StepArena& arena, const LowRankTerm& term,
-                           const DeviceRows& in, const DeviceRows& out) {
+Status LowRankChanges::add(const Device& device, const KernelTable& kernels, const LowRankTerm& term, const DeviceRows& in,
+                           const DeviceRows& out) const {
   const DeviceLowRank& change = change_of(term);
   const LowRankShape& shape = change.shape();
-  const auto n_rows = static_cast<std::uint32_t>(term.rows.size()), matrices = static_cast<std::uint32_t>(shape.count);
-  if (n_rows == 0) return {};
-  TESSERA_TRY_STATUS(reserve(device, shape.count * n_rows * shape.rank));
-  TESSERA_TRY(const std::uint32_t* const rows, arena.add<std::uint32_t>(term.rows));
-  TESSERA_TRY_STATUS(arena.flush());
-  TESSERA_TRY_STATUS(device->launch(kernels.low_rank_down,
-                                    {.x = n_rows, .y = (shape.rank + kLowRankWarps - 1) / kLowRankWarps, .z = matrices}, kLowRankThreads, 0,
-                                    LowRankDownArgs{.a = change.a(),
-                                                    .x = in.data,
-                                                    .rows = rows,
-                                                    .t = t(),
-                                                    .inputs = shape.inputs,
-                                                    .rank = shape.rank,
-                                                    .x_stride = in.columns,
-                                                    .scale = scale_of(term),
-                                                    .number = change.number(),
-                                                    .shares_a = shape.a_count == 1 ? 1u : 0u,
-                                                    .padding = 0}));
-  return add_up(*device, kernels, term, rows, out);
+  const RowLists::List& rows = rows_[term.rows];
+  if (rows.count == 0) return {};
+  TESSERA_TRY_STATUS(device.launch(kernels.low_rank_down,
+                                   {.x = rows.count,
+                                    .y = (shape.rank + kLowRankWarps - 1) / kLowRankWarps,
+                                    .z = static_cast<std::uint32_t>(shape.count)},
+                                   kLowRankThreads, 0,
+                                   LowRankDownArgs{.a = change.a(),
+                                                   .x = in.data,
+                                                   .rows = rows.rows,
+                                                   .t = t(),
+                                                   .inputs = shape.inputs,
+                                                   .rank = shape.rank,
+                                                   .x_stride = in.columns,
+                                                   .scale = scale_of(term),
+                                                   .number = change.number(),
+                                                   .shares_a = shape.a_count == 1 ? 1u : 0u,
+                                                   .padding = 0}));
+  return add_up(device, kernels, term, out);
 }
 
-Status LowRankChanges::add_of_tokens(const std::shared_ptr<Device>& device, const KernelTable& kernels, StepArena& arena,
-                                     const LowRankTerm& term, float factor, const std::uint32_t* tokens, const DeviceRows& out) {
+Status LowRankChanges::add_of_tokens(const Device& device, const KernelTable& kernels, const LowRankTerm& term, float factor,
+                                     const std::uint32_t* tokens, const DeviceRows& out) const {
   const DeviceLowRank& change = change_of(term);
-  const auto n_rows = static_cast<std::uint32_t>(term.rows.size());
-  if (n_rows == 0) return {};
-  TESSERA_TRY_STATUS(reserve(device, std::uint64_t{n_rows} * change.shape().rank));
-  TESSERA_TRY(const std::uint32_t* const rows, arena.add<std::uint32_t>(term.rows));
-  TESSERA_TRY_STATUS(arena.flush());
-  TESSERA_TRY_STATUS(device->launch(kernels.low_rank_tokens, {.x = n_rows}, kLowRankThreads, 0,
-                                    LowRankTokensArgs{.a = change.a(),
-                                                      .tokens = tokens,
-                                                      .rows = rows,
-                                                      .t = t(),
-                                                      .rank = change.shape().rank,
-                                                      .scale = factor * scale_of(term),
-                                                      .number = change.number(),
-                                                      .padding = 0}));
-  return add_up(*device, kernels, term, rows, out);
+  const RowLists::List& rows = rows_[term.rows];
+  if (rows.count == 0) return {};
+  TESSERA_TRY_STATUS(device.launch(kernels.low_rank_tokens, {.x = rows.count}, kLowRankThreads, 0,
+                                   LowRankTokensArgs{.a = change.a(),
+                                                     .tokens = tokens,
+                                                     .rows = rows.rows,
+                                                     .t = t(),
+                                                     .rank = change.shape().rank,
+                                                     .scale = factor * scale_of(term),
+                                                     .number = change.number(),
+                                                     .padding = 0}));
+  return add_up(device, kernels, term, out);
 }
 
-Status LowRankChanges::add_up(const Device& device, const KernelTable& kernels, const LowRankTerm& term, const std::uint32_t* rows,
-                              const DeviceRows& out) const {
+Status LowRankChanges::add_up(const Device& device, const KernelTable& kernels, const LowRankTerm& term, const DeviceRows& out) const {
   const DeviceLowRank& change = change_of(term);
   const LowRankShape& shape = change.shape();
+  const RowLists::List& rows = rows_[term.rows];
   const auto blocks = static_cast<std::uint32_t>((shape.outputs + kLowRankThreads - 1) / kLowRankThreads);
-  return device.launch(kernels.low_rank_up,
-                       {.x = static_cast<std::uint32_t>(term.rows.size()), .y = blocks, .z = static_cast<std::uint32_t>(shape.is_table ? 1 : shape.count)},
+  return device.launch(kernels.low_rank_up, {.x = rows.count, .y = blocks, .z = static_cast<std::uint32_t>(shape.is_table ? 1 : shape.count)},
                        kLowRankThreads, 0,
                        LowRankUpArgs{.b = change.b(),
                                      .lengths = change.lengths(),
-                                     .rows = rows,
+                                     .rows = rows.rows,
                                      .t = t(),
                                      .out = out.data,
                                      .outputs = shape.outputs,

@@ -11,7 +11,7 @@
 #include "cuda/kernel_table.hpp"
 #include "cuda/kernels/products/low_rank.hpp"
 #include "cuda/recurrent.hpp"
-#include "cuda/step_arena.hpp"
+#include "cuda/row_lists.hpp"
 
 namespace tessera::cuda {
 
@@ -39,20 +39,21 @@ class DeviceLowRank final : public backend::LowRank {
 // Makes changes in a step. Keeps memory for their intermediate results.
 class LowRankChanges {
  public:
-  // Changes the product that is in `out`; `in` is the product's input. A term's rows are uploaded through the arena.
-  Status add(const std::shared_ptr<Device>& device, const KernelTable& kernels, StepArena& arena, const backend::LowRankTerm& term,
-             const DeviceRows& in, const DeviceRows& out);
+  // Adds the lists of rows to the step's tables, and makes room for the intermediate results, so that the changes themselves upload and
+  // allocate nothing. Errors: out_of_memory, device_error.
+  Status begin(const std::shared_ptr<Device>& device, StepArena& arena, std::span<const backend::ChangedRows> changes);
+  // Changes the product that is in `out`; `in` is the product's input.
+  Status add(const Device& device, const KernelTable& kernels, const backend::LowRankTerm& term, const DeviceRows& in, const DeviceRows& out) const;
   // Changes rows of a table, which are in `out`. `tokens` [rows of the step] is on the device.
-  Status add_of_tokens(const std::shared_ptr<Device>& device, const KernelTable& kernels, StepArena& arena, const backend::LowRankTerm& term,
-                       float factor, const std::uint32_t* tokens, const DeviceRows& out);
+  Status add_of_tokens(const Device& device, const KernelTable& kernels, const backend::LowRankTerm& term, float factor,
+                       const std::uint32_t* tokens, const DeviceRows& out) const;
 
  private:
-  Status reserve(const std::shared_ptr<Device>& device, std::uint64_t floats);
-  Status add_up(const Device& device, const KernelTable& kernels, const backend::LowRankTerm& term, const std::uint32_t* rows,
-                const DeviceRows& out) const;
+  Status add_up(const Device& device, const KernelTable& kernels, const backend::LowRankTerm& term, const DeviceRows& out) const;
   [[nodiscard]] float* t() const noexcept { return reinterpret_cast<float*>(t_.address()); }
 
-  DeviceBuffer t_;
+  RowLists rows_;   // StepTables::changes
+  DeviceBuffer t_;  // scale * A x of the term that is computed
 };
 
 }  // namespace tessera::cuda

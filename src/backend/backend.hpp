@@ -261,7 +261,7 @@ struct RowTable {
   std::uint32_t first_adapter = 0, n_adapters = 0;  // the row's adapters, a range of StepTables::adapters
 };
 
-class AdapterWeights;  // backend/adapter_backend.hpp
+class AdapterWeights;  // backend/adapter_weights.hpp
 
 struct StepAdapter {
   const AdapterWeights* weights = nullptr;
@@ -274,11 +274,14 @@ struct StepTables {
   std::span<const RopeTable> ropes;  // operations name a table by its index
   std::span<const RowVotes> votes = {};  // in use until keep_rows(), which ends the voting; at most WorkspaceShape::voters
   std::span<const std::uint32_t> wanted = {};    // rows that keep_rows() keeps, ascending
-  std::span<const std::uint32_t> selected = {};  // lists of rows for select_rows(), one after another
+  // The lists of rows that select_rows() takes: ascending indices of the rows that keep_rows() has kept. Without keep_rows() every row is
+  // wanted, so a list has indices into `wanted` in any case.
+  std::span<const std::span<const std::uint32_t>> selections = {};
   // Every attention that the step computes. `counts_votes` has no meaning here.
   std::span<const AttentionShape> attentions = {};
   std::span<const SampleRow> draws = {};  // the draws of sample(), in the order in which sample() makes them
   std::span<const StepAdapter> adapters = {};  // only AdapterBackend reads them
+  std::span<const ChangedRows> changes = {};   // the lists of rows that terms of add_low_rank() name; AdapterBackend makes them
 };
 
 // One of several products of the same activation.
@@ -391,10 +394,10 @@ class Backend {
   virtual Status activate(ActivationKind kind, Act x) = 0;
   // up = act(gate) * up.
   virtual Status activate_gated(ActivationKind kind, Act gate, Act up) = 0;
-  // out row i = in row selected[first + i], i < count. Later operations of the step work on `count` rows.
-  virtual Status select_rows(std::size_t first, std::size_t count, Act in, Act out) = 0;
+  // out row i = in row list[i], where `list` is StepTables::selections[selection]. Later operations of the step work on these rows.
+  virtual Status select_rows(std::size_t selection, Act in, Act out) = 0;
   // Drops all rows of the step but the wanted ones: row wanted[i] becomes row i, in `acts` and in all tables of the step (tokens,
-  // sequences, positions, rotations). Other activations have no value afterwards. At most once a step.
+  // sequences, positions, rotations). Other activations have no value afterwards. At most once a step, and only before select_rows().
   virtual Status keep_rows(std::span<const Act> acts) = 0;
   // Copies row `row` of an activation to the host.
   virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
@@ -455,7 +458,8 @@ class Backend {
   // Keeps a change in the form that the kernels read. May be called while a step is computed.
   virtual Result<std::shared_ptr<const LowRank>> hold_low_rank(const LowRankShape& shape, const LowRankValues& values) const;
   // Makes the changes of the terms in order. For each row of a term, adds the change to the row of the term's `out`, which has the product
-  // W x, where x is the row of `in`. `in` and `out` have all matrices of the weight, one after another.
+  // W x, where x is the row of `in`. `in` and `out` have all matrices of the weight, one after another. A term names its rows by a list of
+  // StepTables::changes.
   virtual Status add_low_rank(std::span<const LowRankTerm> terms, Act in);
   // Makes the changes of tables: each row of a term's `out` is the row of the table for the row's token. Rows with an embedding of their own
   // do not change. (Gemma: `out` is scaled already, and so is the change, by `factor`.)

@@ -110,9 +110,7 @@ class ForwardingBackend : public Backend {
   Status activate_gated(ActivationKind kind, Act gate, Act up) override {
     return inner_->activate_gated(kind, gate, up);
   }
-  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override {
-    return inner_->select_rows(first, count, in, out);
-  }
+  Status select_rows(std::size_t selection, Act in, Act out) override { return inner_->select_rows(selection, in, out); }
   Status keep_rows(std::span<const Act> acts) override { return inner_->keep_rows(acts); }
   Status read(Act x, std::uint32_t row, std::span<float> out) override { return inner_->read(x, row, out); }
   [[nodiscard]] std::uint64_t low_rank_bytes(const LowRankShape& shape) const noexcept override { return inner_->low_rank_bytes(shape); }

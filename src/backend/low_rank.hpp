@@ -53,11 +53,17 @@ class LowRank {
   LowRankShape shape_;
 };
 
+// Rows of a step that an adapter changes, together.
+struct ChangedRows {
+  std::span<const std::uint32_t> rows;  // ascending indices of the rows that are present: all rows, the kept ones, or those of a selection
+  std::uint64_t numbers = 0;            // the most numbers of A x that a change of the adapter has for a row
+};
+
 // A change that some rows of a step make to the product that is in `out`.
 struct LowRankTerm {
   const LowRank* change = nullptr;
   float scale = 1.0f;
-  std::span<const std::uint32_t> rows;  // ascending indices of the step's present rows
+  std::uint32_t rows = 0;  // index into StepTables::changes
   Act out;
 };
 

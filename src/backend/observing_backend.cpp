@@ -13,12 +13,13 @@ Result<const Matrix*> ObservingBackend::add_matrix(const MatrixShape& shape, con
 Status ObservingBackend::begin(const StepTables& tables) {
   n_rows_ = tables.rows.size();
   n_wanted_ = tables.wanted.size();
+  selections_ = tables.selections;
   return ForwardingBackend::begin(tables);
 }
 
-Status ObservingBackend::select_rows(std::size_t first, std::size_t count, Act in, Act out) {
-  n_rows_ = count;
-  return ForwardingBackend::select_rows(first, count, in, out);
+Status ObservingBackend::select_rows(std::size_t selection, Act in, Act out) {
+  n_rows_ = selections_[selection].size();
+  return ForwardingBackend::select_rows(selection, in, out);
 }
 
 Status ObservingBackend::keep_rows(std::span<const Act> acts) {

@@ -23,7 +23,7 @@ class ObservingBackend final : public JoiningBackend {
 
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) override;
   Status begin(const StepTables& tables) override;
-  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override;
+  Status select_rows(std::size_t selection, Act in, Act out) override;
   Status keep_rows(std::span<const Act> acts) override;
 
  private:
@@ -41,6 +41,7 @@ class ObservingBackend final : public JoiningBackend {
   InputObserver& observer_;
   std::unordered_map<const Matrix*, Seen> seen_;
   std::size_t n_rows_ = 0, n_wanted_ = 0;  // rows of the step, now and after keep_rows()
+  std::span<const std::span<const std::uint32_t>> selections_;  // StepTables::selections
   std::vector<float> row_;  // one row of an activation
 };
 

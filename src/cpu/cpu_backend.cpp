@@ -72,7 +72,8 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   sequences_.assign(tables.sequences.begin(), tables.sequences.end());
   n_rows_ = rows_.size();
   wanted_ = tables.wanted;
-  selected_ = tables.selected;
+  selections_ = tables.selections;
+  changes_ = tables.changes;
   prepared_kind_ = {};
   turns_.clear();
   TESSERA_TRY_STATUS(voters_.begin(tables.votes, rows_));
@@ -266,8 +267,8 @@ Status CpuBackend::activate_gated(ActivationKind kind, Act gate, Act up) {
   return {};
 }
 
-Status CpuBackend::select_rows(std::size_t first, std::size_t count, Act in, Act out) {
-  const std::span<const std::uint32_t> rows = selected_.subspan(first, count);
+Status CpuBackend::select_rows(std::size_t selection, Act in, Act out) {
+  const std::span<const std::uint32_t> rows = selections_[selection];
   const Activation& from = act(in);
   Activation& to = written(out);
   to.columns = from.columns;

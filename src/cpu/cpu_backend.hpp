@@ -88,7 +88,7 @@ class CpuBackend final : public backend::Backend {
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
   Status activate(ActivationKind kind, Act x) override;
   Status activate_gated(ActivationKind kind, Act gate, Act up) override;
-  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override;
+  Status select_rows(std::size_t selection, Act in, Act out) override;
   Status keep_rows(std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
@@ -235,8 +235,9 @@ class CpuBackend final : public backend::Backend {
     std::vector<Up> ups;
     std::vector<float> t;             // of all terms, each [matrix][row][rank]
     std::vector<std::size_t> t_at;    // [term]: its first number
-    void place(std::span<const backend::LowRankTerm> terms);
+    void place(std::span<const backend::LowRankTerm> terms, std::span<const backend::ChangedRows> changes);
   };
+  [[nodiscard]] std::span<const std::uint32_t> rows_of(const backend::LowRankTerm& term) const noexcept { return changes_[term.rows].rows; }
   Status add_changes(std::span<const backend::LowRankTerm> terms);
 
   Memory& memory_;
@@ -260,7 +261,9 @@ class CpuBackend final : public backend::Backend {
   // The present step.
   std::vector<backend::RowTable> rows_;
   std::vector<KvView> sequences_;
-  std::span<const std::uint32_t> wanted_, selected_;  // StepTables::wanted, selected
+  std::span<const std::uint32_t> wanted_;                       // StepTables::wanted
+  std::span<const std::span<const std::uint32_t>> selections_;  // StepTables::selections
+  std::span<const backend::ChangedRows> changes_;               // StepTables::changes
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]

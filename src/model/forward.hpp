@@ -46,12 +46,12 @@ struct Step {
   // The rows with another output than RowOutput::nothing, ascending. Exception: in a step of the whole model whose draft heads read all
   // rows (heads_read_all_rows()), all rows.
   std::span<const std::uint32_t> wanted;
-  // Two lists of indices into `wanted`, one behind the other, made by select_outputs(). The first list has the n_outputs rows with logits,
-  // a token or an embedding, ascending. The second list has all rows; it is empty unless draft heads read all rows.
-  std::span<const std::uint32_t> selected = {};
+  // StepTables::selections, made by SelectedRows. Each of the first n_outputs lists has rows whose outputs are computed together. If draft
+  // heads read all rows, one more list has all rows.
+  std::span<const std::span<const std::uint32_t>> selections = {};
   std::size_t n_outputs = 0;
-  // An entry for each row that wants a token, in the order in which outputs() draws. SampleRow::row is the row's index among the logits
-  // that are computed together with the row's own. Made by order_draws().
+  // An entry for each row that wants a token, in the order in which outputs() draws. SampleRow::row is the row's index in its selection.
+  // Made by order_draws().
   std::span<const backend::SampleRow> draws = {};
   std::span<const backend::AttentionShape> attentions = {};  // every attention of the step
   std::span<const backend::RowVotes> votes = {};
@@ -62,16 +62,25 @@ struct Step {
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
-// Appends the lists of Step::selected to `selected`, and returns Step::n_outputs. `all_again`: draft heads read all rows, so the list of
-// all rows follows.
-std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
-                           std::vector<std::uint32_t>& selected);
+// The lists of Step::selections. An object keeps its memory for the next step.
+class SelectedRows {
+ public:
+  // Lists the rows with logits, a token, an embedding or scores, ascending: at most kOutputRows in a list, whose outputs need the same
+  // operations. `all_again`: draft heads read all rows, so the list of all rows follows. May throw bad_alloc.
+  void select(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again);
+  [[nodiscard]] std::span<const std::span<const std::uint32_t>> lists() const noexcept { return lists_; }
+  // Returns Step::n_outputs.
+  [[nodiscard]] std::size_t n_outputs() const noexcept { return n_outputs_; }
 
-// Appends the list Step::draws to `ordered`, from the draws of a description (StepDescription::draws). The first
-// n_outputs entries of `selected` are rows with outputs (Step::selected).
-void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
-                 std::span<const std::uint32_t> selected, std::span<const backend::SampleRow> draws,
-                 std::vector<backend::SampleRow>& ordered);
+ private:
+  std::vector<std::uint32_t> rows_;  // of all lists
+  std::vector<std::span<const std::uint32_t>> lists_;
+  std::size_t n_outputs_ = 0;
+};
+
+// Appends the list Step::draws to `ordered`, from the draws of a description (StepDescription::draws).
+void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, const SelectedRows& selected,
+                 std::span<const backend::SampleRow> draws, std::vector<backend::SampleRow>& ordered);
 
 // Returns the attentions of the model's layers, in the order of layers (Model::attentions).
 [[nodiscard]] std::vector<backend::AttentionShape> attentions_of(const Model& model);

@@ -102,35 +102,36 @@ Status finish_logits(const Pass& pass) {
   return spec.logit_softcap != 0.0f ? pass.backend.softcap(spec.logit_softcap, Act::logits) : Status();
 }
 
-std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
-                           std::vector<std::uint32_t>& selected) {
+void SelectedRows::select(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again) {
+  rows_.clear();
+  lists_.clear();
   for (std::uint32_t at = 0; at < wanted.size(); ++at) {
     const RowOutput output = outputs[wanted[at]];
-    if (output != RowOutput::nothing && output != RowOutput::hidden) selected.push_back(at);
+    if (output != RowOutput::nothing && output != RowOutput::hidden) rows_.push_back(at);
   }
-  const std::size_t n_outputs = selected.size();
-  for (std::uint32_t at = 0; all_again && at < wanted.size(); ++at) selected.push_back(at);
-  return n_outputs;
+  const std::size_t n = rows_.size();
+  for (std::uint32_t at = 0; all_again && at < wanted.size(); ++at) rows_.push_back(at);
+  const std::span<const std::uint32_t> all(rows_);
+  for (std::size_t first = 0; first < n; first += lists_.back().size()) {
+    lists_.push_back(all.subspan(first, group_size(outputs, wanted, all.first(n), first)));
+  }
+  n_outputs_ = lists_.size();
+  if (all_again) lists_.push_back(all.subspan(n));
 }
 
-void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
-                 std::span<const std::uint32_t> selected, std::span<const backend::SampleRow> draws,
-                 std::vector<backend::SampleRow>& ordered) {
-  std::size_t first = 0, n = 0;  // the rows that are computed together
-  for (std::size_t i = 0; i < selected.size() && ordered.size() < draws.size(); ++i) {
-    if (i == first + n) {
-      first = i;
-      n = group_size(outputs, wanted, selected, first);
+void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, const SelectedRows& selected,
+                 std::span<const backend::SampleRow> draws, std::vector<backend::SampleRow>& ordered) {
+  for (const std::span<const std::uint32_t> list : selected.lists().first(selected.n_outputs())) {
+    for (std::uint32_t i = 0; i < list.size() && ordered.size() < draws.size(); ++i) {
+      const std::uint32_t row = wanted[list[i]];
+      if (outputs[row] != RowOutput::token) continue;
+      ordered.push_back(*std::ranges::lower_bound(draws, row, {}, &backend::SampleRow::row));
+      ordered.back().row = i;
     }
-    const std::uint32_t row = wanted[selected[i]];
-    if (outputs[row] != RowOutput::token) continue;
-    ordered.push_back(*std::ranges::lower_bound(draws, row, {}, &backend::SampleRow::row));
-    ordered.back().row = static_cast<std::uint32_t>(i - first);
   }
 }
 
-// Gives all outputs to the sink. Hidden states are copied as they are. Rows with another output are treated in groups of at most
-// kOutputRows, whose outputs are of one kind.
+// Gives all outputs to the sink. Hidden states are copied as they are. Rows with another output are computed one selection after another.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;
@@ -145,11 +146,10 @@ Status outputs(const Pass& pass, OutputSink& sink) {
   const backend::Vector* bias = model.weights.vector(Role::output_bias);
   const auto norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
   std::size_t drawn = 0;
-  for (std::size_t first = 0, n = 0; first < step.n_outputs; first += n) {
-    n = group_size(step.outputs, step.wanted, step.selected.first(step.n_outputs), first);
-    const auto selected = step.selected.subspan(first, n);
+  for (std::size_t selection = 0; selection < step.n_outputs; ++selection) {
+    const std::span<const std::uint32_t> selected = step.selections[selection];
     const Finish kind = finish_of(step.outputs[step.wanted[selected[0]]]);
-    TESSERA_TRY_STATUS(b.select_rows(first, n, Act::x, Act::h));
+    TESSERA_TRY_STATUS(b.select_rows(selection, Act::x, Act::h));
     if (kind == Finish::embeddings) {
       TESSERA_TRY(const Act at, embeddings(pass));
       TESSERA_TRY_STATUS(hand_out(b, at, step, selected, sink));
@@ -163,7 +163,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
     TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,
                                            std::array{backend::LinearPart{head, bias, Act::logits}}));
     TESSERA_TRY_STATUS(finish_logits(pass));
-    for (std::uint32_t i = 0; i < n; ++i) {
+    for (std::uint32_t i = 0; i < selected.size(); ++i) {
       const std::uint32_t row = step.wanted[selected[i]];
       if (step.outputs[row] != RowOutput::logits) continue;
       TESSERA_TRY_STATUS(b.read(Act::logits, i, sink.destination(row)));

@@ -46,7 +46,7 @@ Status between(const Model& model, backend::Backend& b, const Step& step, Comput
                               .ropes = model.ropes,
                               .votes = step.votes,
                               .wanted = step.wanted,
-                              .selected = step.selected,
+                              .selections = step.selections,
                               .attentions = step.attentions,
                               .draws = step.draws,
                               .adapters = step.adapters}));

@@ -1,17 +1,19 @@
-// A backend that watches activations: that no operation reads one without a value, that none changes what its signature does
-// not name, and that rows are selected, attention computed and tokens drawn by lists that begin() was given. What it finds is in `complaints`; the other backend computes.
+// A backend that checks every operation: no operation reads an activation without a value, or changes one that its signature does not name;
+// and every row, list, shape and draw that an operation names was announced to begin() (AnnouncedStep). The mistakes are in `complaints`;
+// the other backend computes. tests/checks/strict.sh checks that no operation of Backend is missing here.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
-#include <functional>
 #include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "engine/announced_step.hpp"
 #include "engine/forwarding_backend.hpp"
 
 namespace tessera::test {
@@ -19,7 +21,7 @@ namespace tessera::test {
 class StrictBackend final : public ForwardingBackend {
  public:
   StrictBackend(std::unique_ptr<Backend> watched, std::set<std::string>& found)
-      : ForwardingBackend(std::move(watched)), complaints(found) {}
+      : ForwardingBackend(std::move(watched)), complaints(found), step_(found) {}
 
   std::set<std::string>& complaints;
 
@@ -27,16 +29,12 @@ class StrictBackend final : public ForwardingBackend {
 
   Status begin(const backend::StepTables& tables) override {
     has_value_ = {};
-    rows_ = rows_here_ = tables.rows.size();
-    wanted_ = tables.wanted.size();
-    selected_ = tables.selected;
-    attentions_ = tables.attentions;
-    draws_ = tables.draws.size();
-    const bool ascends = std::ranges::adjacent_find(tables.wanted, std::greater_equal<>()) == tables.wanted.end();
-    if (!ascends || (wanted_ > 0 && tables.wanted.back() >= rows_)) {
-      complaints.insert("begin: wanted rows are not rows of the step, ascending");
-    }
+    step_.begin(tables);
     return inner().begin(tables);
+  }
+  Status end() override {
+    step_.end();
+    return inner().end();
   }
   Status embed(const Matrix& table, float scale, Act x) override {
     return run("embed", {}, {x}, {}, [&] { return inner().embed(table, scale, x); });
@@ -54,7 +52,14 @@ class StrictBackend final : public ForwardingBackend {
     return run("scale_by_position", {x}, {x}, {}, [&] { return inner().scale_by_position(rate, length, x); });
   }
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override {
-    return run("experts", {in, router}, {out}, {router}, [&] { return inner().experts(of, in, router, out); });
+    CheckedProducts products(*this, of.behind);
+    backend::Experts with = of;
+    if (of.behind != nullptr) with.behind = &products;
+    in_experts_ = of.behind != nullptr;
+    const Status status = run("experts", {in, router}, {out}, {router}, [&] { return inner().experts(with, in, router, out); });
+    in_experts_ = false;
+    if (products.has_strange_row) complaints.insert("experts: a product of a row that is not present");
+    return status;
   }
   Status gather(const Matrix& table, float scale, Act out) override {
     return run("gather", {}, {out}, {}, [&] { return inner().gather(table, scale, out); });
@@ -72,6 +77,7 @@ class StrictBackend final : public ForwardingBackend {
     return run("head_linear", {in}, {out}, {}, [&] { return inner().head_linear(weight, in, out); });
   }
   Status latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override {
+    if (!step_.check_rope("latent_append", shape.rope)) return unannounced();
     return run("latent_append", {turned_q, latent_q, turned_k, latent}, {turned_q, turned_k, latent, q}, {},
                [&] { return inner().latent_append(shape, turned_q, latent_q, turned_k, latent, q); });
   }
@@ -110,15 +116,14 @@ class StrictBackend final : public ForwardingBackend {
     return run("add", {x, y}, {x}, {}, [&] { return inner().add(y, x); });
   }
   Status rope(std::uint32_t table, std::uint32_t n, Act x) override {
+    if (!step_.check_rope("rope", table)) return unannounced();
     return run("rope", {x}, {x}, {}, [&] { return inner().rope(table, n, x); });
   }
   Status append_kv(std::uint32_t layer, Act k, Act v) override {
     return run("append_kv", {k, v}, {}, {}, [&] { return inner().append_kv(layer, k, v); });
   }
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override {
-    backend::AttentionShape told = shape;
-    told.counts_votes = false;
-    if (std::ranges::find(attentions_, told) == attentions_.end()) complaints.insert("attention of a shape that begin() did not name");
+    step_.check_attention(shape);
     return run("attention", {q}, {out}, {}, [&] { return inner().attention(shape, q, out); });
   }
   Status activate(ActivationKind kind, Act x) override {
@@ -127,37 +132,68 @@ class StrictBackend final : public ForwardingBackend {
   Status activate_gated(ActivationKind kind, Act gate, Act up) override {
     return run("activate_gated", {gate, up}, {up}, {}, [&] { return inner().activate_gated(kind, gate, up); });
   }
-  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override {
-    if (first > selected_.size() || count > selected_.size() - first) {
-      complaints.insert("select_rows selects rows that begin() did not name");
-      return detail::make_error(ErrorCode::internal, "rows that begin() did not name");
-    }
-    for (const std::uint32_t row : selected_.subspan(first, count)) {
-      if (row >= rows_here_) complaints.insert("select_rows selects a row that the step does not have");
-    }
-    const Status status = run("select_rows", {in}, {out}, {}, [&] { return inner().select_rows(first, count, in, out); });
-    rows_ = count;
-    return status;
+  Status select_rows(std::size_t selection, Act in, Act out) override {
+    if (!step_.select(selection)) return unannounced();
+    return run("select_rows", {in}, {out}, {}, [&] { return inner().select_rows(selection, in, out); });
   }
   Status keep_rows(std::span<const Act> acts) override {
+    step_.check_operation("keep_rows");
     std::array<bool, backend::kActs> kept{};
     for (const Act act : acts) {
       if (!has_value(act)) complain("keep_rows", "keeps", act);
       kept[static_cast<std::size_t>(act)] = true;
     }
+    if (!step_.keep()) return unannounced();
     has_value_ = kept;
-    rows_ = rows_here_ = wanted_;
     return inner().keep_rows(acts);
   }
   Status sample(Act logits, std::size_t first, std::span<Token> out) override {
+    step_.check_operation("sample");
     if (!has_value(logits)) complain("sample", "reads, without a value,", logits);
-    if (first > draws_ || out.size() > draws_ - first) {
-      complaints.insert("sample draws what begin() did not name");
-      return detail::make_error(ErrorCode::internal, "draws that begin() did not name");
+    return step_.check_draws(first, out.size()) ? inner().sample(logits, first, out) : unannounced();
+  }
+  Result<backend::HostRows> host_rows(Act x, std::size_t columns) override {
+    step_.check_operation("host_rows");
+    if (!has_value(x)) complain("host_rows", "gives, without a value,", x);
+    return inner().host_rows(x, columns);
+  }
+  Status set_tokens(std::span<const Token> tokens) override {
+    step_.check_operation("set_tokens");
+    return step_.check_tokens(tokens) ? inner().set_tokens(tokens) : unannounced();
+  }
+  Status share(std::uint32_t from, Act x) override {
+    return run("share", {x}, {x}, {}, [&] { return inner().share(from, x); });
+  }
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override {
+    step_.check_outside("move_tokens");
+    return inner().move_tokens(kv, move, ropes);
+  }
+  Status add_low_rank(std::span<const backend::LowRankTerm> terms, Act in) override {
+    Acts outs, reads{in};
+    for (const backend::LowRankTerm& term : terms) {
+      if (!step_.check_term("add_low_rank", term)) return unannounced();
+      outs.push_back(term.out);
+      reads.push_back(term.out);
     }
-    return inner().sample(logits, first, out);
+    if (among(outs, in)) complain("add_low_rank", "changes its input,", in);
+    return run("add_low_rank", reads, outs, {}, [&] { return inner().add_low_rank(terms, in); });
+  }
+  Status add_low_rank_of_tokens(std::span<const backend::LowRankTerm> terms, float factor) override {
+    Acts outs;
+    for (const backend::LowRankTerm& term : terms) {
+      if (!step_.check_term("add_low_rank_of_tokens", term)) return unannounced();
+      outs.push_back(term.out);
+    }
+    return run("add_low_rank_of_tokens", outs, outs, {}, [&] { return inner().add_low_rank_of_tokens(terms, factor); });
+  }
+  // Called by several threads, in the middle of experts().
+  void change_product(const backend::LowRank& change, float scale, std::uint32_t index, std::span<const float> in,
+                      std::span<float> product) noexcept override {
+    if (!in_experts_ || in.size() != change.shape().inputs || product.size() != change.shape().outputs) has_strange_product_ = true;
+    inner().change_product(change, scale, index, in, product);
   }
   Status read(Act x, std::uint32_t row, std::span<float> out) override {
+    step_.check_row("read", row);
     return run("read", {x}, {}, {}, [&] { return inner().read(x, row, out); });
   }
 
@@ -189,6 +225,7 @@ class StrictBackend final : public ForwardingBackend {
                [&] { return inner().activated_linear_residual(of, weight, bias, scratch, x); });
   }
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override {
+    if (!step_.check_rope("rope_append", shape.rope)) return unannounced();
     if (shape.queries_alone) return run("rope_append", {q}, {q}, {}, [&] { return inner().rope_append(shape, q, k, v); });
     const Acts outs = shape.v_norm != nullptr ? Acts{q, k, v} : Acts{q, k};
     return run("rope_append", {q, k, v}, outs, {}, [&] { return inner().rope_append(shape, q, k, v); });
@@ -197,6 +234,24 @@ class StrictBackend final : public ForwardingBackend {
  private:
   using Acts = std::vector<Act>;
   static constexpr std::size_t kMostColumns = 1024;  // looked at
+
+  // Checks the rows of experts' products, on several threads, and lets the other hook change them.
+  class CheckedProducts final : public backend::ExpertProducts {
+   public:
+    CheckedProducts(StrictBackend& strict, backend::ExpertProducts* behind) : rows_(strict.step_.rows()), behind_(behind) {}
+    std::atomic<bool> has_strange_row = false;
+
+    void join(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in, std::span<float> product) noexcept override {
+      if (row >= rows_) has_strange_row = true;
+      behind_->join(weight, expert, row, in, product);
+    }
+
+   private:
+    std::size_t rows_;
+    backend::ExpertProducts* behind_;
+  };
+
+  static Error unannounced() { return detail::make_error(ErrorCode::internal, "the operation names what begin() did not name"); }
 
   static Acts inputs_of(const backend::Activated& of) {
     return of.gate == Act::count ? Acts{of.up} : Acts{of.gate, of.up};
@@ -214,8 +269,9 @@ class StrictBackend final : public ForwardingBackend {
   }
 
   std::vector<float> values_of(Act act) {
-    std::vector<float> values(rows_ * kMostColumns);
-    for (std::uint32_t row = 0; row < rows_; ++row) {
+    const std::size_t rows = step_.rows();
+    std::vector<float> values(rows * kMostColumns);
+    for (std::uint32_t row = 0; row < rows; ++row) {
       if (!inner().read(act, row, std::span(values).subspan(row * kMostColumns, kMostColumns))) return {};
     }
     return values;
@@ -223,6 +279,7 @@ class StrictBackend final : public ForwardingBackend {
 
   template <class Operation>
   Status run(std::string_view operation, const Acts& reads, const Acts& writes, const Acts& scratches, Operation compute) {
+    step_.check_operation(operation);
     for (const Act act : reads) {
       if (!has_value(act)) complain(operation, "reads, without a value,", act);
     }
@@ -239,18 +296,15 @@ class StrictBackend final : public ForwardingBackend {
         complain(operation, "changes", static_cast<Act>(i));
       }
     }
+    if (has_strange_product_) complaints.insert("change_product outside of experts(), or of another shape");
     for (const Act act : scratches) has_value_[static_cast<std::size_t>(act)] = false;
     for (const Act act : writes) has_value_[static_cast<std::size_t>(act)] = true;
     return {};
   }
 
   std::array<bool, backend::kActs> has_value_{};
-  std::size_t rows_ = 0;       // that operations work on
-  std::size_t rows_here_ = 0;  // that x has
-  std::size_t wanted_ = 0;
-  std::span<const std::uint32_t> selected_;
-  std::span<const backend::AttentionShape> attentions_;
-  std::size_t draws_ = 0;
+  AnnouncedStep step_;
+  std::atomic<bool> in_experts_ = false, has_strange_product_ = false;
 };
 
 }  // namespace tessera::test

@@ -41,25 +41,26 @@ Result<std::shared_ptr<const backend::LowRank>> CpuBackend::hold_low_rank(const 
 }
 
 // Sets where each term's t is  [matrix][row][rank].
-void CpuBackend::LowRankWork::place(std::span<const backend::LowRankTerm> terms) {
+void CpuBackend::LowRankWork::place(std::span<const backend::LowRankTerm> terms, std::span<const backend::ChangedRows> changes) {
   t_at.clear();
   std::size_t at = 0;
   for (const backend::LowRankTerm& term : terms) {
     t_at.push_back(at);
-    at += term.change->shape().count * term.rows.size() * term.change->shape().rank;
+    at += term.change->shape().count * changes[term.rows].rows.size() * term.change->shape().rank;
   }
   if (t.size() < at) t.resize(at);
 }
 
 Status CpuBackend::add_low_rank(std::span<const backend::LowRankTerm> terms, Act in) {
   LowRankWork& work = low_rank_;
-  work.place(terms);
+  work.place(terms, changes_);
   work.downs.clear();
   const Activation& from = act(in);
   for (std::uint32_t i = 0; i < terms.size(); ++i) {
     const backend::LowRankShape& shape = terms[i].change->shape();
+    const std::size_t n_rows = rows_of(terms[i]).size();
     for (std::uint32_t matrix = 0; matrix < shape.count; ++matrix) {
-      for (std::size_t row = 0; row < terms[i].rows.size(); row += kRowsOfTask) {
+      for (std::size_t row = 0; row < n_rows; row += kRowsOfTask) {
         for (std::size_t rank = 0; rank < shape.rank; rank += kRanksOfTask) {
           work.downs.push_back({i, matrix, row, rank});
         }
@@ -71,6 +72,7 @@ Status CpuBackend::add_low_rank(std::span<const backend::LowRankTerm> terms, Act
     const backend::LowRankTerm& term = terms[task.term];
     const backend::LowRankShape& shape = term.change->shape();
     const CpuLowRank& change = change_of(term);
+    const std::span<const std::uint32_t> rows = rows_of(term);
     kernels_.low_rank.down[static_cast<std::size_t>(change.type())](
         {.a = change.a(task.matrix) + task.rank / kLowRankBlock * change.block_bytes(),
          .block_bytes = change.block_bytes(),
@@ -78,10 +80,10 @@ Status CpuBackend::add_low_rank(std::span<const backend::LowRankTerm> terms, Act
          .inputs = shape.inputs,
          .x = from.data + task.matrix * shape.inputs,
          .x_stride = from.columns,
-         .rows = term.rows.data() + task.row,
-         .n_rows = std::min<std::size_t>(kRowsOfTask, term.rows.size() - task.row),
+         .rows = rows.data() + task.row,
+         .n_rows = std::min<std::size_t>(kRowsOfTask, rows.size() - task.row),
          .scale = scale_of(term),
-         .t = work.t.data() + work.t_at[task.term] + (task.matrix * term.rows.size() + task.row) * shape.rank + task.rank,
+         .t = work.t.data() + work.t_at[task.term] + (task.matrix * rows.size() + task.row) * shape.rank + task.rank,
          .t_stride = shape.rank});
   });
   return add_changes(terms);
@@ -89,16 +91,17 @@ Status CpuBackend::add_low_rank(std::span<const backend::LowRankTerm> terms, Act
 
 Status CpuBackend::add_low_rank_of_tokens(std::span<const backend::LowRankTerm> terms, float factor) {
   LowRankWork& work = low_rank_;
-  work.place(terms);
+  work.place(terms, changes_);
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const CpuLowRank& change = change_of(terms[i]);
     const std::size_t rank = change.shape().rank, size = change.type() == LowRankType::f32 ? 4 : 2;
     float* t = work.t.data() + work.t_at[i];
-    for (std::size_t row = 0; row < terms[i].rows.size(); ++row, t += rank) {
-      const backend::RowTable& table = rows_[terms[i].rows[row]];
+    for (const std::uint32_t row : rows_of(terms[i])) {
+      const backend::RowTable& table = rows_[row];
       const float scale = table.embedding != nullptr ? 0.0f : factor * scale_of(terms[i]);
       const std::byte* a = change.a(static_cast<std::uint64_t>(table.token));
       for (std::size_t r = 0; r < rank; ++r) t[r] = scale == 0.0f ? 0.0f : scale * number_at(a + r * size, change.type());
+      t += rank;
     }
   }
   return add_changes(terms);
@@ -128,16 +131,17 @@ Status CpuBackend::add_changes(std::span<const backend::LowRankTerm> terms) {
       const backend::LowRankTerm& term = terms[at];
       const backend::LowRankShape& shape = term.change->shape();
       const CpuLowRank& change = change_of(term);
+      const std::span<const std::uint32_t> rows = rows_of(term);
       const std::size_t outputs = std::min<std::size_t>(kPanelsOfTask * kLowRankPanel, shape.outputs - output);
       if (shape.has_lengths) change.factors(task.matrix, output, outputs, static_cast<double>(scale_of(term)), factors);
       kernels_.low_rank.up[static_cast<std::size_t>(change.type())](
           {.b = change.panel(task.matrix, task.panel),
            .rank = shape.rank,
            .outputs = outputs,
-           .t = work.t.data() + work.t_at[at] + task.matrix * term.rows.size() * shape.rank,
+           .t = work.t.data() + work.t_at[at] + task.matrix * rows.size() * shape.rank,
            .t_stride = shape.rank,
-           .rows = term.rows.data(),
-           .n_rows = term.rows.size(),
+           .rows = rows.data(),
+           .n_rows = rows.size(),
            .factors = shape.has_lengths ? factors : nullptr,
            .out = out.data + task.matrix * shape.outputs + output,
            .out_stride = out.columns});
@@ -148,7 +152,7 @@ Status CpuBackend::add_changes(std::span<const backend::LowRankTerm> terms) {
 
 void CpuBackend::change_product(const backend::LowRank& change, float scale, std::uint32_t index, std::span<const float> in,
                                 std::span<float> product) noexcept {
-  const backend::LowRankTerm term{.change = &change, .scale = scale, .rows = {}, .out = Act::count};
+  const backend::LowRankTerm term{.change = &change, .scale = scale, .out = Act::count};
   const backend::LowRankShape& shape = change.shape();
   const CpuLowRank& of = change_of(term);
   const auto type = static_cast<std::size_t>(of.type());

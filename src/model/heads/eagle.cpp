@@ -30,7 +30,7 @@ Status join(const Pass& pass, const Layer& head) {
 Status remember(const Pass& pass) {
   backend::Backend& b = pass.backend;
   const Layer head = pass.model.layer(pass.model.spec.n_layers());
-  TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, pass.step.rows.size(), Act::x, Act::h));
+  TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, pass.model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   TESSERA_TRY_STATUS(shift_hidden(pass));
   TESSERA_TRY_STATUS(b.embed(*pass.model.weights.matrix(Role::token_embd), 1.0f, Act::h2));

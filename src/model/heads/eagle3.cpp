@@ -75,8 +75,8 @@ Status attend_to(const Pass& pass, const Layer& head) {
 Status remember(const Pass& pass) {
   backend::Backend& b = pass.backend;
   const Layer head = pass.model.layer(pass.model.spec.n_layers());
-  // Step::selected lists the rows with outputs, and behind them all rows. Here all rows are taken.
-  TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, pass.step.rows.size(), Act::features, Act::h));
+  // Behind the lists of rows with outputs, Step::selections has the list of all rows.
+  TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, Act::features, Act::h));
   TESSERA_TRY_STATUS(shift_hidden(pass));
   TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), 1.0f, Act::h2));
   return attend_to(pass, head);

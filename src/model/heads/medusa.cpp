@@ -21,8 +21,8 @@ constexpr TensorTable kTensors = TensorTable{}.optional(Role::medusa_block, Role
 
 Status remember(const Pass& pass) {
   backend::Backend& b = pass.backend;
-  // Step::selected lists the rows with outputs, and behind them all rows. Here all rows are taken.
-  TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, pass.step.rows.size(), Act::x, Act::h));
+  // Behind the lists of rows with outputs, Step::selections has the list of all rows.
+  TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, pass.model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   return shift_hidden(pass);
 }

@@ -35,8 +35,8 @@ Status inputs_of_step(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Step& step = pass.step;
-  // Step::selected lists the rows with outputs, and behind them all rows. Here all rows are taken.
-  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));
+  // Behind the lists of rows with outputs, Step::selections has the list of all rows.
+  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   TESSERA_TRY_STATUS(shift_hidden(pass));
   TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), model.spec.embedding_scale, Act::h2));

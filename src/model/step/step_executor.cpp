@@ -26,7 +26,6 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
     lists.rows.clear();
     lists.outputs.clear();
     lists.wanted.clear();
-    lists.selected.clear();
     lists.draws.clear();
     lists.votes.clear();
     lists.adapters.clear();
@@ -34,7 +33,6 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
     lists.rows.reserve(step.rows.size());
     lists.outputs.reserve(step.rows.size());
     lists.wanted.reserve(step.rows.size());
-    lists.selected.reserve(2 * step.rows.size());
     const bool whole = step.first_layer == 0 && step.last_layer == model_.spec.n_layers();
     const bool all_go_on = whole && heads_read_all_rows(model_.spec);
     for (std::uint32_t i = 0; i < step.rows.size(); ++i) {
@@ -53,16 +51,16 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
       if (row.votes) lists.votes.push_back({.row = i, .of_keys = sink.votes(i)});
     }
     if (model_.spec.sight == Sight::both_sides) set_ends(lists.rows);
-    const std::size_t n_outputs = select_outputs(lists.outputs, lists.wanted, all_go_on, lists.selected);
-    order_draws(lists.outputs, lists.wanted, std::span(lists.selected).first(n_outputs), step.draws, lists.draws);
+    lists.selected.select(lists.outputs, lists.wanted, all_go_on);
+    order_draws(lists.outputs, lists.wanted, lists.selected, step.draws, lists.draws);
     backend::Backend& backend = step.adapters.empty() ? backend_ : adapting_;
     return forward(model_, backend,
                    {.rows = lists.rows,
                     .sequences = addresses_.views(),
                     .outputs = lists.outputs,
                     .wanted = lists.wanted,
-                    .selected = lists.selected,
-                    .n_outputs = n_outputs,
+                    .selections = lists.selected.lists(),
+                    .n_outputs = lists.selected.n_outputs(),
                     .draws = lists.draws,
                     .attentions = model_.attentions_of(step.first_layer, step.last_layer),
                     .votes = lists.votes,

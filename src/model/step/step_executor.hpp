@@ -56,7 +56,8 @@ class BackendExecutor final : public StepExecutor {
   struct Lists {
     std::vector<backend::RowTable> rows;
     std::vector<RowOutput> outputs;
-    std::vector<std::uint32_t> wanted, selected;  // Step::wanted, Step::selected
+    std::vector<std::uint32_t> wanted;            // Step::wanted
+    SelectedRows selected;
     std::vector<backend::SampleRow> draws;        // Step::draws
     std::vector<backend::RowVotes> votes;
     std::vector<backend::StepAdapter> adapters;
