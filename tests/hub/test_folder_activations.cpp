@@ -134,4 +134,63 @@ TEST_CASE("a rounding that is not computed, or whose scales are wrong, is refuse
   }
 }
 
+// Returns how many matrices of the engine round their inputs in a way.
+int matrices_that_round(const fs::path& folder, std::string_view family) {
+  const Engine engine = must(Engine::load(folder, rounding(Numerics::automatic)));
+  constexpr std::string_view kLinear = "linear (";
+  int count = 0;
+  for (const KernelUse& use : must(engine.explain())) {
+    if (use.operation.starts_with(kLinear) && use.family.ends_with(family)) count += std::stoi(use.operation.substr(kLinear.size()));
+  }
+  return count;
+}
+
+TEST_CASE("the groups of a folder say which layers round their inputs", "[hub]") {
+  const std::string_view kLinear = "\"Linear\"", kGroups = "\"config_groups\": {";
+  // A group for all layers, in 4 bits, which tessera does not compute.
+  const std::string other = R"("config_groups": {"group_1": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "int", "strategy": "channel"},
+    "input_activations": {"num_bits": 4, "type": "int", "dynamic": true, "strategy": "token"}},)";
+  const auto refused = [](const fs::path& folder) {
+    const auto engine = Engine::load(folder, rounding(Numerics::automatic));
+    return engine ? std::string() : engine.error().text();
+  };
+  ChangedFolder folder("../activations/w8a8-token");
+  CHECK(matrices_that_round(folder.path(), "int8-token") == 7);
+  SECTION("a pattern") {
+    folder.replace("config.json", kLinear, R"("re:.*self_attn.*")");
+    CHECK(matrices_that_round(folder.path(), "int8-token") == 4);
+  }
+  SECTION("a pattern is matched from the name's beginning") {
+    folder.replace("config.json", kLinear, R"("re:layers.*")");
+    CHECK(matrices_that_round(folder.path(), "int8-token") == 0);
+  }
+  SECTION("a name comes before a class") {
+    folder.replace("config.json", kLinear, R"("re:model.*")");
+    folder.replace("config.json", kGroups, other);
+    CHECK(matrices_that_round(folder.path(), "int8-token") == 7);
+    folder.replace("config.json", R"("re:model.*")", R"("model.layers.0.mlp.up_proj")");
+    CHECK(refused(folder.path()).find("input_activations.num_bits is 4") != std::string::npos);
+  }
+  SECTION("two groups for one class") {
+    folder.replace("config.json", kGroups, other);
+    CHECK(refused(folder.path()).find("round their inputs in several ways") != std::string::npos);
+  }
+  SECTION("what is not understood is refused by its key") {
+    folder.replace("config.json", kLinear, R"("LlamaAttention")");
+    CHECK(refused(folder.path()).find("config_groups: targets has the class LlamaAttention") != std::string::npos);
+    folder.replace("config.json", R"("LlamaAttention")", R"("re:(")");
+    CHECK(refused(folder.path()).find("is no regular expression") != std::string::npos);
+    CHECK(problem(folder.path()).empty());
+  }
+}
+
+TEST_CASE("a folder of mixed precision says of each layer how its inputs are rounded", "[hub]") {
+  ChangedFolder folder("../activations/fp8-tensor");
+  CHECK(matrices_that_round(folder.path(), "fp8-tensor") == 7);
+  folder.replace("config.json", R"("quant_algo": "FP8")", R"("quant_algo": "MIXED_PRECISION", "quantized_layers": {"model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"}})");
+  CHECK(matrices_that_round(folder.path(), "fp8-tensor") == 1);
+  folder.replace("config.json", "self_attn.q_proj", "self_attn.other");
+  CHECK(matrices_that_round(folder.path(), "fp8-tensor") == 0);
+}
+
 }  // namespace test_folder_activations
