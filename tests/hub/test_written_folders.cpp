@@ -1,5 +1,5 @@
 // A model that is written as a folder, and opened again, computes the same bits.
-#include <set>
+#include <cmath>
 
 #include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/extend/formats/rows.hpp>
@@ -46,8 +46,14 @@ std::vector<float> logits_of(const fs::path& path, std::span<const Token> tokens
   return all_logits(session, tokens, tokens.size());
 }
 
+float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  float difference = 0.0f;
+  for (std::size_t i = 0; i < a.size(); ++i) difference = std::max(difference, std::abs(a[i] - b[i]));
+  return difference;
+}
+
 TEST_CASE("a GGUF file that becomes a folder gives the same logits", "[hub]") {
-  std::set<std::string> refused;
   int count = 0;
   for (const GoldenCase& entry : golden_cases()) {
     DYNAMIC_SECTION(entry.name) {
@@ -55,10 +61,13 @@ TEST_CASE("a GGUF file that becomes a folder gives the same logits", "[hub]") {
       const Place place;
       const auto written = write_folder(*model, place.path(), {});
       INFO((written ? "" : written.error().text()));
-      if (!written) WARN(entry.name << ": " << written.error().text());
       REQUIRE(written);
       const auto tokens = read_tokens(golden_dir() / (entry.name + ".tokens.txt"));
-      CHECK(same_bits(logits_of(entry.file(), tokens), logits_of(place.path(), tokens)));
+      const auto expected = logits_of(entry.file(), tokens), got = logits_of(place.path(), tokens);
+      // Folders have the logarithms of rates of decay, and no float32 may be the logarithm of just this rate.
+      const bool has_rates = std::ranges::any_of(model->tensors(), [](const TensorInfo& tensor) { return tensor.name.ends_with(".ssm_a"); });
+      if (!has_rates) CHECK(same_bits(expected, got));
+      CHECK(largest_difference(expected, got) <= 1e-5f);
     }
     ++count;
   }

@@ -117,7 +117,9 @@ void fill_partial_rope(Filling& f, std::string_view key) {
 void fill_window(Filling& f) {
   const auto windowed = f.windowed_layers();
   const std::int64_t usual = f.architecture.windows.length, length = f.integer(Setting::window).value_or(usual);
-  f.set("sliding_window", windowed.empty() || length <= 0 ? Json() : Json(length));
+  // Where layers are mixed, layer_types says which have the window, and that may be none.
+  const bool is_used = !windowed.empty() || f.architecture.windows.period != 0;
+  f.set("sliding_window", is_used && length > 0 ? Json(length) : Json());
 }
 
 void fill_window_types(Filling& f, WhenAlike when) {

@@ -13,6 +13,7 @@ void Filling::set(std::string_view key, Json value) {
 
 void Filling::fill_integer(std::string_view key, Setting setting) {
   auto value = integer(setting);
+  if (setting == Setting::window_pattern && model_.settings().has_list(setting)) return;  // a flag for each layer: layer_types has them
   if (!value && setting == Setting::vocab_size) value = spec.vocab_size;
   if (setting == Setting::n_layers) value = spec.n_layers();  // without draft heads
   if (value) set(key, *value);
