@@ -44,6 +44,10 @@ class TextFiles {
 
   Result<std::vector<TextFile>> run() {
     TESSERA_TRY_STATUS(add_tokenizer());
+    // A key that is missing would be the default of transformers' class, which another vocabulary may not have.
+    for (const std::string_view key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+      if (config_.find(key) == nullptr) config_.set(key, Json());
+    }
     add_generation();
     add_template();
     add_embedding();
