@@ -120,6 +120,13 @@ bool flat(const Shape&, Recipe& recipe) {
   return true;
 }
 
+bool behind_padding(const Shape&, Recipe& recipe) {
+  if (recipe.n_dims != 2 || recipe.dims[1] <= 2) return false;
+  recipe.order = {RowRange::consecutive(0, 2, recipe.dims[1] - 2)};
+  recipe.set_dims({recipe.dims[0], recipe.dims[1] - 2});
+  return true;
+}
+
 bool first_half(const Shape&, Recipe& recipe) { return half(recipe, 0); }
 bool second_half(const Shape&, Recipe& recipe) { return half(recipe, 1); }
 

@@ -12,6 +12,7 @@ bool key_pairs(const Shape& shape, Recipe& recipe);
 bool plus_one(const Shape& shape, Recipe& recipe);           // norms that multiply by 1 + weight
 bool transposed(const Shape& shape, Recipe& recipe);         // matrices [inputs, outputs] (GPT-2's Conv1D)
 bool flat(const Shape& shape, Recipe& recipe);               // a vector that the folder has as a matrix of one row
+bool behind_padding(const Shape& shape, Recipe& recipe);     // without the first two rows (RoBERTa's positions)
 bool first_half(const Shape& shape, Recipe& recipe);         // the first half of the rows: of each matrix, if there are several
 bool second_half(const Shape& shape, Recipe& recipe);
 

@@ -43,6 +43,7 @@ class Config {
   [[nodiscard]] bool has_tokenizer_config() const noexcept { return !tokenizer_.is_null(); }
   [[nodiscard]] std::string_view model_type() const noexcept;  // such as "llama"; empty if config.json does not say
   [[nodiscard]] const Json& whole() const noexcept { return whole_; }  // all of config.json
+  [[nodiscard]] Json& whole() noexcept { return whole_; }
 
  private:
   [[nodiscard]] const Json& model() const noexcept;

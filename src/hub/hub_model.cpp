@@ -193,6 +193,11 @@ Result<InputRounding> HubModel::input_rounding(const TensorInfo& tensor) const n
     for (std::size_t i = 0; i < recipe.parts.size(); ++i) {  // the parts are a layer's experts
       const SafetensorsTensor& weight = folder_.tensors()[recipe.parts[i].matrix->tensors().front()];
       TESSERA_TRY(const InputRounding own, quantisation_.input_rounding(folder_, weight));
+      if (own.group != 0 && !recipe.column_order.empty() && recipe.column_group % own.group != 0) {
+        return error_at(ErrorCode::unsupported, folder_.file_name(weight.part),
+                        "tensor {}: its inputs are in another order here, heads of {} inputs, so the groups of {} inputs that share a scale when they are rounded would be others: choose activations = automatic",
+                        printable(weight.name), recipe.column_group, own.group);
+      }
       if (i == 0) {
         all = own;
         continue;

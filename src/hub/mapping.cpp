@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/printable.hpp"
+#include "hub/written/filling.hpp"
 
 namespace tessera::detail::hub {
 
@@ -73,16 +74,19 @@ std::vector<float> Mapping::numbers_of(const Json* value, std::string_view key) 
 }
 
 void Mapping::copy_integer(Setting setting, std::string_view key) {
+  if (filling != nullptr) filling->fill_integer(key, setting);
   settings.expect(setting, key);
   if (const auto value = integer(key)) set(setting, *value, key);
 }
 
 void Mapping::copy_number(Setting setting, std::string_view key) {
+  if (filling != nullptr) filling->fill_number(key, setting);
   settings.expect(setting, key);
   if (const auto value = number(key)) set(setting, *value, key);
 }
 
 void Mapping::copy_boolean(Setting setting, std::string_view key) {
+  if (filling != nullptr) filling->fill_boolean(key, setting);
   settings.expect(setting, key);
   if (const auto value = boolean(key)) set(setting, *value, key);
 }
@@ -94,6 +98,7 @@ std::int64_t Mapping::given(Setting setting) const noexcept {
 }
 
 void Mapping::expect_text(std::string_view key, std::initializer_list<std::string_view> allowed) {
+  if (filling != nullptr) filling->set(key, *allowed.begin());
   const auto value = text(key);
   if (!value || std::ranges::find(allowed, *value) != allowed.end()) return;
   refuse(ErrorCode::unsupported, key, "the value is \"{}\"; tessera computes models of this type with \"{}\" only", printable(*value),
@@ -101,6 +106,7 @@ void Mapping::expect_text(std::string_view key, std::initializer_list<std::strin
 }
 
 void Mapping::expect_boolean(std::string_view key, bool allowed) {
+  if (filling != nullptr) filling->set(key, allowed);
   const auto value = boolean(key);
   if (value && *value != allowed) {
     refuse(ErrorCode::unsupported, key, "the value is {}; tessera computes models of this type with {} only", *value, allowed);
@@ -108,6 +114,7 @@ void Mapping::expect_boolean(std::string_view key, bool allowed) {
 }
 
 void Mapping::expect_integer(std::string_view key, std::int64_t allowed) {
+  if (filling != nullptr) filling->set(key, allowed);
   const auto value = integer(key);
   if (value && *value != allowed) {
     refuse(ErrorCode::unsupported, key, "the value is {}; tessera computes models of this type with {} only", *value, allowed);

@@ -15,6 +15,8 @@
 
 namespace tessera::detail::hub {
 
+class Filling;
+
 class Mapping {
  public:
   Mapping(const Config& from, HubSettings& to) noexcept : config(from), settings(to) {}
@@ -24,6 +26,8 @@ class Mapping {
   // LongRoPE's factors and Llama 3.1's divisors of frequencies, from which tensors are made; empty if the model has none.
   std::vector<float> rope_divisors, short_factors, long_factors;
   bool has_scores = false;  // the model has a head that ranks or classifies
+  // Not nullptr: a folder is written. Functions that read a key then set it first, from the model's settings (written/filling.hpp).
+  Filling* filling = nullptr;
 
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
@@ -41,7 +45,7 @@ class Mapping {
   [[nodiscard]] std::optional<double> number_of(const Json* value, std::string_view key);
   [[nodiscard]] std::optional<std::string_view> text_of(const Json* value, std::string_view key);
 
-  // Copy the value of a key of config.json to a setting; do nothing if the key is absent.
+  // Copy the value of a key of config.json to a setting; do nothing if the key is absent. When a folder is written: set the key first.
   void copy_integer(Setting setting, std::string_view key);
   void copy_number(Setting setting, std::string_view key);
   void copy_boolean(Setting setting, std::string_view key);
@@ -49,7 +53,8 @@ class Mapping {
   // Returns an integer setting that was set before; 0 if it was not.
   [[nodiscard]] std::int64_t given(Setting setting) const noexcept;
 
-  // Refuse a model whose key has another value than the architecture computes with. An absent key is accepted.
+  // Refuse a model whose key has another value than the architecture computes with. An absent key is accepted. When a folder is written:
+  // set the key first, to the first value that is allowed.
   void expect_text(std::string_view key, std::initializer_list<std::string_view> allowed);
   void expect_boolean(std::string_view key, bool allowed);
   void expect_integer(std::string_view key, std::int64_t allowed);

@@ -51,6 +51,8 @@ struct Table {
   bool can_be_tied = true;
   // The prefix of the names of the draft heads, whose layers are numbered from 0: "mtp.". Empty: their layers follow the model's.
   std::string_view heads = {};
+  // When a folder is written, the prefix of the names of its tensors. (A folder that is read may have another: prefix_of().)
+  std::string_view prefix = "model.";
 };
 
 // Returns the table of a type of model; nullptr if there is none.

@@ -1,4 +1,4 @@
-// tessera-convert: writes a model, of a folder as hubs publish models or of a GGUF file, to a GGUF file.
+// tessera-convert: writes a model, of a folder as hubs publish models or of a GGUF file, to a GGUF file or to a folder.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -31,6 +31,7 @@
 #include "sizes.hpp"
 #include "system/program.hpp"
 #include "terminal_text.hpp"
+#include "to_folder.hpp"
 #include "write_model.hpp"
 
 namespace {
@@ -59,7 +60,13 @@ matrix is rounded to its own format again, so merge into a model in BF16 or F16 
 --prune-text, the perplexity before and after; layers need the text, heads and columns take an --imatrix instead, or the weights alone.
 Of quantised matrices whole blocks of columns go, so prune a model in F16 or BF16. A pruned model should be trained again for a while.
 
-OUT appears when it is complete and replaces what was there.
+--to safetensors writes a folder as hubs publish models: config.json, the tokenizer's files and safetensors files. The type of model in
+config.json is one of which the folder, read again, describes the same computation; a model that no type describes is an error. Matrices in
+F32, F16 and BF16 keep their type, and quantised ones become BF16, or the FORMAT that you name of these three. --split-max-size is the size
+of one safetensors file (default 5 GiB). A folder of GGUF keys has no more than these say: it is for programs that read folders, such as
+transformers. If the model was published as a folder, that folder is better.
+
+OUT appears when it is complete. A file is replaced; a folder that is there is an error.
 
 Examples:
   tessera-convert Qwen3-0.6B qwen3-0.6b-bf16.gguf
@@ -69,6 +76,7 @@ Examples:
   tessera-convert SmolLM2-135M small.gguf --prune layers=3,ffn=0.2 --prune-text text.txt
   tessera-convert llama-70b.gguf llama-70b.gguf --split-max-size 10G      (llama-70b-00001-of-0000N.gguf)
   tessera-convert llama-70b-00001-of-00004.gguf llama-70b.gguf            (one file again)
+  tessera-convert llama.gguf llama-folder --to safetensors
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
@@ -80,6 +88,7 @@ struct Arguments {
   convert::PruneOptions prune;
   std::uint64_t part_bytes = 0;  // of the tensors of one file; 0: no limit
   bool dry_run = false, verbose = false;
+  bool to_folder = false;  // OUT is a folder with safetensors files
 
   [[nodiscard]] bool keeps_formats() const noexcept { return texts.format.empty(); }
 };
@@ -170,6 +179,12 @@ int run(const Arguments& arguments) {
     model = pruned = *std::move(left);
     importance = {};  // the whole model's
   }
+  if (arguments.to_folder) {
+    const convert::ToFolder folder{.out = arguments.out, .type = arguments.keeps_formats() ? std::nullopt : std::optional(arguments.options.target.format),
+                                   .shard_bytes = arguments.part_bytes, .dry_run = arguments.dry_run, .verbose = arguments.verbose, .stop = &stop_requested};
+    const Status written = convert::write_as_folder(*model, folder);
+    return written ? 0 : fail(written.error());
+  }
   const auto steps = steps_of(*model, file != nullptr, arguments);
   if (!steps) return fail(steps.error());
   const auto parts = parts_of(arguments.out, *steps, arguments.part_bytes);
@@ -197,14 +212,16 @@ int run(const Arguments& arguments) {
 
 int parse_and_run(int argc, char** argv) {
   Arguments arguments;
-  std::string format;
-  CLI::App app{"Writes the model IN to the GGUF file OUT, with its weight matrices in FORMAT.", std::string(kName)};
+  std::string format, to = "gguf";
+  CLI::App app{"Writes the model IN to the GGUF file OUT, with its weight matrices in FORMAT; or to a folder OUT, with --to safetensors.", std::string(kName)};
   app.footer(kFooter);
   app.add_option("IN", arguments.in, "the model to read: a folder, a GGUF file (the first part of a split one),\nollama:NAME, lmstudio:PUBLISHER/MODEL or hf:ORGANISATION/MODEL")
       ->required()->type_name("");
-  app.add_option("OUT", arguments.out, "the GGUF file to write")->required()->type_name("");
+  app.add_option("OUT", arguments.out, "the GGUF file to write; with --to safetensors, the folder to make")->required()->type_name("");
   app.add_option("FORMAT", arguments.texts.format, "the format of weight matrices, or a mix of formats, such as Q4_K_M\nDefault: each matrix keeps its format")->type_name("");
   app.add_option("--type", format, "FORMAT as an option")->type_name("FORMAT");
+  app.add_option("--to", to, "gguf: OUT is a GGUF file; safetensors: OUT is a folder as hubs publish models\nDefault: gguf")
+      ->type_name("KIND")->check(CLI::IsMember({"gguf", "safetensors"}));
   add_format_options(app, arguments.texts, arguments.options);
   const auto set_part_bytes = [&](std::string text) {
     if (text.ends_with('G') || text.ends_with('M')) text += 'B';  // llama.cpp's spelling, which counts in 1000
@@ -250,6 +267,12 @@ int parse_and_run(int argc, char** argv) {
   const bool chooses = !arguments.texts.output.empty() || !arguments.texts.embedding.empty() || (!arguments.texts.imatrix.empty() && !arguments.prune.any());
   if (arguments.keeps_formats() && chooses) return usage("--output-type, --embedding-type and --imatrix need a FORMAT");
   if (auto ok = read_formats(arguments.texts, arguments.options); !ok) return usage(ok.error().message());
+  arguments.to_folder = to == "safetensors";
+  if (arguments.to_folder && (chooses || arguments.options.requantize)) return usage("--output-type, --embedding-type, --imatrix and --requantize are for GGUF files");
+  const DType target = arguments.options.target.format;
+  if (arguments.to_folder && !arguments.keeps_formats() && target != DType::f32 && target != DType::f16 && target != DType::bf16) {
+    return usage(fmt::format("FORMAT {}: with --to safetensors it is F32, F16 or BF16", arguments.texts.format));
+  }
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<std::uint32_t>(tessera::usable_threads());
   return run(arguments);
 }

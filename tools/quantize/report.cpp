@@ -51,7 +51,7 @@ struct Total {
 
 }  // namespace
 
-ProgressLine::ProgressLine(std::uint64_t total) noexcept : total_(total), terminal_(::isatty(STDERR_FILENO) != 0) {}
+ProgressLine::ProgressLine(std::uint64_t total, const char* verb) noexcept : total_(total), verb_(verb), terminal_(::isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 
@@ -63,7 +63,7 @@ void ProgressLine::advance(std::uint64_t values) noexcept {
   shown_ = percent;
   const std::size_t filled = static_cast<std::size_t>(percent) * 30 / 100;
   constexpr char kBar[] = "##############################";
-  std::fprintf(stderr, "\rquantising [%-30.*s] %3d%%", static_cast<int>(filled), kBar, percent);
+  std::fprintf(stderr, "\r%s [%-30.*s] %3d%%", verb_, static_cast<int>(filled), kBar, percent);
   std::fflush(stderr);
 }
 

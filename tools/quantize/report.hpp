@@ -12,7 +12,8 @@ namespace tessera::quantize {
 // A line on standard error that is rewritten again and again, if that is a terminal.
 class ProgressLine {
  public:
-  explicit ProgressLine(std::uint64_t total) noexcept;
+  // `verb`: what the program does, "quantising".
+  explicit ProgressLine(std::uint64_t total, const char* verb = "quantising") noexcept;
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -21,6 +22,7 @@ class ProgressLine {
 
  private:
   std::uint64_t total_, done_ = 0;
+  const char* verb_;
   int shown_ = -1;  // percent
   bool terminal_;
 };

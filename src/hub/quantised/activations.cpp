@@ -70,14 +70,21 @@ ActivationScheme read_activations(const Json& group) {
 
 Result<InputRounding> Quantisation::input_rounding(const SafetensorsFolder& folder, const SafetensorsTensor& weight) const {
   InputRounding rounding;
+  const std::string_view module = std::string_view(weight.name).substr(0, weight.name.rfind('.'));
   const ActivationScheme* scheme = nullptr;
+  Naming best = Naming::not_at_all;
   for (const ActivationScheme& own : options_ != nullptr ? std::span(options_->activations) : std::span<const ActivationScheme>()) {
     if (own.of != kind_of(weight.type)) continue;
-    if (scheme != nullptr && *scheme != own) {
+    TESSERA_TRY(const Naming naming, own.layers.naming(module));
+    if (naming == Naming::not_at_all || naming < best) continue;
+    // Of several entries that name a layer itself the first counts, as in compressed-tensors. Classes say nothing more.
+    if (naming == best && naming == Naming::by_name) continue;
+    if (naming == best && !scheme->rounds_as(own)) {
       return error_at(ErrorCode::unsupported, "config.json: quantization_config.config_groups",
-                      "layers with weights of one kind round their inputs in several ways, which tessera does not compute: choose activations = automatic");
+                      "layers of one class, with weights of one kind, round their inputs in several ways, which tessera does not compute: choose activations = automatic");
     }
     scheme = &own;
+    best = naming;
   }
   if (scheme == nullptr) return rounding;
   if (!scheme->refused.empty()) {
@@ -86,7 +93,7 @@ Result<InputRounding> Quantisation::input_rounding(const SafetensorsFolder& fold
   rounding.to = scheme->to;
   rounding.group = scheme->group;
   if (!scheme->is_static || scheme->to == RoundedInputs::none) return rounding;
-  const std::string_view stem = std::string_view(weight.name).substr(0, weight.name.rfind('.'));
+  const std::string_view stem = module;
   Found scale = look_up(folder, stem, ".input_scale");
   if (!scale) scale = look_up(folder, stem, ".activation_scale");  // as transformers and Mistral name it
   const Found zero = look_up(folder, stem, ".input_zero_point");

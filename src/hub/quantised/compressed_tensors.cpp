@@ -39,7 +39,13 @@ Status read_compressed_options(const Json& config, QuantisationOptions& options)
     TESSERA_TRY_STATUS(check_format(group));
     const Json* weights = find_in(&group, "weights");
     if (weights == nullptr) continue;
-    options.activations.push_back(read_activations(group));
+    ActivationScheme scheme = read_activations(group);
+    // Targets that are not understood are an error only if inputs are to be rounded: weights say themselves how they are packed.
+    auto layers = LayerPatterns::read(find_in(&group, "targets"));
+    if (layers) scheme.layers = *std::move(layers);
+    else if (layers.error().code() == ErrorCode::out_of_memory) return layers.error();
+    else if (scheme.refused.empty()) scheme.refused = fmt::format("config_groups: targets has {}", layers.error().message());
+    options.activations.push_back(std::move(scheme));
     const std::int64_t bits = integer_in(weights, "num_bits", 4);
     all_4 = all_4 && bits == 4;
     // The shapes count where the first group's numbers do not fit.

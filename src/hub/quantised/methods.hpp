@@ -16,21 +16,25 @@
 
 #include "files/quantised/gptq.hpp"
 #include "hub/quantised/decoded_matrix.hpp"
+#include "hub/quantised/layer_patterns.hpp"
 
 namespace tessera::detail::hub {
 
 // The kinds of weights that a folder may have side by side, by the type of their tensor.
 enum class WeightKind : std::uint8_t { integers, fp8, fp4, other };
 
-// How the inputs of a kind of weights are rounded.
+// How the inputs of some layers with a kind of weights are rounded.
 struct ActivationScheme {
   WeightKind of = WeightKind::other;
   RoundedInputs to = RoundedInputs::none;
   bool is_static = false;   // the scale is the tensor input_scale
   std::uint32_t group = 0;  // InputRounding::group
   std::string refused = {};  // not empty: tessera does not compute it; the key and its value
+  LayerPatterns layers = {};
 
-  bool operator==(const ActivationScheme&) const = default;
+  [[nodiscard]] bool rounds_as(const ActivationScheme& other) const noexcept {
+    return to == other.to && is_static == other.is_static && group == other.group && refused == other.refused;
+  }
 };
 
 enum class AwqLayout : std::uint8_t { gemm, gemv };
@@ -44,7 +48,7 @@ struct QuantisationOptions {
   bool symmetry_varies = false;  // layers may differ in `symmetric`
   GptqVersion gptq_version = GptqVersion::v1;
   AwqLayout awq_layout = AwqLayout::gemm;
-  std::vector<ActivationScheme> activations = {};  // kinds that it lacks are not rounded; a kind may be there more than once
+  std::vector<ActivationScheme> activations = {};  // layers that it lacks are not rounded
   std::uint64_t block_outputs = 0, block_inputs = 0;  // FP8: a scale's block; 0: by the scales' shape
 };
 

@@ -1,4 +1,5 @@
-// NVIDIA's ModelOpt. "MIXED_PRECISION" and exclude_modules are seen in the tensors.
+// NVIDIA's ModelOpt. How weights are packed, and exclude_modules, are seen in the tensors. With "MIXED_PRECISION", quantized_layers says of each
+// layer how its inputs are rounded.
 #include <algorithm>
 #include <array>
 
@@ -18,19 +19,31 @@ Status check_algorithm(const Json& object, std::string_view key) {
   return {};
 }
 
+// Adds the rounding of inputs of one algorithm, for some layers.
+void add_scheme(std::string_view algorithm, const LayerPatterns& layers, QuantisationOptions& options) {
+  if (algorithm == "FP8") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8, .is_static = true, .layers = layers});
+  if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8, .layers = layers});
+  if (algorithm == "NVFP4") {
+    options.activations.push_back({.of = WeightKind::fp4, .refused = "quant_algo rounds activations of NVFP4 weights to 4 bits", .layers = layers});
+  }
+}
+
 }  // namespace
 
 Status read_modelopt_options(const Json& config, QuantisationOptions& options) {
   TESSERA_TRY_STATUS(check_algorithm(config, "quant_algo"));
   const std::string_view algorithm = text_in(&config, "quant_algo");
-  if (algorithm == "FP8" || algorithm == "MIXED_PRECISION") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8, .is_static = true});
-  if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8});
-  if (algorithm == "NVFP4" || algorithm == "MIXED_PRECISION") {
-    options.activations.push_back({.of = WeightKind::fp4, .refused = "quant_algo rounds activations of NVFP4 weights to 4 bits"});
-  }
   const Json* layers = find_in(&config, "quantized_layers");
-  if (layers == nullptr || layers->members() == nullptr) return {};
-  for (const auto& [name, own] : *layers->members()) TESSERA_TRY_STATUS(check_algorithm(own, "quantized_layers"));
+  if (layers != nullptr && layers->members() != nullptr) {
+    for (const auto& [name, own] : *layers->members()) {
+      TESSERA_TRY_STATUS(check_algorithm(own, "quantized_layers"));
+      add_scheme(text_in(&own, "quant_algo"), LayerPatterns::of_layer(name), options);
+    }
+  } else if (algorithm == "MIXED_PRECISION") {  // nothing says which layer is which: each kind of weights as usual
+    add_scheme("FP8", {}, options);
+    add_scheme("NVFP4", {}, options);
+  }
+  add_scheme(algorithm, {}, options);
   return {};
 }
 

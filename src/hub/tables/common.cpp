@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/math.hpp"
+#include "hub/written/common_keys.hpp"
 
 namespace tessera::detail::hub {
 
@@ -55,13 +56,8 @@ const Json* rope_object(const Mapping& m, std::string_view kind) {
   return own != nullptr && own->members() != nullptr ? own : all;
 }
 
-namespace {
-
-constexpr double kTurn = 6.283185307179586;
-
-// Returns the numbers by which Llama 3.1 divides the frequencies of a rope's pairs: 1 for pairs that turn often within the context of the
-// first training, `factor` for those that turn rarely, and numbers between.
-std::vector<float> divisors(double theta, std::int64_t dim, double factor, double low, double high, double original) {
+std::vector<float> llama3_divisors(double theta, std::int64_t dim, double factor, double low, double high, double original) {
+  constexpr double kTurn = 6.283185307179586;
   std::vector<float> result;
   for (std::int64_t i = 0; i < dim; i += 2) {
     const double wavelength = kTurn * math::pow(theta, static_cast<double>(i) / static_cast<double>(dim));
@@ -76,6 +72,8 @@ std::vector<float> divisors(double theta, std::int64_t dim, double factor, doubl
   }
   return result;
 }
+
+namespace {
 
 // The keys of one rope object.
 class Rope {
@@ -126,7 +124,7 @@ class Rope {
       return;
     }
     const std::int64_t dim = head_dim(m_);
-    if (dim > 0 && dim <= (1 << 16)) m_.rope_divisors = divisors(theta, dim, *factor, *low, *high, *original);
+    if (dim > 0 && dim <= (1 << 16)) m_.rope_divisors = llama3_divisors(theta, dim, *factor, *low, *high, *original);
   }
 
   void map_longrope() {
@@ -147,6 +145,7 @@ class Rope {
 }  // namespace
 
 void map_rope(Mapping& m, std::string_view kind) {
+  if (m.filling != nullptr) fill_rope(*m.filling);
   Rope rope(m, rope_object(m, kind));
   const auto own = rope.number("rope_theta");
   const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
@@ -164,6 +163,7 @@ void map_rope(Mapping& m, std::string_view kind) {
 }
 
 void map_partial_rope(Mapping& m) {
+  if (m.filling != nullptr) fill_partial_rope(*m.filling);
   const Json* object = rope_object(m, "full_attention");
   auto share = m.number_of(find_in(object, "partial_rotary_factor"), "partial_rotary_factor");
   if (!share) share = m.number("partial_rotary_factor");
@@ -195,9 +195,20 @@ void set_windows(Mapping& m, const std::vector<std::uint8_t>& windowed, std::str
 
 }  // namespace
 
-void map_windows(Mapping& m) { set_windows(m, windowed_layers(m), "layer_types"); }
+void map_windows(Mapping& m) {
+  if (m.filling != nullptr) {
+    fill_window(*m.filling);
+    fill_window_types(*m.filling, WhenAlike::leave_out);
+  }
+  set_windows(m, windowed_layers(m), "layer_types");
+}
 
 void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer)) {
+  if (m.filling != nullptr) {
+    m.filling->set("use_sliding_window", !m.filling->windowed_layers().empty());
+    fill_window(*m.filling);
+    fill_window_types(*m.filling, WhenAlike::always);
+  }
   if (!m.boolean("use_sliding_window").value_or(false)) return;
   auto windowed = windowed_layers(m);
   const std::int64_t layers = windowed.empty() ? std::min<std::int64_t>(m.given(Setting::n_layers), kMostListed) : 0;
@@ -206,6 +217,10 @@ void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer)) {
 }
 
 void map_mixed_windows(Mapping& m) {
+  if (m.filling != nullptr) {
+    fill_window(*m.filling);
+    fill_window_types(*m.filling, WhenAlike::always);
+  }
   const auto window = m.integer("sliding_window");
   if (!window || *window <= 0) return;
   m.set(Setting::window, *window, "sliding_window");
@@ -227,6 +242,10 @@ void map_experts(Mapping& m) {
 
 void map_grouped_experts(Mapping& m) {
   map_experts(m);
+  if (m.filling != nullptr) {
+    m.filling->fill_integer("n_group", Setting::n_expert_groups);
+    m.filling->fill_integer("topk_group", Setting::n_used_expert_groups);
+  }
   m.copy_integer(Setting::n_shared_experts, "n_shared_experts");
   m.copy_integer(Setting::n_dense_layers, "first_k_dense_replace");
   m.copy_number(Setting::expert_scale, "routed_scaling_factor");

@@ -103,6 +103,9 @@ void map_common(Mapping& m);
 void map_rope(Mapping& m, std::string_view kind = "full_attention");
 // Returns the object that describes the rope of a kind of layer; nullptr if config.json has none.
 [[nodiscard]] const Json* rope_object(const Mapping& m, std::string_view kind);
+// Returns the numbers by which Llama 3.1 divides the frequencies of a rope's pairs: 1 for pairs that turn often within the context of the
+// first training (`original`), `factor` for those that turn rarely, and numbers between.
+[[nodiscard]] std::vector<float> llama3_divisors(double theta, std::int64_t dim, double factor, double low, double high, double original);
 // Maps the dimension of heads that rotates: partial_rotary_factor of a head. Precondition: map_common().
 void map_partial_rope(Mapping& m);
 // Map sliding_window. map_windows(): the layers that layer_types names have the window; all layers if there is no such key.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hub/tables/tables.hpp"
+#include "hub/written/common_keys.hpp"
 
 #include "core/math.hpp"
 
@@ -40,7 +41,15 @@ bool rotates(Mapping& m, std::int64_t layer) {
   return period <= 0 || (layer + 1) % period != 0;
 }
 
+// no_rope_layers and the layers' windows, from the layers' ropes.
+void fill_smollm3(Filling& f) {
+  Json rotating = Json::array();
+  for (const LayerSpec& layer : f.spec.layers) rotating.elements()->emplace_back(layer.rope == kNoRope ? 0 : 1);
+  f.set("no_rope_layers", std::move(rotating));
+}
+
 void map_smollm3(Mapping& m) {
+  if (m.filling != nullptr) fill_smollm3(*m.filling);
   map_llama(m);
   map_windows_if(m, [](Mapping& model, std::int64_t layer) { return !rotates(model, layer); });
   const std::int64_t layers = std::clamp<std::int64_t>(m.given(Setting::n_layers), 0, kMostListed);
@@ -64,6 +73,7 @@ void map_granite(Mapping& m) {
 }
 
 void map_mistral3(Mapping& m) {
+  if (m.filling != nullptr) fill_temperature(*m.filling);
   map_windowed_llama(m);
   const Json* rope = rope_object(m, "full_attention");
   const auto rate = m.number_of(find_in(rope, "llama_4_scaling_beta"), "rope_parameters.llama_4_scaling_beta");
@@ -76,6 +86,7 @@ void map_mixed_llama(Mapping& m) {
 }
 
 void map_phi3(Mapping& m) {
+  if (m.filling != nullptr) m.filling->fill_integer("original_max_position_embeddings", Setting::original_context);
   map_llama(m);
   map_partial_rope(m);
   map_windows(m);
@@ -126,7 +137,14 @@ void map_orion(Mapping& m) {
 }
 
 // MiniCPM divides the last hidden state by hidden_size / dim_model_base, and multiplies branches by scale_depth / sqrt(layers).
+void fill_minicpm(Filling& f) {
+  const double layers = f.spec.n_layers(), width = f.spec.d_model;
+  if (const auto scale = f.number(Setting::residual_scale)) f.set_number("scale_depth", static_cast<double>(static_cast<float>(*scale * std::sqrt(layers))));
+  if (const auto scale = f.number(Setting::logit_scale); scale && *scale > 0.0) f.set("dim_model_base", width / *scale);
+}
+
 void map_minicpm(Mapping& m) {
+  if (m.filling != nullptr) fill_minicpm(*m.filling);
   map_llama(m);
   m.copy_number(Setting::embedding_scale, "scale_emb");
   const double width = static_cast<double>(m.given(Setting::d_model)), layers = static_cast<double>(m.given(Setting::n_layers));
@@ -210,6 +228,7 @@ constexpr Table kDenseTables[] = {
 }  // namespace
 
 void map_hunyuan(Mapping& m) {
+  if (m.filling != nullptr) m.filling->fill_number("rope_theta", Setting::rope_theta);
   map_common(m);
   expect_silu(m);
   const Json* rope = rope_object(m, "full_attention");

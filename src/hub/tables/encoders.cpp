@@ -1,6 +1,7 @@
 // Encoders, which give embeddings of texts: BERT, RoBERTa (XLM-R is a RoBERTa), Nomic BERT, ModernBERT.
 #include "core/printable.hpp"
 #include "hub/tables/tables.hpp"
+#include "hub/written/common_keys.hpp"
 
 namespace tessera::detail::hub {
 
@@ -13,6 +14,7 @@ void map_norm(Mapping& m, std::string_view key, double usual) {
 }
 
 void map_encoder(Mapping& m) {
+  if (m.filling != nullptr) m.filling->set("type_vocab_size", static_cast<std::int64_t>(m.filling->rows(Role::segment_embd)));
   map_common(m);
   map_norm(m, "layer_norm_eps", 1e-12);
   m.settings.remove(Setting::n_kv_heads);
@@ -26,6 +28,7 @@ void map_bert(Mapping& m) { map_encoder(m); }
 
 // RoBERTa numbers positions from behind the padding token's id on, so the first rows of the table are never used.
 void map_roberta(Mapping& m) {
+  if (m.filling != nullptr) m.filling->set("max_position_embeddings", std::int64_t{m.filling->spec.context} + 2);
   map_encoder(m);
   m.expect_integer("pad_token_id", 1);
   const std::int64_t rows = m.given(Setting::context);
@@ -42,6 +45,12 @@ void set_usual_theta(Mapping& m, double theta, std::string_view key) {
 }
 
 void map_modernbert(Mapping& m) {
+  if (m.filling != nullptr) {
+    Filling& f = *m.filling;
+    for (std::size_t i = 0; i < f.spec.ropes.size() && i < 2; ++i) f.set_number(i == 0 ? "global_rope_theta" : "local_rope_theta", f.spec.ropes[i].theta);
+    f.fill_integer("local_attention", Setting::window);
+    fill_window_types(f, WhenAlike::always);
+  }
   map_common(m);
   map_norm(m, "norm_eps", 1e-5);
   m.settings.remove(Setting::n_kv_heads);
@@ -109,13 +118,6 @@ void map_llama_encoder(Mapping& m) {
   expect_silu(m);
 }
 
-bool behind_padding(const Shape&, Recipe& recipe) {
-  if (recipe.n_dims != 2 || recipe.dims[1] <= 2) return false;
-  recipe.order = {RowRange::consecutive(0, 2, recipe.dims[1] - 2)};
-  recipe.set_dims({recipe.dims[0], recipe.dims[1] - 2});
-  return true;
-}
-
 constexpr TensorRow kEmbeddingRows[] = {
     {Role::token_embd, "embeddings.word_embeddings.weight"},
     {Role::segment_embd, "embeddings.token_type_embeddings.weight"},
@@ -181,16 +183,16 @@ constexpr TensorRow kModernRows[] = {
 };
 
 constexpr Table kEncoderTables[] = {
-    {"nomic_bert", "nomic-bert", map_nomic, {kNomicRows}, "encoder.layers."},
+    {"nomic_bert", "nomic-bert", map_nomic, {kNomicRows}, "encoder.layers.", true, {}, ""},
     {"modernbert", "modern-bert", map_modernbert, {kModernRows}},
-    {"jina_embeddings_v3", "jina-bert-v3", map_jina3, {kJina3Rows}, "encoder.layers."},
-    {"gte", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer."},
-    {"new", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer."},  // the name that hubs have
+    {"jina_embeddings_v3", "jina-bert-v3", map_jina3, {kJina3Rows}, "encoder.layers.", true, {}, ""},
+    {"gte", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer.", true, {}, ""},
+    {"new", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer.", true, {}, ""},  // the name that hubs have
     {"eurobert", "eurobert", map_llama_encoder, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"llama_bidirec", "llama-embed", map_llama_encoder, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
-    {"bert", "bert", map_bert, {kEmbeddingRows, kPositionRows, kEncoderRows, kBertHeadRows}, "encoder.layer."},
-    {"roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer."},
-    {"xlm-roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer."},
+    {"bert", "bert", map_bert, {kEmbeddingRows, kPositionRows, kEncoderRows, kBertHeadRows}, "encoder.layer.", true, {}, ""},
+    {"roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer.", true, {}, ""},
+    {"xlm-roberta", "bert", map_roberta, {kEmbeddingRows, kPaddedPositionRows, kEncoderRows, kRobertaHeadRows}, "encoder.layer.", true, {}, ""},
 };
 
 }  // namespace

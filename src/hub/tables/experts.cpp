@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hub/tables/tables.hpp"
+#include "hub/written/common_keys.hpp"
 
 namespace tessera::detail::hub {
 
@@ -56,7 +57,13 @@ void map_granitemoeshared(Mapping& m) {
   m.copy_integer(Setting::shared_expert_dim, "shared_intermediate_size");
 }
 
+// Sets intermediate_size of types in which it is the width of an expert.
+void fill_expert_width(Mapping& m) {
+  if (m.filling != nullptr) m.filling->fill_integer("intermediate_size", Setting::expert_dim);
+}
+
 void map_gpt_oss(Mapping& m) {
+  fill_expert_width(m);
   map_common(m);
   map_rope(m);
   map_mixed_windows(m);
@@ -83,6 +90,7 @@ void map_glm4moe(Mapping& m) {
 }
 
 void map_minimax_m2(Mapping& m) {
+  fill_expert_width(m);
   map_common(m);
   map_rope(m);
   map_partial_rope(m);
@@ -95,6 +103,7 @@ void map_minimax_m2(Mapping& m) {
 }
 
 void map_olmoe(Mapping& m) {
+  fill_expert_width(m);
   map_common(m);
   map_rope(m);
   map_experts(m);
@@ -105,6 +114,7 @@ void map_olmoe(Mapping& m) {
 }
 
 void map_dots1(Mapping& m) {
+  if (m.filling != nullptr) fill_window_types(*m.filling, WhenAlike::always);
   map_common(m);
   map_rope(m);
   if (m.config.find("layer_types") != nullptr) map_windows(m);
@@ -170,7 +180,15 @@ std::optional<std::int64_t> same_in_all_layers(Mapping& m, std::string_view key)
   return found;
 }
 
+void fill_hunyuan_moe(Filling& f) {
+  f.fill_integer("moe_topk", Setting::n_used_experts);
+  f.fill_integer("moe_intermediate_size", Setting::expert_dim);
+  const auto shared = f.integer(Setting::shared_expert_dim), width = f.integer(Setting::ffn_dim);
+  if (shared && width && *width > 0) f.set("num_shared_expert", *shared / *width);
+}
+
 void map_hunyuan_moe(Mapping& m) {
+  if (m.filling != nullptr) fill_hunyuan_moe(*m.filling);
   map_hunyuan(m);
   m.copy_integer(Setting::n_experts, "num_experts");
   const auto used = same_in_all_layers(m, "moe_topk"), dim = same_in_all_layers(m, "moe_intermediate_size"), shared = same_in_all_layers(m, "num_shared_expert");

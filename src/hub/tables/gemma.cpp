@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hub/tables/tables.hpp"
+#include "hub/written/common_keys.hpp"
 
 namespace tessera::detail::hub {
 
@@ -14,6 +15,10 @@ void set_default(Mapping& m, Setting setting, std::int64_t value, std::string_vi
 }
 
 void map_gemma(Mapping& m) {
+  if (m.filling != nullptr) {
+    m.filling->set("hidden_activation", "gelu_pytorch_tanh");
+    m.filling->set("hidden_act", "gelu_pytorch_tanh");
+  }
   map_common(m);
   set_default(m, Setting::n_heads, 8, "num_attention_heads");
   set_default(m, Setting::key_dim, 256, "head_dim");
@@ -29,6 +34,11 @@ void map_gemma1(Mapping& m) {
 
 // Scores are divided by the root of query_pre_attn_scalar.
 void map_score_scale(Mapping& m) {
+  if (m.filling != nullptr) {
+    const double scalar = inverse_square(static_cast<double>(m.filling->spec.layers.front().scale));
+    const bool is_whole = scalar < 1e9 && std::trunc(scalar) == scalar;  // transformers' class wants an integer
+    m.filling->set("query_pre_attn_scalar", is_whole ? Json(static_cast<std::int64_t>(scalar)) : Json(scalar));
+  }
   const auto scalar = m.number("query_pre_attn_scalar");
   if (scalar && *scalar > 0.0 && *scalar != static_cast<double>(head_dim(m))) {
     m.set(Setting::score_scale, 1.0 / std::sqrt(*scalar), "query_pre_attn_scalar");
@@ -36,6 +46,10 @@ void map_score_scale(Mapping& m) {
 }
 
 void map_gemma2(Mapping& m) {
+  if (m.filling != nullptr) {
+    m.filling->set_number("attn_logit_softcapping", static_cast<double>(m.filling->spec.layers.front().score_softcap));
+    m.filling->set_number("final_logit_softcapping", static_cast<double>(m.filling->spec.logit_softcap));
+  }
   map_gemma1(m);
   set_default(m, Setting::n_kv_heads, 4, "num_key_value_heads");
   set_default(m, Setting::context, 8192, "max_position_embeddings");
@@ -45,7 +59,16 @@ void map_gemma2(Mapping& m) {
   map_score_scale(m);
 }
 
+// The rope of layers with a window has a key of its own.
+void fill_gemma3(Filling& f) {
+  for (std::size_t i = 1; i < f.spec.ropes.size(); ++i) f.set_number("rope_local_base_freq", f.spec.ropes[i].theta);
+  f.set("attn_logit_softcapping", Json());
+  f.set("final_logit_softcapping", Json());
+  f.set("use_bidirectional_attention", f.spec.architecture == "gemma-embedding");
+}
+
 void map_gemma3(Mapping& m) {
+  if (m.filling != nullptr) fill_gemma3(*m.filling);
   map_gemma(m);
   set_default(m, Setting::n_kv_heads, 4, "num_key_value_heads");
   set_default(m, Setting::context, 131072, "max_position_embeddings");
@@ -66,6 +89,55 @@ void map_gemma3(Mapping& m) {
   if (m.boolean("use_bidirectional_attention").value_or(false)) m.set(Setting::architecture, "gemma-embedding", "use_bidirectional_attention");
 }
 
+// Gemma 4 has two kinds of layers: with a window, and without (`global_` keys).
+void fill_gemma4(Filling& f) {
+  const ModelSpec& spec = f.spec;
+  const LayerSpec *windowed = nullptr, *full = nullptr;
+  const auto has_window = f.windowed_layers();
+  std::int64_t narrow = spec.layers.front().ffn_dim, wide = narrow;
+  const auto widths = f.list(Setting::ffn_dim);
+  for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {
+    const LayerSpec& layer = spec.layers[i];
+    (i < has_window.size() && has_window[i] ? windowed : full) = &layer;
+    const std::int64_t width = widths.size() > i ? widths[i] : widths.empty() ? layer.ffn_dim : widths.front();
+    narrow = std::min(narrow, width);
+    wide = std::max(wide, width);
+  }
+  if (widths.size() > 0) narrow = *std::ranges::min_element(widths), wide = *std::ranges::max_element(widths);
+  if (windowed == nullptr) windowed = full;
+  if (full == nullptr) full = windowed;
+  f.set("head_dim", std::int64_t{windowed->key_dim});
+  f.set("global_head_dim", std::int64_t{full->key_dim});
+  f.set("num_key_value_heads", std::int64_t{windowed->n_kv_heads});
+  f.set("num_global_key_value_heads", std::int64_t{full->n_kv_heads});
+  f.set("intermediate_size", narrow);
+  f.set("use_double_wide_mlp", wide != narrow);
+  f.set("num_kv_shared_layers", f.integer(Setting::shared_kv_layers).value_or(0));
+  f.set("hidden_size_per_layer_input", std::int64_t{spec.per_layer_dim});
+  f.set("vocab_size_per_layer_input", std::int64_t{spec.vocab_size});
+  f.set("final_logit_softcapping", spec.logit_softcap == 0.0f ? Json() : f.number_json(static_cast<double>(spec.logit_softcap)));
+  f.set("attention_k_eq_v", !f.has(Role::attn_v, static_cast<std::uint32_t>(full - spec.layers.data())));
+  fill_window(f);
+  fill_window_types(f, WhenAlike::always);
+  const auto divisors = f.values(Role::rope_freqs);
+  const auto turning = std::ranges::count(divisors, 1.0f);
+  Json all = Json::object(), of_full = Json::object(), of_windowed = Json::object();
+  of_full.set("rope_type", "proportional");
+  of_full.set("partial_rotary_factor", divisors.empty() ? 1.0 : static_cast<double>(turning) / static_cast<double>(divisors.size()));
+  of_full.set("rope_theta", f.number_json(spec.ropes.front().theta));
+  of_windowed.set("rope_type", "default");
+  of_windowed.set("rope_theta", f.number_json(spec.ropes.back().theta));
+  all.set("full_attention", std::move(of_full));
+  all.set("sliding_attention", std::move(of_windowed));
+  f.set("rope_parameters", std::move(all));
+  const bool has_experts = f.integer(Setting::n_experts).value_or(0) > 0;
+  f.set("enable_moe_block", has_experts);
+  if (!has_experts) return;
+  f.fill_integer("num_experts", Setting::n_experts);
+  f.fill_integer("top_k_experts", Setting::n_used_experts);
+  f.fill_integer("moe_intermediate_size", Setting::expert_dim);
+}
+
 // Returns the value of a key for one of the layers, which may differ in per_layer_config.
 std::int64_t of_layer(Mapping& m, std::size_t layer, std::string_view key, std::int64_t usual) {
   const Json* layers = m.config.find("per_layer_config");
@@ -74,6 +146,7 @@ std::int64_t of_layer(Mapping& m, std::size_t layer, std::string_view key, std::
 }
 
 void map_gemma4(Mapping& m) {
+  if (m.filling != nullptr) fill_gemma4(*m.filling);
   map_gemma(m);
   set_default(m, Setting::context, 131072, "max_position_embeddings");
   const auto kinds = m.texts("layer_types");

@@ -1,5 +1,6 @@
 // Latent attention: DeepSeek V2 and V3, and the models that are built like them.
 #include "hub/tables/tables.hpp"
+#include "hub/written/common_keys.hpp"
 
 namespace tessera::detail::hub {
 
@@ -7,7 +8,21 @@ namespace {
 
 constexpr std::int64_t kSoftmaxRouting = 1, kSigmoidRouting = 2;  // Setting::expert_routing
 
+// Keys whose settings here are those of the one head that all query heads share.
+void fill_latent(Filling& f) {
+  const LayerSpec& layer = f.spec.layers.front();
+  const std::int64_t turned = f.spec.ropes.empty() ? 0 : f.spec.ropes.front().dim;
+  f.set("qk_nope_head_dim", std::int64_t{layer.plain_dim});
+  f.set("qk_rope_head_dim", turned);
+  f.set("head_dim", turned);
+  f.set("kv_lora_rank", std::int64_t{layer.value_dim});
+  f.set("v_head_dim", std::int64_t{layer.head_value_dim});
+  f.set("q_lora_rank", layer.query_rank == 0 ? Json() : Json(std::int64_t{layer.query_rank}));
+  f.set("num_key_value_heads", std::int64_t{layer.n_heads});
+}
+
 void map_latent(Mapping& m) {
+  if (m.filling != nullptr) fill_latent(*m.filling);
   map_common(m);
   map_rope(m);
   map_grouped_experts(m);
@@ -32,6 +47,11 @@ void map_latent(Mapping& m) {
 }
 
 void map_deepseek_v2(Mapping& m) {
+  if (m.filling != nullptr) {
+    const auto groups = m.filling->integer(Setting::n_expert_groups);
+    m.filling->set("topk_method", groups.value_or(0) > 1 ? "group_limited_greedy" : "greedy");
+    m.filling->set("norm_topk_prob", false);
+  }
   map_latent(m);
   m.set(Setting::expert_routing, kSoftmaxRouting, "scoring_func");
   m.settings.remove(Setting::renormalise_experts);  // the type's class never divides weights by their sum
@@ -49,6 +69,7 @@ void map_deepseek_v3(Mapping& m) {
 }
 
 void map_mistral4(Mapping& m) {
+  if (m.filling != nullptr) fill_temperature(*m.filling);
   map_latent(m);
   const Json* rope = rope_object(m, "full_attention");
   const auto rate = m.number_of(find_in(rope, "llama_4_scaling_beta"), "rope_parameters.llama_4_scaling_beta");

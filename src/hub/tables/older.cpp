@@ -1,5 +1,6 @@
 // Models whose folders have names of their own throughout, from GPT-2 on.
 #include "hub/tables/tables.hpp"
+#include "hub/written/common_keys.hpp"
 
 namespace tessera::detail::hub {
 
@@ -20,7 +21,18 @@ void map_gpt2(Mapping& m) {
   m.expect_boolean("add_cross_attention", false);
 }
 
+// The new architecture has groups of heads, or two norms.
+void fill_falcon(Filling& f) {
+  const std::int64_t heads = f.spec.layers.front().n_heads, kv_heads = f.spec.layers.front().n_kv_heads;
+  const bool is_new = f.has(Role::attn_norm_2) || (kv_heads != 1 && kv_heads != heads);
+  f.set("new_decoder_architecture", is_new);
+  f.set("multi_query", !is_new && kv_heads == 1);
+  if (is_new) f.set("num_kv_heads", kv_heads);
+  f.fill_integer("ffn_hidden_size", Setting::ffn_dim);
+}
+
 void map_falcon(Mapping& m) {
+  if (m.filling != nullptr) fill_falcon(*m.filling);
   map_common(m);
   map_rope(m);
   map_layer_norm(m, "layer_norm_epsilon");
@@ -45,6 +57,11 @@ void map_bigcode(Mapping& m) {
 }
 
 void map_gptneox(Mapping& m) {
+  if (m.filling != nullptr) {
+    fill_partial_rope(*m.filling, "rotary_pct");
+    m.filling->fill_number("rotary_emb_base", Setting::rope_theta);
+    m.filling->set("use_parallel_residual", m.filling->spec.wiring == Wiring::parallel);
+  }
   map_common(m);
   map_layer_norm(m, "layer_norm_eps");
   map_rope(m);
@@ -147,12 +164,12 @@ constexpr TensorRow kFalconRows[] = {
 };
 
 constexpr Table kOlderTables[] = {
-    {"gpt2", "gpt2", map_gpt2, {kGpt2Rows}, "h."},
-    {"falcon", "falcon", map_falcon, {kFalconRows}, "h."},
-    {"gpt_bigcode", "starcoder", map_bigcode, {kBigCodeRows}, "h."},
-    {"gpt_neox", "gptneox", map_gptneox, {kGptNeoXRows}},
+    {"gpt2", "gpt2", map_gpt2, {kGpt2Rows}, "h.", true, {}, "transformer."},
+    {"falcon", "falcon", map_falcon, {kFalconRows}, "h.", true, {}, "transformer."},
+    {"gpt_bigcode", "starcoder", map_bigcode, {kBigCodeRows}, "h.", true, {}, "transformer."},
+    {"gpt_neox", "gptneox", map_gptneox, {kGptNeoXRows}, "layers.", true, {}, "gpt_neox."},
     {"phi", "phi2", map_phi, {kPhiRows, kAttentionRows}},
-    {"exaone", "exaone", map_exaone, {kExaoneRows}, "h."},
+    {"exaone", "exaone", map_exaone, {kExaoneRows}, "h.", true, {}, "transformer."},
     {"internlm2", "internlm2", map_internlm2, {kInternLm2Rows}},
 };
 

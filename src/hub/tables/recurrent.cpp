@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hub/tables/tables.hpp"
+#include "hub/written/common_keys.hpp"
 
 namespace tessera::detail::hub {
 
@@ -9,7 +10,27 @@ namespace {
 
 bool attends(std::string_view kind) noexcept { return kind == "full_attention" || kind == "attention" || kind == "*"; }
 
+// Returns the kinds of the layers: `recurrent` for those with a recurrent mixer, "full_attention" for the others.
+Json kinds_of(const Filling& f, std::string_view recurrent, std::string_view attending = "full_attention") {
+  return texts_of_layers(f.spec.n_layers(), [&](std::size_t layer) { return f.spec.layers[layer].is_recurrent() ? recurrent : attending; });
+}
+
+// Returns the columns of one head's state.
+std::int64_t state_values_of(const Filling& f) {
+  for (const LayerSpec& layer : f.spec.layers) {
+    if (layer.is_recurrent()) return layer.state_values;
+  }
+  return 0;
+}
+
+void fill_delta_net(Filling& f) {
+  f.set("linear_value_head_dim", state_values_of(f));
+  f.set("layer_types", kinds_of(f, "linear_attention"));
+  f.fill_integer("num_experts", Setting::n_experts);
+}
+
 void map_delta_net(Mapping& m) {
+  if (m.filling != nullptr) fill_delta_net(*m.filling);
   map_common(m);
   map_rope(m);
   map_partial_rope(m);
@@ -40,6 +61,10 @@ void map_kv_heads(Mapping& m, const std::vector<std::string_view>& kinds, std::s
 }
 
 void map_lfm2(Mapping& m) {
+  if (m.filling != nullptr) {
+    m.filling->set("layer_types", kinds_of(*m.filling, "conv"));
+    m.filling->set("block_auto_adjust_ff_dim", false);
+  }
   map_common(m);
   map_rope(m);
   if (!m.settings.has(Setting::ffn_dim)) m.copy_integer(Setting::ffn_dim, "block_ff_dim");
@@ -75,6 +100,7 @@ void map_lfm2_moe(Mapping& m) {
 }
 
 void map_mamba2(Mapping& m, std::string_view heads, std::string_view dim, std::string_view groups, std::string_view state, std::string_view width) {
+  if (m.filling != nullptr) m.filling->set(dim, state_values_of(*m.filling));
   m.copy_integer(Setting::state_heads, heads);
   m.copy_integer(Setting::state_groups, groups);
   m.copy_integer(Setting::state_keys, state);
@@ -84,7 +110,19 @@ void map_mamba2(Mapping& m, std::string_view heads, std::string_view dim, std::s
   m.expect_boolean("mamba_proj_bias", false);
 }
 
+void fill_granitehybrid(Filling& f) {
+  const std::int64_t inner = f.integer(Setting::state_columns).value_or(0);
+  f.set("layer_types", kinds_of(f, "mamba", "attention"));
+  if (f.spec.d_model > 0) f.set("mamba_expand", inner / f.spec.d_model);
+  const std::int64_t experts = f.integer(Setting::n_experts).value_or(0);
+  f.set("num_local_experts", experts);
+  f.fill_integer("shared_intermediate_size", experts != 0 ? Setting::shared_expert_dim : Setting::ffn_dim);
+  const bool rotates = std::ranges::any_of(f.spec.layers, [](const LayerSpec& layer) { return layer.rope != kNoRope; });
+  f.set("position_embedding_type", rotates ? "rope" : "nope");
+}
+
 void map_granitehybrid(Mapping& m) {
+  if (m.filling != nullptr) fill_granitehybrid(*m.filling);
   map_common(m);
   map_granite_scales(m);
   expect_silu(m);
@@ -112,7 +150,26 @@ std::vector<std::string_view> nemotron_kinds(Mapping& m) {
   return kinds;
 }
 
+void fill_nemotron_h(Filling& f) {
+  std::int64_t width = 0;
+  bool has_experts = false;
+  f.set("layers_block_type", texts_of_layers(f.spec.n_layers(), [&](std::size_t i) {
+    const LayerSpec& layer = f.spec.layers[i];
+    if (layer.mixer != Mixer::none) return layer.is_recurrent() ? "mamba" : "attention";
+    width = layer.ffn_dim;
+    has_experts = has_experts || layer.has_experts();
+    return layer.has_experts() ? "moe" : "mlp";
+  }));
+  f.set(has_experts ? "moe_intermediate_size" : "intermediate_size", width);
+  const LayerSpec* attending = nullptr;
+  for (const LayerSpec& layer : f.spec.layers) {
+    if (layer.mixer == Mixer::attention) attending = &layer;
+  }
+  if (attending != nullptr) f.set("head_dim", std::int64_t{attending->key_dim});
+}
+
 void map_nemotron_h(Mapping& m) {
+  if (m.filling != nullptr) fill_nemotron_h(*m.filling);
   map_common(m);
   if (!m.settings.has(Setting::key_dim)) {
     m.copy_integer(Setting::key_dim, "attention_head_dim");
@@ -238,7 +295,7 @@ constexpr Table kRecurrentTables[] = {
     {"lfm2", "lfm2", map_lfm2, {kLfm2Rows}},
     {"lfm2_moe", "lfm2moe", map_lfm2_moe, {kLfm2Rows, kLfm2Experts}},
     {"granitemoehybrid", "granitehybrid", map_granitehybrid, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteHybridRows, kGraniteHybridFeed}},
-    {"nemotron_h", "nemotron_h", map_nemotron_h, {kNemotronRows, kNemotronExperts}, "layers.", false},
+    {"nemotron_h", "nemotron_h", map_nemotron_h, {kNemotronRows, kNemotronExperts}, "layers.", false, {}, "backbone."},
 };
 
 }  // namespace

@@ -10,4 +10,7 @@ namespace tessera::detail {
 // Returns the bytes; nullopt: the text is not base64.
 [[nodiscard]] std::optional<std::string> base64_bytes(std::string_view text);
 
+// Returns the base64 of bytes.
+[[nodiscard]] std::string base64_text(std::string_view bytes);
+
 }  // namespace tessera::detail

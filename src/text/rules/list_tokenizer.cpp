@@ -11,21 +11,12 @@
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 #include "text/rules/base64.hpp"
 #include "text/rules/json/tokenizer_json.hpp"
+#include "text/rules/same_tokens.hpp"
 #include "text/rules/sentencepiece.hpp"
 
 namespace tessera {
 
 namespace {
-
-// Texts of many kinds. Tokenizers that give the same tokens for all of them are taken for the same.
-constexpr std::string_view kSamples[] = {
-    "", " ", "  ", "\n", "\n\n", " \n ", "\t", "\r\n", "a", " a", "a ", "Hello world", "Hello, world! It's a test; they'll've seen HE'S I'M.",
-    "The quick  brown   fox\tjumps\n\nover the lazy dog.  ", "1 12 123 1234 12345 1,234,567.89 3.14e-10 0x1F", "2024-11-27T21:30:00Z",
-    "def f(x):\n    return {\"a\": [1, 2], 'b': x ** 2}  # note\n\n\nif __name__ == '__main__':\n\tprint(f(3))\n", "https://example.org/a?b=c&d=%20#e",
-    "Größe naïve façade ÆØÅ ß ſ İ ı", "Привет, мир! Это проверка.", "你好,世界!今天天气怎么样?", "こんにちは世界。カタカナとひらがな", "안녕하세요 세계",
-    "مرحبا بالعالم", "हिन्दी में पाठ", "ไทยภาษา", "e\xCC\x81 n\xCC\x83 A\xCC\x8A", "\xEF\xBC\xA1\xEF\xBC\xA2\xEF\xBC\xA3\xEF\xBC\x91\xEF\xBC\x92", "\xF0\x9F\x98\x80\xF0\x9F\x91\x8D\xF0\x9F\x8F\xBD \xF0\x9F\x87\xA9\xF0\x9F\x87\xAA",
-    "x\xC2\xA0y\xE2\x80\x83z\xE3\x80\x80w", "----====____****....!!!???", "<|im_start|>user\nhi<|im_end|>", "<s>[INST] a [/INST]</s>", "CamelCaseWord snake_case_word SCREAMING_CASE",
-    "a\nb\n\nc\n\n\nd", "   leading and trailing   ", "\xE2\x96\x81" "a\xE2\x96\x81" "b", "\xFF\xFE bytes \x80", "$100 \xE2\x82\xAC" "5 \xC2\xB1" "2% \xC2\xB2\xC2\xB3\xC2\xBD"};
 
 // The tokenizer as lists. The other settings are those of another object.
 class ListedTokenizer final : public Settings {
@@ -113,16 +104,6 @@ std::string charsmap_of(const Json& rule) {
   return {};
 }
 
-bool agree(const Tokenizer& a, const Tokenizer& b) {
-  for (const std::string_view text : kSamples) {
-    const auto ours = a.encode(text, {.bos = Bos::never}), listed = b.encode(text, {.bos = Bos::never});
-    if (!ours || !listed || *ours != *listed) return false;
-    const auto ours_back = a.decode(*ours), listed_back = b.decode(*ours);
-    if (!ours_back || !listed_back || *ours_back != *listed_back) return false;
-  }
-  return true;
-}
-
 // Finds the settings of GGUF under which the lists make the tokenizer of a tokenizer.json.
 class Lister {
  public:
@@ -180,7 +161,7 @@ class Lister {
   // Returns whether the lists as they are now make the same tokenizer.
   [[nodiscard]] bool is_same() const {
     const auto other = Tokenizer::from_settings(*listed_, stop_);
-    return other && agree(tokenizer_, *other);
+    return other && detail::give_same_tokens(tokenizer_, *other);
   }
 
   bool find_byte_level() {

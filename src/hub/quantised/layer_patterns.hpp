@@ -1,0 +1,36 @@
+// Which layers an entry of config_groups (compressed-tensors) or of quantized_layers (ModelOpt) is for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+#include <tessera/json/json.hpp>
+
+namespace tessera::detail::hub {
+
+// How an entry names a layer. An entry that names the layer itself comes before one that names all layers of a class.
+enum class Naming : std::uint8_t { not_at_all, by_class, by_name };
+
+class LayerPatterns {
+ public:
+  LayerPatterns() = default;  // all layers, by their class
+  // Reads "targets": names of modules ("lm_head"), patterns ("re:.*q_proj", which must match from the name's beginning), and classes. The class
+  // is Linear: all matrices that are quantised. Errors: unsupported, another class, or a pattern that PCRE2 refuses.
+  [[nodiscard]] static Result<LayerPatterns> read(const Json* targets);
+  // Returns the patterns of one layer.
+  [[nodiscard]] static LayerPatterns of_layer(std::string name);
+
+  // `module`: the name of a tensor without ".weight". Error: unsupported, a pattern takes too many steps.
+  [[nodiscard]] Result<Naming> naming(std::string_view module) const;
+
+ private:
+  struct Code;
+  bool names_class_ = true;
+  std::vector<std::string> names_;
+  std::vector<std::shared_ptr<const Code>> codes_;
+};
+
+}  // namespace tessera::detail::hub

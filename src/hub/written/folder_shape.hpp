@@ -1,0 +1,21 @@
+// The shape that a tensor has in a folder, where an arrangement (arrangements.hpp) changes it on the way into the model.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "hub/table.hpp"
+
+namespace tessera::detail::hub {
+
+struct FolderDims {
+  std::uint32_t n = 0;
+  std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // innermost first
+};
+
+// Returns the shape of the folder's tensor from which `arrange` makes a tensor of the shape `made`. nullopt: the arrangement is not known
+// here; a folder of that type cannot be written.
+[[nodiscard]] std::optional<FolderDims> folder_dims(Arrange arrange, const Shape& shape, const FolderDims& made) noexcept;
+
+}  // namespace tessera::detail::hub

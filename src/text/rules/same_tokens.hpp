@@ -1,0 +1,11 @@
+// Compares two tokenizers that are made of different files.
+#pragma once
+
+#include <tessera/text/tokenizer.hpp>
+
+namespace tessera::detail {
+
+// Returns whether both give the same tokens for texts of many kinds, and the same texts for these tokens.
+[[nodiscard]] bool give_same_tokens(const Tokenizer& a, const Tokenizer& b);
+
+}  // namespace tessera::detail
