@@ -21,16 +21,15 @@ std::vector<backend::Explanation> CudaBackend::explain() const {
     lines.push_back({.operation = Operation::device,
                      .kernel = fmt::format("{}, sm_{}, {} multiprocessors", device_->name(), device_->capability(),
                                            device_->multiprocessors())});
-    const std::uint64_t products = gemm_ != nullptr ? gemm_->products() : 0;
     lines.push_back(
         {.operation = Operation::work,
-         .kernel = fmt::format("{} kernels and {} products of cuBLASLt's so far", device_->launches(), products)});
+         .kernel = fmt::format("{} kernels and {} products of cuBLASLt's so far", device_->launches(), many_rows_.products())});
   }
   const auto add = [&](Operation operation, std::string kernel, DType dtype = DType::f32) {
     lines.push_back({.operation = operation, .kernel = std::move(kernel), .family = kFamily, .dtype = dtype});
   };
   std::vector<DType> types;  // formats of the weights, in the order of the first matrix of each
-  for (const MatrixShape& shape : shapes_) {
+  for (const MatrixShape& shape : weights_.shapes()) {
     if (std::find(types.begin(), types.end(), shape.dtype) == types.end()) types.push_back(shape.dtype);
   }
   for (const DType type : types) {
@@ -40,19 +39,18 @@ std::vector<backend::Explanation> CudaBackend::explain() const {
       continue;
     }
     const std::string own = fmt::format("linear_few_{}, up to {} rows", form, kGemmRows - 1);
-    const bool blas = gemm_ != nullptr && !gemm_refused_;
-    const std::string why = gemm_refused_ ? "cuBLASLt has no kernel for a shape of this model" : no_gemm_;
+    const bool blas = many_rows_.is_used();
     lines.push_back({.operation = Operation::linear,
                      .detail = ", few rows",
                      .kernel = blas ? own : fmt::format("linear_few_{}", form),
                      .family = kFamily,
                      .dtype = type,
-                     .fallback = why});
+                     .fallback = many_rows_.refusal()});
     if (!blas) continue;
     const char* in = type == DType::f32 ? "f32" : type == DType::bf16 ? "bf16" : "f16";
     lines.push_back({.operation = Operation::linear,
                      .detail = ", many rows",
-                     .kernel = fmt::format("cuBLASLt {} in {}: bits depend on the rows", gemm_->version(), in),
+                     .kernel = fmt::format("cuBLASLt {} in {}: bits depend on the rows", many_rows_.version(), in),
                      .family = kGemmFamily,
                      .dtype = type});
   }

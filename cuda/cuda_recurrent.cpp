@@ -3,14 +3,25 @@
 
 namespace tessera::cuda {
 
+namespace {
+
+PrepareStateArgs vectors_of(const backend::Recurrence& how) noexcept {
+  PrepareStateArgs args{};
+  args.rate = vector_of(*how.rate).data;
+  args.step_bias = vector_of(*how.step_bias).data;
+  return args;
+}
+
+}  // namespace
+
 Status CudaBackend::convolve(const backend::Convolution& how, Act x) {
   const Device::Scope scope(*device_);
   const Activation& at = written(x);
-  if (n_rows_ == 0) return {};
+  if (rows_.count() == 0) return {};
   return recurrent_.convolve(*device_, kernels_, how.layer,
                              {.states = {},
                               .weight = vector_of(*how.weight).data,
-                              .bias = how.bias != nullptr ? vector_of(*how.bias).data : nullptr,
+                              .bias = values_of(how.bias),
                               .x = at.data,
                               .columns = static_cast<std::uint32_t>(at.columns),
                               .width = static_cast<std::uint32_t>(vector_of(*how.weight).n / at.columns),
@@ -18,20 +29,13 @@ Status CudaBackend::convolve(const backend::Convolution& how, Act x) {
                               .padding = 0});
 }
 
-PrepareStateArgs CudaBackend::vectors_of(const backend::Recurrence& how) noexcept {
-  PrepareStateArgs args{};
-  args.rate = vector_of(*how.rate).data;
-  args.step_bias = vector_of(*how.step_bias).data;
-  return args;
-}
-
 Status CudaBackend::delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) {
   const Device::Scope scope(*device_);
   for (const Act id : {qkv, steps, betas}) (void)written(id);
   written(out).columns = std::size_t{how.heads} * how.values;
-  if (n_rows_ == 0) return {};
+  if (rows_.count() == 0) return {};
   return recurrent_.delta_rule(*device_, kernels_, how, rows_of(qkv), rows_of(steps), rows_of(betas), vectors_of(how), act(out).data,
-                               static_cast<std::uint32_t>(n_rows_));
+                               rows_.count());
 }
 
 Status CudaBackend::scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) {
@@ -39,9 +43,9 @@ Status CudaBackend::scan(const backend::Recurrence& how, Act xbc, Act steps, Act
   (void)written(steps);
   written(decays).columns = how.heads;
   written(out).columns = std::size_t{how.heads} * how.values;
-  if (n_rows_ == 0) return {};
+  if (rows_.count() == 0) return {};
   return recurrent_.scan(*device_, kernels_, how, rows_of(xbc), rows_of(steps), rows_of(decays), vectors_of(how), vector_of(*how.skip).data,
-                         act(out).data, static_cast<std::uint32_t>(n_rows_));
+                         act(out).data, rows_.count());
 }
 
 }  // namespace tessera::cuda

@@ -17,7 +17,7 @@ Status CudaBackend::scale_by_position(double rate, std::uint64_t length, Act x) 
   const Activation& at = written(x);
   return launch(kernels_.scale_by_position, row_grid(), kRowThreads, 0,
                 PositionScaleArgs{.x = at.data,
-                                  .positions = lists().positions,
+                                  .positions = rows_.values().positions,
                                   .length = length,
                                   .rate = rate,
                                   .columns = static_cast<std::uint32_t>(at.columns),
@@ -28,12 +28,12 @@ Status CudaBackend::gather(const Matrix& table, float scale, Act out) {
   const Device::Scope scope(*device_);
   Activation& to = written(out);
   to.columns = matrix_of(table).inputs;
-  return gather_rows_of(matrix_of(table), lists().gathered, to, UnpackStore::set, scale);
+  return gather_rows_of(matrix_of(table), rows_.values().gathered, to, UnpackStore::set, scale);
 }
 
 Status CudaBackend::add_segments(const Matrix& table, Act, Act x) {
   const Device::Scope scope(*device_);
-  return gather_rows_of(matrix_of(table), lists().segments, written(x), UnpackStore::add, 1.0f);
+  return gather_rows_of(matrix_of(table), rows_.values().segments, written(x), UnpackStore::add, 1.0f);
 }
 
 Status CudaBackend::take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) {
@@ -71,7 +71,7 @@ Status CudaBackend::multiply(Act y, Act x) {
 Status CudaBackend::group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) {
   const Device::Scope scope(*device_);
   const Activation& at = written(x);
-  return launch(kernels_.rms_norm, {.x = static_cast<std::uint32_t>(n_rows_), .y = n_groups}, kRowThreads, 0,
+  return launch(kernels_.rms_norm, {.x = rows_.count(), .y = n_groups}, kRowThreads, 0,
                 NormArgs{.in = at.data,
                          .weight = vector_of(weight).data,
                          .bias = nullptr,
@@ -85,10 +85,9 @@ Status CudaBackend::experts(const backend::Experts& of, Act in, Act router, Act 
     return detail::make_error(ErrorCode::unsupported,
                               "the cuda backend computes experts' products on the device, where nothing can watch or change them");
   }
-  if (n_rows_ == 0) return {};
+  if (rows_.count() == 0) return {};
   const Device::Scope scope(*device_);
   const auto weight = [](const Matrix* matrix) { return matrix != nullptr ? &weight_of(*matrix) : nullptr; };
-  const auto values = [](const Vector* vector) { return vector != nullptr ? vector_of(*vector).data : nullptr; };
   Activation& to = written(out);
   to.columns = weight_of(*of.down).outputs_each();
   return expert_feeds_.compute(*device_, kernels_,
@@ -97,12 +96,12 @@ Status CudaBackend::experts(const backend::Experts& of, Act in, Act router, Act 
                                 .gate = weight(of.gate),
                                 .up = weight(of.up),
                                 .down = weight(of.down),
-                                .gate_bias = values(of.gate_bias),
-                                .up_bias = values(of.up_bias),
-                                .down_bias = values(of.down_bias),
-                                .choice_bias = values(of.routing.bias),
-                                .scales = values(of.routing.scales),
-                                .rows = static_cast<std::uint32_t>(n_rows_),
+                                .gate_bias = values_of(of.gate_bias),
+                                .up_bias = values_of(of.up_bias),
+                                .down_bias = values_of(of.down_bias),
+                                .choice_bias = values_of(of.routing.bias),
+                                .scales = values_of(of.routing.scales),
+                                .rows = rows_.count(),
                                 .n_experts = static_cast<std::uint32_t>(act(router).columns),
                                 .logits = act(router).data,
                                 .in = act(in).data,

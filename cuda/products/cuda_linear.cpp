@@ -4,8 +4,6 @@
 #include "core/guard.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "cuda/kernels/elementwise.hpp"
-#include "cuda/kernels/products/gemm_rows.hpp"
-#include "cuda/kernels/products/unpack.hpp"
 #include "cuda/products/linear_plan.hpp"
 
 namespace tessera::cuda {
@@ -49,7 +47,7 @@ Status CudaBackend::add_low_rank_of_tokens(std::span<const backend::LowRankTerm>
   const Device::Scope scope(*device_);
   for (const backend::LowRankTerm& term : terms) {
     (void)written(term.out);
-    TESSERA_TRY_STATUS(low_rank_.add_of_tokens(*device_, kernels_, term, factor, lists().tokens, rows_of(term.out)));
+    TESSERA_TRY_STATUS(low_rank_.add_of_tokens(*device_, kernels_, term, factor, rows_.values().tokens, rows_of(term.out)));
   }
   return {};
 }
@@ -65,95 +63,36 @@ Status CudaBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const DeviceWeight& of = weight_of(weight);
   Activation& to = written(out);
   to.columns = of.outputs;
-  if (n_rows_ == 0) return {};
+  if (rows_.count() == 0) return {};
   const Device::Scope scope(*device_);
   return multiply_heads(*device_, kernels_, {.weight = of, .x = act(in).data, .x_stride = of.inputs, .out = to.data},
-                        static_cast<std::uint32_t>(n_rows_));
+                        rows_.count());
 }
 
 Status CudaBackend::product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out) {
   const Device::Scope scope(*device_);
-  if (gemm_ != nullptr && !gemm_refused_ && n_rows_ >= kGemmRows) {
-    Status status = gemm_product(weight, bias, in, out);
-    if (status || status.error().code() != ErrorCode::unsupported) return status;
-    gemm_refused_ = true;
+  const std::uint32_t rows = rows_.count();
+  if (many_rows_.takes(rows)) {
+    TESSERA_TRY(const bool done, many_rows_.multiply(kernels_, {.weight = weight,
+                                                                .bias = values_of(bias),
+                                                                .act = in,
+                                                                .in = rows_of(in),
+                                                                .rows = rows,
+                                                                .out = out}));
+    if (done) return {};
   }
-  const auto rows = static_cast<std::uint32_t>(n_rows_);
   const LinearPlan plan = plan_linear_few(rows, weight.outputs, static_cast<unsigned>(device_->multiprocessors()));
   const auto of_rows = std::find(kFewRows.begin(), kFewRows.end(), plan.rows_at_once) - kFewRows.begin();
   const Kernel kernel = kernels_.forms[static_cast<std::size_t>(weight.form)].few[static_cast<std::size_t>(of_rows)];
   return launch(kernel, {.x = plan.grid_x, .y = plan.grid_y}, plan.threads, 0,
                 LinearArgs{.weight = weight,
                            .x = act(in).data,
-                           .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
+                           .bias = values_of(bias),
                            .out = out.data,
                            .n_rows = rows,
                            .x_stride = static_cast<std::uint32_t>(act(in).columns),
                            .out_stride = weight.outputs,
                            .store = out.store});
-}
-
-// Converts an activation to 16-bit numbers, once for all products that read it.
-Status CudaBackend::prepare_half(Act in, GemmType type) {
-  if (half_act_ == in && half_type_ == type) return {};
-  const auto columns = static_cast<std::uint32_t>(act(in).columns);
-  half_act_ = in;
-  half_type_ = type;
-  return launch(type == GemmType::f16 ? kernels_.rows_to_half : kernels_.rows_to_bf16, row_grid(), kGemmRowThreads, 0,
-                NarrowRowsArgs{.in = act(in).data,
-                               .out = reinterpret_cast<std::uint16_t*>(half_rows_),
-                               .scales = half_scales_,
-                               .columns = columns,
-                               .in_stride = columns,
-                               .out_stride = half_stride(columns)});
-}
-
-// Computes a product by cuBLASLt. Quantised weights are unpacked to f16 first, as many outputs at a time as half_weights_ holds. Weights in
-// F32, F16 and BF16 are multiplied as they are.
-Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in,
-                                 const ProductOut& out) {
-  const GemmType type = gemm_type(weight.form);
-  if (type != GemmType::f32) TESSERA_TRY_STATUS(prepare_half(in, type));
-  const bool unpack = is_quantised(weight.form);
-  const std::uint32_t value_bytes = type == GemmType::f32 ? 4 : 2;
-  // Weights are unpacked in pieces of a multiple of 64 outputs, so that each piece begins at a multiple of 256 bytes.
-  const std::uint64_t most = half_weight_bytes_ / (2 * std::uint64_t{weight.inputs}) / 64 * 64;
-  const std::uint64_t step = unpack ? most : weight.outputs;
-  float* y = out.store == LinearStore::add ? out.scratch : out.data;
-  for (std::uint64_t first = 0; first < weight.outputs; first += step) {
-    const std::uint64_t n = std::min<std::uint64_t>(step, weight.outputs - first);
-    if (unpack) {
-      TESSERA_TRY_STATUS(launch(kernels_.forms[static_cast<std::size_t>(weight.form)].unpack_half,
-                                {.x = static_cast<std::uint32_t>(n), .y = (weight.inputs + kHalfTile - 1) / kHalfTile},
-                                kUnpackThreads, 0,
-                                UnpackHalfArgs{.weight = weight,
-                                               .out = reinterpret_cast<std::uint16_t*>(half_weights_),
-                                               .first = static_cast<std::uint32_t>(first)}));
-    }
-    TESSERA_TRY_STATUS(gemm_->run({.type = type,
-                                   .rows = n_rows_,
-                                   .outputs = n,
-                                   .inputs = weight.inputs,
-                                   .x = type == GemmType::f32 ? static_cast<const void*>(act(in).data) : half_rows_,
-                                   .w = unpack ? half_weights_ : weight.data + first * weight.stride[0],
-                                   .y = y + first,
-                                   .x_stride = type == GemmType::f32 ? weight.inputs : half_stride(weight.inputs),
-                                   .w_stride = unpack ? weight.inputs : weight.stride[0] / value_bytes,
-                                   .y_stride = weight.outputs}));
-  }
-  const bool scaled = type == GemmType::f16;
-  if (!scaled && bias == nullptr && out.store == LinearStore::set) return {};
-  return launch(kernels_.finish_rows,
-                {.x = static_cast<std::uint32_t>(n_rows_), .y = (weight.outputs + kFinishTile - 1) / kFinishTile},
-                kGemmRowThreads, 0,
-                FinishRowsArgs{.y = y,
-                               .scales = scaled ? half_scales_ : nullptr,
-                               .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
-                               .out = out.data,
-                               .columns = weight.outputs,
-                               .y_stride = weight.outputs,
-                               .out_stride = weight.outputs,
-                               .store = out.store == LinearStore::add ? FinishStore::add : FinishStore::set});
 }
 
 }  // namespace tessera::cuda

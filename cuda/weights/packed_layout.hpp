@@ -134,6 +134,8 @@ struct DeviceMatrix {
 [[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t n, std::uint64_t multiple) noexcept {
   return (n + multiple - 1) / multiple * multiple;
 }
+// Rounds bytes up to kPlaneAlignment.
+[[nodiscard]] constexpr std::uint64_t plane_aligned(std::uint64_t bytes) noexcept { return round_up(bytes, kPlaneAlignment); }
 
 // Returns the bytes of one output's row in a plane. `inputs` must be a multiple of the form's block.
 [[nodiscard]] constexpr std::uint64_t plane_stride(DeviceForm form, Plane plane, std::uint64_t inputs) noexcept {

@@ -243,8 +243,8 @@ void map_experts(Mapping& m) {
 void map_grouped_experts(Mapping& m) {
   map_experts(m);
   if (m.filling != nullptr) {
-    m.filling->fill_integer("n_group", Setting::n_expert_groups);
-    m.filling->fill_integer("topk_group", Setting::n_used_expert_groups);
+    m.filling->set("n_group", m.filling->integer(Setting::n_expert_groups).value_or(1));
+    m.filling->set("topk_group", m.filling->integer(Setting::n_used_expert_groups).value_or(1));
   }
   m.copy_integer(Setting::n_shared_experts, "n_shared_experts");
   m.copy_integer(Setting::n_dense_layers, "first_k_dense_replace");

@@ -251,7 +251,7 @@ constexpr TensorRow kQwen3VlExperts[] = {
 };
 
 constexpr Table kExpertsTables[] = {
-    {"mixtral", "llama", map_mixtral, {kModelRows, kNormRows, kPairedAttentionRows, kMixtralExperts, kExpertRows}},
+    {"mixtral", "llama", map_mixtral, {kModelRows, kNormRows, kPairedAttentionRows, kExpertRows, kMixtralExperts}},
     {"qwen2_moe", "qwen2moe", map_qwen2_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kQwenSharedRows}},
     {"qwen3_moe", "qwen3moe", map_qwen3_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows}},
     {"granitemoe", "granitemoe", map_granitemoe, {kModelRows, kNormRows, kPairedAttentionRows, kGraniteExperts}},
@@ -266,7 +266,7 @@ constexpr Table kExpertsTables[] = {
     {"hunyuan_v1_moe", "hunyuan-moe", map_hunyuan_moe, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kHunyuanRows}},
     {"gpt_oss", "gpt-oss", map_gpt_oss, {kModelRows, kLateNormRows, kAttentionRows, kGptOssRows}},
     {"glm4_moe", "glm4moe", map_glm4moe, {kModelRows, kLateNormRows, kAttentionRows, kFeedRows, kExpertRows, kFurtherRows}},
-    {"minimax_m2", "minimax-m2", map_minimax_m2, {kModelRows, kNormRows, kAttentionRows, kMixtralExperts, kExpertRows}},
+    {"minimax_m2", "minimax-m2", map_minimax_m2, {kModelRows, kNormRows, kAttentionRows, kExpertRows, kMixtralExperts}},
 };
 
 }  // namespace

@@ -92,6 +92,7 @@ void map_gemma3(Mapping& m) {
 // Gemma 4 has two kinds of layers: with a window, and without (`global_` keys).
 void fill_gemma4(Filling& f) {
   const ModelSpec& spec = f.spec;
+  f.set("rope_scaling", Json());  // rope_parameters have all
   const LayerSpec *windowed = nullptr, *full = nullptr;
   const auto has_window = f.windowed_layers();
   std::int64_t narrow = spec.layers.front().ffn_dim, wide = narrow;

@@ -28,6 +28,7 @@ void fill_falcon(Filling& f) {
   f.set("new_decoder_architecture", is_new);
   f.set("multi_query", !is_new && kv_heads == 1);
   if (is_new) f.set("num_kv_heads", kv_heads);
+  f.set("num_ln_in_parallel_attn", is_new && f.has(Role::attn_norm_2) ? 2 : 1);
   f.fill_integer("ffn_hidden_size", Setting::ffn_dim);
 }
 
@@ -168,7 +169,7 @@ constexpr Table kOlderTables[] = {
     {"falcon", "falcon", map_falcon, {kFalconRows}, "h.", true, {}, "transformer."},
     {"gpt_bigcode", "starcoder", map_bigcode, {kBigCodeRows}, "h.", true, {}, "transformer."},
     {"gpt_neox", "gptneox", map_gptneox, {kGptNeoXRows}, "layers.", true, {}, "gpt_neox."},
-    {"phi", "phi2", map_phi, {kPhiRows, kAttentionRows}},
+    {"phi", "phi2", map_phi, {kAttentionRows, kPhiRows}},
     {"exaone", "exaone", map_exaone, {kExaoneRows}, "h.", true, {}, "transformer."},
     {"internlm2", "internlm2", map_internlm2, {kInternLm2Rows}},
 };

@@ -88,8 +88,22 @@ Json rope_scaling_of(const Filling& f) {
 
 void fill_rope(Filling& f) {
   const double usual = f.spec.ropes.empty() ? 10000.0 : f.spec.ropes.front().theta;
-  f.set_number("rope_theta", f.number(Setting::rope_theta).value_or(usual));
-  f.set("rope_scaling", rope_scaling_of(f));
+  const double theta = f.number(Setting::rope_theta).value_or(usual);
+  f.set_number("rope_theta", theta);
+  Json scaling = rope_scaling_of(f);
+  // Layers with a window may have the same rope unscaled: then each kind of layer has an object (transformers 5).
+  const MixedWindows& windows = f.architecture.windows;
+  if (!scaling.is_null() && windows.rope == WindowedRope::unscaled && windows.theta == 0.0) {
+    Json plain = Json::object(), both = Json::object();
+    plain.set("rope_type", "default");
+    plain.set("rope_theta", f.number_json(theta));
+    scaling.set("rope_theta", f.number_json(theta));
+    both.set("full_attention", std::move(scaling));
+    both.set("sliding_attention", std::move(plain));
+    f.set("rope_parameters", std::move(both));
+    scaling = {};
+  }
+  f.set("rope_scaling", std::move(scaling));
 }
 
 void fill_temperature(Filling& f) {
@@ -101,6 +115,7 @@ void fill_temperature(Filling& f) {
   object.set("rope_theta", f.number_json(f.number(Setting::rope_theta).value_or(10000.0)));
   object.set("llama_4_scaling_beta", f.number_json(f.spec.temperature_rate));
   f.set("rope_parameters", std::move(object));
+  f.set("rope_scaling", Json());  // transformers would take it instead
 }
 
 void fill_partial_rope(Filling& f, std::string_view key) {

@@ -15,8 +15,17 @@ void Filling::fill_integer(std::string_view key, Setting setting) {
   auto value = integer(setting);
   if (setting == Setting::window_pattern && model_.settings().has_list(setting)) return;  // a flag for each layer: layer_types has them
   if (!value && setting == Setting::vocab_size) value = spec.vocab_size;
+  if (setting == Setting::key_dim && !value) value = usual_head_dim();
   if (setting == Setting::n_layers) value = spec.n_layers();  // without draft heads
   if (value) set(key, *value);
+}
+
+std::optional<std::int64_t> Filling::usual_head_dim() const noexcept {
+  if (architecture.name == "falcon") return std::nullopt;  // whose class computes it
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.key_dim != 0) return layer.key_dim;
+  }
+  return std::nullopt;
 }
 
 void Filling::fill_number(std::string_view key, Setting setting) {

@@ -53,6 +53,9 @@ class Filling {
   [[nodiscard]] std::vector<bool> windowed_layers() const;
 
  private:
+  // Returns the size of a head, for files that leave it out because it follows from other numbers. Classes may have another default.
+  [[nodiscard]] std::optional<std::int64_t> usual_head_dim() const noexcept;
+
   Config& config_;
   const ModelSource& model_;
   Digits digits_;

@@ -14,7 +14,7 @@ FolderDims of(std::initializer_list<std::uint64_t> innermost_first) noexcept {
   return dims;
 }
 
-FolderDims same(const Shape&, const FolderDims& made) { return made; }
+FolderDims same_dims(const Shape&, const FolderDims& made) { return made; }
 FolderDims swapped(const Shape&, const FolderDims& made) { return of({made.dims[1], made.dims[0]}); }
 FolderDims one_row(const Shape&, const FolderDims& made) { return of({made.dims[0], 1}); }
 FolderDims two_rows_more(const Shape&, const FolderDims& made) { return of({made.dims[0], made.dims[1] + 2}); }
@@ -48,8 +48,8 @@ struct ShapeRow {
   ShapeRule rule;
 };
 constexpr ShapeRow kShapes[] = {
-    {query_pairs, same}, {key_pairs, same}, {plus_one, same}, {falcon_qkv, same}, {internlm_qkv, same}, {decay, same},
-    {dealt_values, same}, {dealt_heads, same}, {dealt_decay, same}, {dealt_mixed, same}, {dealt_columns, same},
+    {query_pairs, same_dims}, {key_pairs, same_dims}, {plus_one, same_dims}, {falcon_qkv, same_dims}, {internlm_qkv, same_dims}, {decay, same_dims},
+    {dealt_values, same_dims}, {dealt_heads, same_dims}, {dealt_decay, same_dims}, {dealt_mixed, same_dims}, {dealt_columns, same_dims},
     {transposed, swapped}, {flat, one_row}, {behind_padding, two_rows_more},
     {first_half, twice_the_rows}, {second_half, twice_the_rows},
     {even_values, twice_the_values}, {odd_values, twice_the_values},

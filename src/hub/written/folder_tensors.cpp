@@ -45,11 +45,27 @@ class TensorPlanner {
   // Calls act() for the rows of the model, or for all others.
   template <class Act>
   void each_row(Owner owner, const Act& act) {
-    for (const TensorRows rows : table_.rows) {
-      for (const TensorRow& row : rows) {
-        if (status_ && (row_of(row.role).owner == Owner::model) == (owner == Owner::model)) status_ = act(row);
+    for (std::size_t list = 0; list < table_.rows.size(); ++list) {
+      for (const TensorRow& row : table_.rows[list]) {
+        const bool is_asked = (row_of(row.role).owner == Owner::model) == (owner == Owner::model);
+        if (status_ && is_asked && !is_named_later(row.role, list)) status_ = act(row);
       }
     }
+  }
+
+  // Returns whether a later list of the table has the role too: lists that several types share come first, and a type's own names count.
+  [[nodiscard]] bool is_named_later(Role role, std::size_t list) const {
+    for (std::size_t later = list + 1; later < table_.rows.size(); ++later) {
+      for (const TensorRow& row : table_.rows[later]) {
+        if (row.role == role && !is_for_others(row)) return true;
+      }
+    }
+    return false;
+  }
+
+  // Returns whether the row is only for models of the type with experts, or only for those without, and this model is not one of these.
+  [[nodiscard]] bool is_for_others(const TensorRow& row) const noexcept {
+    return (row.of == Of::models_with_experts && !has_experts_) || (row.of == Of::models_without_experts && has_experts_);
   }
 
   [[nodiscard]] bool has_in_any_layer(Role role) const {
@@ -61,8 +77,7 @@ class TensorPlanner {
 
   // Returns whether the row is for another variant of the type, which has another name for the tensor.
   [[nodiscard]] bool is_other_variant(const TensorRow& row, std::uint32_t layer) const {
-    if (row.of == Of::models_with_experts && !has_experts_) return true;
-    if (row.of == Of::models_without_experts && has_experts_) return true;
+    if (is_for_others(row)) return true;
     if (row.name.starts_with("dense.")) return true;  // in folders of their own
     // Falcon's ln_mlp stands beside ln_attn only.
     return row.name.starts_with("ln_mlp.") && model_.find_tensor(row_of(Role::attn_norm_2).tensor_name(layer)) == nullptr;

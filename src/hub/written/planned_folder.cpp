@@ -70,6 +70,7 @@ void add_class_keys(const Filling& f, const ModelSource& model, Json& config) {
   set("attention_bias", f.has_in_any_layer(Role::attn_q_bias) || f.has_in_any_layer(Role::attn_qkv_bias));
   set("attention_out_bias", f.has_in_any_layer(Role::attn_output_bias));
   set("mlp_bias", f.has_in_any_layer(Role::ffn_up_bias));
+  set("use_qk_norm", f.has_in_any_layer(Role::attn_q_norm));
   set("use_qkv_bias", f.has_in_any_layer(Role::attn_q_bias));
   set("use_bias", f.has_in_any_layer(Role::ffn_up_bias));
   set("tie_word_embeddings", model.find_tensor(row_of(Role::output).tensor_name()) == nullptr);

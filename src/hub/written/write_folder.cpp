@@ -51,7 +51,7 @@ FolderSummary summary_of(const PlannedFolder& folder, const std::vector<Shard>& 
   return summary;
 }
 
-detail::SafetensorsType type_of(DType dtype) noexcept {
+detail::SafetensorsType safetensors_type_of(DType dtype) noexcept {
   return dtype == DType::f32 ? detail::SafetensorsType::f32 : dtype == DType::f16 ? detail::SafetensorsType::f16 : detail::SafetensorsType::bf16;
 }
 
@@ -110,7 +110,7 @@ Status write_shard(const ModelSource& model, const PlannedFolder& folder, const 
     const WrittenTensor& tensor = folder.tensors[i];
     std::vector<std::uint64_t> dims;
     for (std::uint32_t d = tensor.dims.n; d > 0; --d) dims.push_back(tensor.dims.dims[d - 1]);
-    writer.add(tensor.name, type_of(tensor.dtype), dims);
+    writer.add(tensor.name, safetensors_type_of(tensor.dtype), dims);
   }
   TESSERA_TRY_STATUS(writer.begin(path));
   for (std::size_t i = shard.first; i < shard.end; ++i) {
@@ -137,7 +137,7 @@ std::string index_text(const PlannedFolder& folder, const std::vector<Shard>& sh
 }
 
 // Opens the folder that was written and compares its tensors with the model's.
-Status check(const fs::path& path, const ModelSource& model, const std::stop_token& stop) {
+Status compare_written(const fs::path& path, const ModelSource& model, const std::stop_token& stop) {
   TESSERA_TRY(const auto again, open_model(path, stop));
   for (const TensorInfo& tensor : model.tensors()) {
     const TensorInfo* own = again->find_tensor(tensor.name);
@@ -167,7 +167,7 @@ Result<FolderSummary> write_folder(const ModelSource& model, const fs::path& pat
     for (const TextFile& file : folder.texts) TESSERA_TRY_STATUS(write_text(draft.path() / os::path_of(file.name), file.text));
     if (shards.size() > 1) TESSERA_TRY_STATUS(write_text(draft.path() / "model.safetensors.index.json", index_text(folder, shards, summary.bytes)));
     for (const Shard& shard : shards) TESSERA_TRY_STATUS(write_shard(model, folder, shard, draft.path() / shard.name, options));
-    TESSERA_TRY_STATUS(check(draft.path(), model, options.stop));
+    TESSERA_TRY_STATUS(compare_written(draft.path(), model, options.stop));
     TESSERA_TRY_STATUS(draft.keep());
     return summary;
   });

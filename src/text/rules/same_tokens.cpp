@@ -18,6 +18,14 @@ constexpr std::string_view kComparedTexts[] = {
 
 }  // namespace
 
+bool encode_alike(const Tokenizer& a, const Tokenizer& b) {
+  for (const std::string_view text : kComparedTexts) {
+    const auto ours = a.encode(text, {.bos = Bos::never}), theirs = b.encode(text, {.bos = Bos::never});
+    if (!ours || !theirs || *ours != *theirs) return false;
+  }
+  return true;
+}
+
 bool give_same_tokens(const Tokenizer& a, const Tokenizer& b) {
   for (const std::string_view text : kComparedTexts) {
     const auto ours = a.encode(text, {.bos = Bos::never}), theirs = b.encode(text, {.bos = Bos::never});

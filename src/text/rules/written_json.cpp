@@ -16,8 +16,9 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::string_view kMark = "\xE2\x96\x81";
+constexpr std::string_view kSpacePiece = "\xE2\x96\x81";
 constexpr std::string_view kByteLevelSteps = R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false})";
+constexpr std::string_view kSpacesToMarks = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})";
 constexpr std::string_view kMarksToSpaces = R"({"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"})";
 
 // The settings of a folder that has nothing but this tokenizer.json, to read it back.
@@ -38,9 +39,9 @@ class OnlyTokenizerJson final : public Settings {
   const Settings& others_;
 };
 
-class JsonWriter {
+class TokenizerJsonWriter {
  public:
-  JsonWriter(const Settings& settings, const Tokenizer& tokenizer, const std::stop_token& stop)
+  TokenizerJsonWriter(const Settings& settings, const Tokenizer& tokenizer, const std::stop_token& stop)
       : settings_(settings), tokenizer_(tokenizer), stop_(stop) {}
 
   Result<std::string> run() {
@@ -51,14 +52,16 @@ class JsonWriter {
       case TokenizerModel::gpt2: tried = {byte_level()}; break;
       case TokenizerModel::llama: tried = characters(merges_of_scores()); break;
       case TokenizerModel::gemma4: tried = characters(listed_merges()); break;
-      case TokenizerModel::unigram: tried = {unigram(false), unigram(true)}; break;
+      case TokenizerModel::unigram: tried = {unigram()}; break;
       default: break;
     }
     for (std::string& json : tried) {
       if (stop_.stop_requested()) return make_error(ErrorCode::cancelled, "writing the tokenizer was cancelled");
       const OnlyTokenizerJson own(json, settings_);
       TESSERA_TRY(const Tokenizer other, Tokenizer::from_settings(own, stop_));
-      if (give_same_tokens(tokenizer_, other)) return std::move(json);
+      // The decoder of byte-level BPE takes letters of added tokens, such as "ö", for bytes, as in the tokenizer.json of models that have such tokens.
+      const bool is_byte_level = tokenizer_.model() == TokenizerModel::gpt2;
+      if (is_byte_level ? encode_alike(tokenizer_, other) : give_same_tokens(tokenizer_, other)) return std::move(json);
     }
     return error_at(ErrorCode::unsupported, settings_.place(Setting::tokenizer_model),
                     "the steps of this tokenizer cannot be said in a tokenizer.json: take the tokenizer's files from where the model was published");
@@ -203,6 +206,10 @@ class JsonWriter {
     return static_cast<std::size_t>(at - types_.begin());
   }
 
+  [[nodiscard]] static std::string marks_decoder(bool has_prefix) {
+    return fmt::format(R"({{"type":"Sequence","decoders":[{}{}]}})", kMarksToSpaces, has_prefix ? R"(,{"type":"Strip","content":" ","start":1,"stop":0})" : "");
+  }
+
   // Returns BPE on characters, in which unknown characters that follow each other are one token, or one each.
   [[nodiscard]] std::vector<std::string> characters(const std::vector<std::pair<std::string, std::string>>& merges) const {
     std::vector<std::string> both;
@@ -211,31 +218,29 @@ class JsonWriter {
   }
   [[nodiscard]] std::string characters(const std::vector<std::pair<std::string, std::string>>& merges, bool fuses) const {
     const bool has_prefix = tokenizer_.adds_space_prefix();
-    constexpr std::string_view kSpaces = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})";
-    const std::string normalizer = has_prefix ? fmt::format(R"({{"type":"Sequence","normalizers":[{{"type":"Prepend","prepend":"{}"}},{}]}})", kMark, kSpaces)
-                                              : std::string(kSpaces);
-    const std::string decoder = fmt::format(R"({{"type":"Sequence","decoders":[{}{}]}})", kMarksToSpaces,
-                                            has_prefix ? R"(,{"type":"Strip","content":" ","start":1,"stop":0})" : "");
+    const std::string normalizer = has_prefix ? fmt::format(R"({{"type":"Sequence","normalizers":[{{"type":"Prepend","prepend":"{}"}},{}]}})", kSpacePiece, kSpacesToMarks)
+                                              : std::string(kSpacesToMarks);
     const std::string unknown_text = unknown() ? json_string(texts_[*unknown()]) : "null";
     const std::string options = fmt::format(R"("unk_token":{},"fuse_unk":{},"byte_fallback":{},"ignore_merges":false)", unknown_text, fuses, has_bytes());
-    return whole(normalizer, "null", post_processor("null"), decoder, bpe_model(options, merges));
+    return whole(normalizer, "null", post_processor("null"), marks_decoder(has_prefix), bpe_model(options, merges));
   }
 
-  // strips: spaces at the ends of a text are dropped.
-  [[nodiscard]] std::string unigram(bool strips) const {
+  // SentencePiece's unigram model, whose pieces may reach over spaces: the whole text is one word.
+  [[nodiscard]] std::string unigram() const {
     std::string steps;
     const auto add_step = [&](std::string_view step) { steps.append(steps.empty() ? "" : ",").append(step); };
-    const auto map = settings_.list(Setting::charsmap);
-    if (map) {
+    if (const auto map = settings_.list(Setting::charsmap)) {
       const auto bytes = map->bytes();
       add_step(fmt::format(R"({{"type":"Precompiled","precompiled_charsmap":"{}"}})", base64_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()})));
     }
-    if (strips) add_step(R"({"type":"Strip","strip_left":true,"strip_right":true})");
-    const bool removes = settings_.boolean_or(Setting::remove_extra_spaces, false).value_or(false);
-    if (removes) add_step(R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "})");
-    const std::string normalizer = steps.empty() ? "null" : fmt::format(R"({{"type":"Sequence","normalizers":[{}]}})", steps);
-    const std::string space = fmt::format(R"({{"type":"Metaspace","replacement":"{}","prepend_scheme":"{}","split":true}})", kMark,
-                                          tokenizer_.adds_space_prefix() ? "always" : "never");
+    if (settings_.boolean_or(Setting::remove_extra_spaces, false).value_or(false)) {
+      add_step(R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "})");
+      add_step(R"({"type":"Strip","strip_left":true,"strip_right":true})");
+    }
+    const bool has_prefix = tokenizer_.adds_space_prefix();
+    if (has_prefix) add_step(fmt::format(R"({{"type":"Prepend","prepend":"{}"}})", kSpacePiece));
+    add_step(kSpacesToMarks);
+    const std::string normalizer = fmt::format(R"({{"type":"Sequence","normalizers":[{}]}})", steps);
     std::string model = fmt::format(R"({{"type":"Unigram","unk_id":{},"byte_fallback":{},"vocab":[)", unknown() ? std::to_string(*unknown()) : "null", has_bytes());
     const auto scores = settings_.list(Setting::token_scores);
     for (std::size_t id = 0; id < texts_.size(); ++id) {
@@ -243,7 +248,7 @@ class JsonWriter {
       append_json_string(model, texts_[id]);
       model += fmt::format(",{}]", json_number(scores && id < scores->size() ? scores->number(id) : 0.0));
     }
-    return whole(normalizer, space, post_processor("null"), space, model + "]}");
+    return whole(normalizer, "null", post_processor("null"), marks_decoder(has_prefix), model + "]}");
   }
 
   const Settings& settings_;
@@ -258,7 +263,7 @@ class JsonWriter {
 }  // namespace
 
 Result<std::string> tokenizer_as_json(const Settings& settings, const Tokenizer& tokenizer, const std::stop_token& stop) {
-  return JsonWriter(settings, tokenizer, stop).run();
+  return TokenizerJsonWriter(settings, tokenizer, stop).run();
 }
 
 }  // namespace tessera::detail
