@@ -1,4 +1,6 @@
 // tessera.Tokenizer and tessera.Detokenizer.
+#include <tessera/extend/text/detokenizer.hpp>
+
 #include "types/boxes.hpp"
 
 namespace tessera::python {
