@@ -183,6 +183,14 @@ int parse_and_run(int argc, char** argv) {
          },
          "How products are computed (docs/explanation/numerics.md). reference: plainly\nin float, of quantised weights too: slower and nearer to the model's\nown vectors. Default: auto")
       ->type_name("auto|bf16|fastest|reference|invariant");
+  app.add_option_function<std::string>(
+         "--activations",
+         [&arguments](const std::string& name) {
+           if (name != "auto" && name != "model") throw CLI::ValidationError("--activations", fmt::format("\"{}\" is not one of auto, model", name));
+           arguments.options.activations = name == "model" ? Activations::as_the_model_says : Activations::automatic;
+         },
+         "The inputs of products in folders whose activations are\nquantised (W8A8, FP8): as --numerics says, or rounded as the\nfolder says. Default: auto")
+      ->type_name("auto|model");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);
   tool::add_version(app, kProgram);

@@ -309,6 +309,11 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("TOKENS", arguments.tokens, "a file with a document in each line, as token ids in decimal")->required()->type_name("");
   app.add_option("--numerics", numerics, "How the run computes: auto, bf16, fastest, reference, invariant\n(docs/explanation/numerics.md). Default: auto")
       ->type_name("MODE");
+  bool rounds = false;
+  app.add_option_function<std::string>("--activations", [&rounds](const std::string& name) { rounds = name == "model"; },
+                                       "The inputs of products in folders whose activations are quantised (W8A8, FP8): auto, as --numerics says;\nmodel, rounded as the folder says. The reference does not round them. Default: auto")
+      ->type_name("auto|model")
+      ->check(CLI::IsMember({"auto", "model"}));
   tool::add_instruction_set(app, options.instruction_set);
   CLI::Option* const kv_dtype = tool::add_kv_dtype(app, options.kv.dtype, "The type of the run's keys and values. Default: f32");
   CLI::Option* const kv_wide = tool::add_kv_wide(app, options.kv.wide);
@@ -352,6 +357,7 @@ int parse_and_run(int argc, char** argv) {
     return kUsage;
   }
   options.numerics = *mode;
+  if (rounds) options.activations = Activations::as_the_model_says;
   return run(arguments);
 }
 

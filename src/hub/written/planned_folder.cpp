@@ -73,6 +73,10 @@ void add_class_keys(const Filling& f, const ModelSource& model, Json& config) {
   set("use_qk_norm", f.has_in_any_layer(Role::attn_q_norm));
   set("use_qkv_bias", f.has_in_any_layer(Role::attn_q_bias));
   set("use_bias", f.has_in_any_layer(Role::ffn_up_bias));
+  // rope_parameters say all, and some classes would take even a null instead.
+  if (config.find("rope_parameters") != nullptr) {
+    std::erase_if(*config.members(), [](const Json::Member& member) { return member.first == "rope_scaling" && member.second.is_null(); });
+  }
   set("tie_word_embeddings", model.find_tensor(row_of(Role::output).tensor_name()) == nullptr);
 }
 
