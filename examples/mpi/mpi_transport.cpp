@@ -11,7 +11,8 @@ namespace {
 constexpr int kTag = 7345;  // of this transport's messages
 constexpr std::size_t kMessageBytes = std::size_t{1} << 20, kMostSent = 16;  // of one message; messages to one rank that are not sent yet
 
-tessera::Error error(const char* what) { return {tessera::ErrorCode::io, what}; }
+tessera::Error ended() { return {tessera::ErrorCode::io, "the process has ended"}; }
+tessera::Error no_memory() { return {tessera::ErrorCode::out_of_memory, "no memory for a message"}; }
 
 }  // namespace
 
@@ -27,8 +28,18 @@ MpiTransport::~MpiTransport() {
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
     if (i != rank_) close(i);
   }
-  for (Peer& peer : peers_) {
-    for (Sent& sent : peer.sent) MPI_Wait(&sent.request, MPI_STATUS_IGNORE);
+  // A large message goes only when the other process receives it. All processes receive here until the others have closed too.
+  for (bool is_done = false; !is_done; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    is_done = true;
+    for (std::uint32_t i = 0; i < peers_.size(); ++i) {
+      if (i == rank_) continue;
+      Peer& peer = peers_[i];
+      forget_sent(peer);
+      peer.read = peer.arrived.size();
+      std::byte byte;
+      (void)receive(i, {&byte, 1});
+      is_done = is_done && peer.sent.empty() && peer.has_ended;
+    }
   }
 }
 
@@ -49,14 +60,14 @@ void MpiTransport::forget_sent(Peer& peer) noexcept {
 
 tessera::Result<std::size_t> MpiTransport::send(std::uint32_t to, std::span<const std::byte> bytes) noexcept {
   Peer& peer = peers_[to];
-  if (peer.has_ended) return error("the process has ended");
+  if (peer.has_ended) return ended();
   forget_sent(peer);
   if (peer.sent.size() >= kMostSent || bytes.empty()) return std::size_t{0};
   const std::size_t n = std::min(bytes.size(), kMessageBytes);
   try {
     post(to, bytes.first(n));
   } catch (const std::exception&) {
-    return error("no memory for a message");
+    return no_memory();
   }
   return n;
 }
@@ -72,13 +83,13 @@ tessera::Result<std::size_t> MpiTransport::receive(std::uint32_t from, std::span
     try {
       peer.arrived.resize(static_cast<std::size_t>(size));
     } catch (const std::exception&) {
-      return error("no memory for a message");
+      return no_memory();
     }
     peer.read = 0;
     MPI_Recv(peer.arrived.data(), size, MPI_BYTE, static_cast<int>(from), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     peer.has_ended = size == 0;
   }
-  if (peer.has_ended) return error("the process has ended");
+  if (peer.has_ended) return ended();
   const std::size_t n = std::min(bytes.size(), peer.arrived.size() - peer.read);
   std::memcpy(bytes.data(), peer.arrived.data() + peer.read, n);
   peer.read += n;

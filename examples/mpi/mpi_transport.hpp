@@ -14,7 +14,7 @@ namespace example {
 class MpiTransport final : public tessera::RankTransport {
  public:
   MpiTransport();
-  ~MpiTransport() override;  // closes the connections that are open, and waits until what was sent is on its way
+  ~MpiTransport() override;  // closes the connections, and waits until the others have done so too
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept override { return static_cast<std::uint32_t>(peers_.size()); }

@@ -110,7 +110,8 @@ struct EngineOptions {
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // the ranks' RankOptions::secret
   // Instead of addresses: connections of your own to the other ranks, whose processes call serve_rank() with their end
-  // (rank_transport.hpp). This process must be rank 0. Errors beside those of `ranks`: invalid_argument, it is not, or there are addresses too.
+  // (rank_transport.hpp). This process must be rank 0. Errors beside those of `ranks`: invalid_argument, this process is not rank 0, or there are addresses
+  // too.
   std::shared_ptr<RankTransport> rank_transport = {};
   // A rank that is silent for this time in a step counts as failed. This time must be longer than the time that a rank computes between two
   // exchanges. With RankSplit::layers, a rank computes all its layers for step_rows tokens in between.
@@ -170,7 +171,7 @@ struct Plan {
 // The kernel that runs an operation. `operation`: the operation's name and which of them, for readers ("linear, few rows").
 // `fallback`: the reason why no better kernel runs it; empty: this is the best one.
 struct KernelUse {
-  Operation kind;
+  Operation kind = Operation::linear;
   std::string operation, kernel, family, dtype, backend, fallback;
 };
 

@@ -92,10 +92,11 @@ struct SessionOptions {
   std::uint32_t context = 0;  // tokens at most; 0: the engine's
   StreamOptions stream = {};
   std::vector<AdapterUse> adapters = {};  // of the same engine; use_adapters() changes them later
-  // Returns the embedding with this content_hash()  [d_model], which lives until the session's call returns; empty: it is not known. A
-  // session keeps only the hashes of its embeddings. With this function it can compute them again, as it does with tokens: after
-  // truncate(), use_adapters() and restore(), in verify(), and when a scheduler needs its pages. Forks and clones have the same function.
-  // It is called in the thread of the session's call, and must not use the session. Default: none.
+  // Returns the embedding with this content_hash()  [d_model]; an empty span if it is not known. All spans that it returns must live until
+  // the session's call returns. A session keeps only the hashes of its embeddings. With this function it can compute them again, as it does
+  // with tokens: after truncate(), use_adapters() and restore(), in verify(), and when a scheduler needs its pages. Copies of the session
+  // have the same function, and several threads may call it at once. It must not use the session, and must not throw: an exception counts as
+  // an embedding that is not known. A call that needs an unknown embedding returns invalid_state. Default: none.
   std::function<std::span<const float>(const Hash128& content)> embedding_of = {};
 };
 

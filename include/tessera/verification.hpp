@@ -46,7 +46,7 @@ struct VerifyOptions {
   std::stop_token stop = {};
   std::function<bool(std::size_t done, std::size_t total)> progress = {};  // tokens computed; false cancels
   // Embeddings [n, d_model], in any order. A session keeps only content_hash() of its embeddings, so verify() finds the embeddings
-  // themselves here. If one is missing, the session is unverifiable. Give each content once, and for an edited session also the contents
+  // themselves here, or asks SessionOptions::embedding_of. If one is missing, the session is unverifiable. Give each content once, and for an edited session also the contents
   // that edits took out.
   std::span<const float> embeddings = {};
 };

@@ -64,6 +64,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
   };
   std::vector<RankPlaces> rank_places;
   mutable detail::LoadedAdapters adapters;
+  std::size_t ranks_elsewhere = 0;  // ranks in other processes
   mutable detail::FairQueue queue;  // calls wait here until they may use the backend
   mutable detail::Recycled<detail::RunLists> run_lists;
 
@@ -79,8 +80,8 @@ namespace detail {
 // The data of a sequence beside its keys and values. A fork copies all of it, a snapshot saves it, and clearing the sequence clears it.
 struct SequenceRecord {
   std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
-  // content_hash() of each embedding among `tokens`, in order. Empty for sequences without embeddings, so they pay nothing. An embedding
-  // can be pending only if the session has an `embedding_of`, because its values are not kept.
+  // content_hash() of each embedding among `tokens`, in order. Empty for sequences without embeddings, so they pay nothing. The
+  // values of embeddings are not kept: State::find_embedding() asks the program for those that are pending.
   std::vector<Hash128> contents;
   SequenceAdapters adapters;
   // The layers [first_layer, last_layer) that compute the sequence; last_layer 0: not known before the first run.
@@ -171,10 +172,8 @@ struct Session::State : detail::SequenceRecord {
   // Returns the embedding with this content  [d_model], or nullptr if it cannot be computed again: there is no embedding_of, it throws, or
   // it returns something else.
   [[nodiscard]] const float* find_embedding(const Hash128& content) const noexcept;
-  // Returns whether the session can compute its tokens from `first` on again, as far as its embeddings are concerned.
-  [[nodiscard]] bool can_recompute(std::size_t first) const noexcept {
-    return embedding_of || std::ranges::none_of(std::span(tokens).subspan(first), [](Token token) { return token < 0; });
-  }
+  // Returns whether the session can compute its tokens from `first` on again: whether all embeddings among them are found.
+  [[nodiscard]] bool can_recompute(std::size_t first) const noexcept;
 
   // true: the last page is not full, and another session may use it too, so the next write copies it first. (It is atomic, because fork()
   // reads the session, and two threads may fork at once.)

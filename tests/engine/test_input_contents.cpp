@@ -238,7 +238,7 @@ TEST_CASE("an embedding that is not found leaves its session as it was", "[conte
   const Table table(2, engine.spec().d_model);
   Inputs inputs = inputs_of(make_tokens(5, 20, engine.spec().vocab_size));
   inputs[3] = {.embedding = 0};
-  enum class Answer { nothing, other, narrow, exception, right } answer = Answer::nothing;
+  enum class Answer { nothing, other, narrow, exception, right } answer = Answer::right;
   Session session = must(engine.session({.embedding_of = [&](const Hash128&) -> std::span<const float> {
     switch (answer) {
       case Answer::nothing: return {};
@@ -260,13 +260,43 @@ TEST_CASE("an embedding that is not found leaves its session as it was", "[conte
     CHECK_THAT(std::string(failed.error().message()), Catch::Contains("position 3 has an embedding"));
     CHECK(has(session, inputs, table));
   }
-  // Without such a function, a sequence whose embedding would be pending is dropped.
-  Session restored = must(engine.restore(saved(session)));
+  Session restored = must(engine.restore(saved(session)));  // without such a function
   CHECK(has(restored, inputs, table));
   CHECK(restored.append({}).error().code() == ErrorCode::invalid_state);
   must(restored.truncate(3));
   must(restored.append(std::vector<Token>{1}));
   answer = Answer::right;
+  // A pending embedding as the row of a batch, and behind tokens that are removed.
+  Session copy = must(session.fork());
+  must(copy.truncate(4));
+  Batch batch;
+  must(batch.add(copy, {.want = Want::logits}));
+  must(must(engine.forward(batch)).status());
+  CHECK(same_bits(copy.logits(), given(engine, std::span(inputs).first(4), table).logits()));
+  CHECK(same_bits(must(session.append({})).values, given(engine, inputs, table).logits()));
+  // A function that has forgotten an embedding is as none: what would have to be computed again is not thrown away.
+  answer = Answer::nothing;
+  CHECK(!detail::can_give_pages_up(*state_of(session)));
+  must(session.truncate(10));
+  CHECK(has(session, inputs, table));
+}
+
+TEST_CASE("pending embeddings stay with their session when the computed tokens before them are removed", "[contents]") {
+  const Engine engine = load_golden("qwen35");
+  const Table table(2, engine.spec().d_model);
+  Inputs inputs = inputs_of(make_tokens(5, 60, engine.spec().vocab_size));
+  for (const std::size_t at : {3u, 40u, 45u}) inputs[at] = {.embedding = static_cast<int>(at % 2)};
+  Session session = must(engine.session({.embedding_of = [&](const Hash128& content) {
+    return content_hash(table.row(0)) == content ? table.row(0) : table.row(1);
+  }}));
+  must(append(engine, session, inputs, table));
+  must(session.truncate(50));
+  const std::size_t computed = session.kv().length();
+  REQUIRE(computed < 40);
+  must(session.remove(computed - 2, computed));
+  inputs.resize(50);
+  inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(computed) - 2, inputs.begin() + static_cast<std::ptrdiff_t>(computed));
+  REQUIRE(has(session, inputs, table));
   CHECK(same_bits(must(session.append({})).values, given(engine, inputs, table).logits()));
 }
 

@@ -1,4 +1,4 @@
-// Serves as a rank: computes a part of a model for an engine in another process (EngineOptions::rank_addresses).
+// Serves as a rank: computes a part of a model for an engine in another process (EngineOptions::rank_addresses, rank_transport).
 //
 //   tessera::RankOptions options{.listen = "0.0.0.0:7070", .secret = secret};
 //   if (auto status = tessera::serve_rank("model.gguf", options); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
@@ -40,9 +40,10 @@ struct RankOptions {
 };
 
 // Waits for an engine, loads the part of the model at `path` that the engine gives it, and executes the engine's steps. When the engine is
-// gone, or has failed, waits for the next one. Returns success after `stop` and, with a transport, when its engine is gone. Errors: the errors of
-// Engine::load() that come from the file or the machine; invalid_argument or io, the address or the transport's rank. An error in serving one engine is logged and sent to that engine. An engine that
-// brings the secret is trusted: the rank checks what it sends, but not everything that a malicious program could think of.
+// gone, or has failed, waits for the next one; an error in serving one engine is logged and sent to that engine. With a transport it serves one
+// engine, and returns when that engine is gone: success, or the error of serving it. Returns success after `stop`. Errors: the errors of
+// Engine::load() that come from the file or the machine; invalid_argument or io, the address or the transport's rank. An engine that brings the
+// secret is trusted: the rank checks what it sends, but not everything that a malicious program could think of.
 [[nodiscard]] Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept;
 
 }  // namespace tessera

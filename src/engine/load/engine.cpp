@@ -207,6 +207,8 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   // Only this call may use the callback and the stop token of the options. The engine keeps neither.
   state->options.progress = {};
   state->options.draft_heads_source = {};
+  state->ranks_elsewhere = detail::ranks_elsewhere(options);
+  state->options.rank_transport = {};  // the executor of steps has it
   state->options.stop = {};
   tell(options, LogLevel::info, "loaded");
   return std::shared_ptr<const Engine::State>(std::move(state));

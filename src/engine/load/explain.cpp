@@ -10,7 +10,6 @@
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "engine/load/explanations.hpp"
-#include "engine/load/plan.hpp"
 #include "engine/states.hpp"
 #include "model/draft_heads.hpp"
 
@@ -70,7 +69,7 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
       add(Operation::guess_tokens, most == 0 ? fmt::format("{}, a layer", heads->name) : fmt::format("{}s, {} tokens", heads->name, most), backend);
     }
     if (spec.n_left_out != 0) add(Operation::guess_tokens, fmt::format("left out: {} of the file's layers", spec.n_left_out), "-");
-    if (const std::size_t n = detail::ranks_elsewhere(state_->options); n != 0) {
+    if (const std::size_t n = state_->ranks_elsewhere; n != 0) {
       add(Operation::exchange_rows, fmt::format("{} ranks, processes", n + 1), "host", "f32");
     }
     if (state_->options.ranks > 1) {

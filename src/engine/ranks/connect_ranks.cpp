@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kConnectTime{10};
 constexpr std::chrono::seconds kAcceptTime{15};  // in which a rank must say that it serves this engine
+constexpr std::chrono::minutes kStartTime{10};  // the same over a transport, whose processes may start later than the engine's
 constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have loaded its part
 
 // The families of each operation and type of weights: more than one if matrices of one type differ in how their inputs are rounded.
@@ -92,7 +93,7 @@ Result<std::unique_ptr<ProcessRanks>> connect_ranks(const EngineOptions& options
                   message);
     TESSERA_TRY_STATUS(ranks->send(rank, message));
   }
-  TESSERA_TRY_STATUS(ranks->receive_from_all(kAcceptTime, options.stop, [&](std::uint32_t rank, std::span<const std::byte> bytes) {
+  TESSERA_TRY_STATUS(ranks->receive_from_all(options.rank_transport != nullptr ? kStartTime : kAcceptTime, options.stop, [&](std::uint32_t rank, std::span<const std::byte> bytes) {
     Accepted accepted;
     return read_message(bytes, accepted) ? Status() : refusal_of(*ranks, rank, bytes);
   }));

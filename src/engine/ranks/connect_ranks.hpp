@@ -13,7 +13,7 @@
 
 namespace tessera::detail {
 
-// Connects to EngineOptions::rank_addresses, and tells each rank which part of the model it has. `context`: tokens of a session. Errors:
+// Connects to EngineOptions::rank_addresses, or takes EngineOptions::rank_transport, and tells each rank which part of the model it has. `context`: tokens of a session. Errors:
 // invalid_argument, an address is none; io, nobody listens there; device_error.
 [[nodiscard]] Result<std::unique_ptr<ProcessRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context);
 

@@ -55,7 +55,10 @@ class RankService {
                                       welcome->ranks, rank, n));
     }
     ranks.set_timeout(timeout_of(*welcome));
-    return serve_engine(*welcome, ranks, [] { return Status(); });
+    Status served = serve_engine(*welcome, ranks, [] { return Status(); });
+    if (options_.stop.stop_requested()) return {};
+    if (served) tell(LogLevel::info, "the engine has gone");
+    return served;
   }
 
   // Waits for engines at the options' address, and serves one after another.

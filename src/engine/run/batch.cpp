@@ -113,6 +113,7 @@ Status stand_for_pending(Run& run, const Member& member, RunRow row) {
     return make_error(ErrorCode::invalid_argument, "a row that stands for the pending token comes once, before the session's others");
   }
   row.token = rows.back().token;
+  row.embedding = rows.back().embedding;
   rows.back() = row;
   return {};
 }

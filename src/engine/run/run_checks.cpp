@@ -96,9 +96,9 @@ Status Run::check_pending(std::size_t i) const noexcept {
   for (std::size_t row = 0; row < std::min<std::size_t>(part.rows, part.tokens - part.begin); ++row) {
     if (rows(i)[row].token >= 0 || rows(i)[row].embedding != nullptr) continue;
     return make_error(ErrorCode::invalid_state,
-                      "position {} has an embedding, which must be computed again, and the session's function that returns embeddings by their "
-                      "hashes does not return it",
-                      part.begin + row);
+                      "position {} has an embedding, which must be computed again, and the session has no function that returns it by its hash: "
+                      "truncate the session to at most {} tokens, and append the embedding",
+                      part.begin + row, part.begin + row);
   }
   return {};
 }

@@ -65,7 +65,8 @@ Status uncompute_last(Session::State& session) noexcept {
   if (!session.can_recompute(first)) {
     return make_error(ErrorCode::invalid_state,
                       "the logits after the last token are not known (they were not asked for, or the session was truncated), "
-                      "and it cannot be computed again, since it was an embedding: append a token first");
+                      "and the session's embeddings, which would have to be computed again, are not kept: append a token first, or give the "
+                      "session a function that returns embeddings by their hashes");
   }
   if (session.kv.edited()) note_removal(session, length - 1, length);
   session.shares_last_page = true;
@@ -112,7 +113,7 @@ Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept
                         "truncate it to {} tokens first, or make a new session",
                         first, first);
     }
-    if (!session.can_recompute(static_cast<std::size_t>(first))) {
+    if (!session.can_recompute(0)) {  // the cache may go back further than to `first`
       return make_error(ErrorCode::unsupported,
                         "the session has embeddings, which are not kept, and its tokens from position {} on would have to be computed again "
                         "with the new adapters: make a new session, or give it a function that returns embeddings by their hashes",
@@ -142,7 +143,7 @@ void release_adapters(Session::State& session) noexcept {
     session.kv.truncate(kept);
     session.votes.truncate(kept, session.removed);
     session.has_last = false;
-    if (!session.can_recompute(kept)) {
+    if (!session.can_recompute(session.kv.length())) {
       session.kv.clear();
       session.keep_tokens(0);
     }
@@ -218,8 +219,11 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
   if (first == last) return {};
   if (last == length) {  // the runs end the sequence, so nothing moves: a truncation that keeps the pending tokens
     const std::vector<Token> pending(session.pending().begin(), session.pending().end());
+    const KvInputs behind = session.inputs().subspan(length, pending.size());
+    const std::vector<Hash128> contents(behind.contents.begin(), behind.contents.end());
     const std::uint32_t last_layer = session.last_layer;
     truncate(session, first);
+    session.contents.insert(session.contents.end(), contents.begin(), contents.end());
     session.tokens.insert(session.tokens.end(), pending.begin(), pending.end());
     if (!pending.empty()) session.last_layer = last_layer;
     return {};

@@ -1,4 +1,6 @@
-// Asks the program for an embedding of which the session keeps the hash alone.
+// Asks the program for embeddings of which the session keeps the hashes alone.
+#include <algorithm>
+
 #include "engine/states.hpp"
 
 namespace tessera {
@@ -11,6 +13,11 @@ const float* Session::State::find_embedding(const Hash128& content) const noexce
   } catch (...) {
     return nullptr;
   }
+}
+
+bool Session::State::can_recompute(std::size_t first) const noexcept {
+  const KvInputs again = inputs().subspan(first, tokens.size() - first);
+  return again.are_known() && std::ranges::all_of(again.contents, [&](const Hash128& content) { return find_embedding(content) != nullptr; });
 }
 
 }  // namespace tessera

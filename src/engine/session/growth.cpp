@@ -18,12 +18,13 @@ void add_pending(Session::State& session, std::span<const Token> tokens) noexcep
 
 namespace {
 
-// Takes pages from the prefix index for the first of `tokens`, which follow the session's computed tokens. Stops before the first row
+// Takes pages from the prefix index for the first of `inputs`, which follow the session's computed tokens. Stops before the first row
 // that votes for a token budget, because that row must be computed. Returns how many tokens the taken pages hold.
-std::size_t adopt(Session::State& session, std::span<const Token> tokens, std::uint64_t end) noexcept {
+std::size_t adopt(Session::State& session, const KvInputs& inputs, std::uint64_t end) noexcept {
   const std::uint64_t length = session.kv.length();
   const std::uint64_t before_votes = Voters(session, end).first_from(length) - length;
-  const std::size_t n = session.kv.adopt({tokens.first(std::min<std::size_t>(tokens.size(), before_votes)), {}, session.adapters.keys(), length});
+  const KvInputs first = inputs.first(std::min<std::size_t>(inputs.size(), before_votes));
+  const std::size_t n = session.kv.adopt({first.tokens, first.contents, session.adapters.keys(), length});
   session.reused += n;
   session.has_last = session.has_last && n == 0;
   return n;
@@ -35,7 +36,7 @@ Reused reuse_prefix(Session::State& session, std::span<const Token> prompt) noex
   const std::uint64_t end = session.tokens.size() + prompt.size();
   Reused reused;
   if (const auto pending = session.pending(); !pending.empty()) {
-    reused.pending = adopt(session, pending.first(pending.size() - (prompt.empty() ? 1 : 0)), end);
+    reused.pending = adopt(session, session.inputs().subspan(session.kv.length(), pending.size() - (prompt.empty() ? 1 : 0)), end);
   }
   if (session.has_pending() || prompt.size() < 2) return reused;
   reused.prompt = adopt(session, prompt.first(prompt.size() - 1), end);

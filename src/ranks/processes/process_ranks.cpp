@@ -13,6 +13,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kStopTime{200};  // in which the other ranks should learn that a step was stopped
+
 // An error on its way: its code and its sentence.
 std::vector<std::byte> bytes_of(const Error& error) {
   const auto code = static_cast<std::uint32_t>(error.code());
@@ -91,12 +93,27 @@ void ProcessRanks::stop(const Error& error) noexcept {
       if (i != rank_) queue(links_[i], FrameKind::stop, bytes);
     }
     stopped_ = error;
-    for (std::uint32_t i = 0; i < links_.size(); ++i) {
-      if (i != rank_) TESSERA_TRY_STATUS(send_some(i));  // the rest goes with the next call
-    }
-    return {};
+    return send_queued(kStopTime);  // the rest goes with the next call
   });
   if (!queued) (void)break_with(queued.error());
+}
+
+// Sends what is queued, for at most `timeout`.
+Status ProcessRanks::send_queued(std::chrono::milliseconds timeout) {
+  const SteadyClock::time_point end = SteadyClock::now() + timeout;
+  std::vector<RankLines::Awaited> awaited(links_.size());
+  for (;;) {
+    bool has_more = false;
+    for (std::uint32_t i = 0; i < links_.size(); ++i) {
+      awaited[i] = {};
+      if (i == rank_ || !lines_->is_open(i)) continue;
+      TESSERA_TRY_STATUS(send_some(i));
+      awaited[i].to_send = links_[i].sent < links_[i].out.size();
+      has_more = has_more || awaited[i].to_send;
+    }
+    if (!has_more || SteadyClock::now() >= end) return {};
+    TESSERA_TRY_STATUS(lines_->wait(awaited, std::chrono::milliseconds(10)));
+  }
 }
 
 Status ProcessRanks::send_some(std::uint32_t rank) {

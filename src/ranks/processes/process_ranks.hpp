@@ -80,6 +80,7 @@ class ProcessRanks final : public Communicator {
   template <class Arrived>
   Status run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept;
   Status send_some(std::uint32_t rank);
+  Status send_queued(std::chrono::milliseconds timeout);
   // Reads until a frame of the rank is whole, or nothing more is here.
   Status read_frame(std::uint32_t rank);
   template <class Arrived>
@@ -89,7 +90,7 @@ class ProcessRanks final : public Communicator {
   std::uint32_t rank_;
   std::unique_ptr<RankLines> lines_;
   std::vector<Link> links_;
-  std::uint64_t moved_ = 0;  // bytes that were sent, or received from ranks that are waited for
+  std::uint64_t moved_ = 0;  // bytes that were sent, or received from ranks that are waited for: while it grows, nobody is late
   std::chrono::milliseconds timeout_;
   std::uint64_t most_bytes_;
   bool was_closed_ = false;

@@ -14,13 +14,6 @@ RankLines::Moved moved(const os::Socket::Moved& by_system) {
   return {.bytes = by_system.must_wait ? 0 : by_system.bytes};
 }
 
-// Checks what a transport returns: the library does not rely on a program's arithmetic.
-RankLines::Moved moved(const Result<std::size_t>& by_transport, std::size_t most) {
-  if (!by_transport) return {.gone = printable(by_transport.error().text(), 500), .was_closed = true};
-  if (*by_transport > most) return {.gone = "its transport moves more bytes than there are"};
-  return {.bytes = *by_transport};
-}
-
 }  // namespace
 
 RankLines::Moved SocketLines::send(std::uint32_t rank, std::span<const std::byte> bytes) { return moved(sockets_[rank].send(bytes)); }
@@ -35,19 +28,33 @@ Status SocketLines::wait(std::span<const Awaited> lines, std::chrono::millisecon
   return {};
 }
 
-TransportLines::TransportLines(std::shared_ptr<RankTransport> transport) : transport_(std::move(transport)), open_(transport_->ranks(), true) {
-  open_[transport_->rank()] = false;
+TransportLines::TransportLines(std::shared_ptr<RankTransport> transport) : transport_(std::move(transport)), lines_(transport_->ranks(), Line::open) {
+  lines_[transport_->rank()] = Line::closed;
 }
 TransportLines::~TransportLines() {
-  for (std::uint32_t rank = 0; rank < open_.size(); ++rank) close(rank);
+  for (std::uint32_t rank = 0; rank < lines_.size(); ++rank) close(rank);
 }
 
-RankLines::Moved TransportLines::send(std::uint32_t rank, std::span<const std::byte> bytes) { return moved(transport_->send(rank, bytes), bytes.size()); }
-RankLines::Moved TransportLines::receive(std::uint32_t rank, std::span<std::byte> bytes) { return moved(transport_->receive(rank, bytes), bytes.size()); }
+// Checks what a transport returns: the library does not rely on a program's arithmetic.
+RankLines::Moved TransportLines::moved(std::uint32_t rank, const Result<std::size_t>& by_transport, std::size_t most) {
+  if (by_transport && *by_transport <= most) return {.bytes = *by_transport};
+  lines_[rank] = Line::failed;
+  if (by_transport) return {.gone = "its transport moves more bytes than there are"};
+  return {.gone = printable(by_transport.error().text(), 500), .was_closed = by_transport.error().code() == ErrorCode::io};
+}
+
+RankLines::Moved TransportLines::send(std::uint32_t rank, std::span<const std::byte> bytes) {
+  if (!is_open(rank)) return {.gone = "there is no connection"};
+  return moved(rank, transport_->send(rank, bytes), bytes.size());
+}
+RankLines::Moved TransportLines::receive(std::uint32_t rank, std::span<std::byte> bytes) {
+  if (!is_open(rank)) return {.gone = "there is no connection"};
+  return moved(rank, transport_->receive(rank, bytes), bytes.size());
+}
 
 void TransportLines::close(std::uint32_t rank) noexcept {
-  if (!open_[rank]) return;
-  open_[rank] = false;
+  if (lines_[rank] == Line::closed) return;
+  lines_[rank] = Line::closed;
   transport_->close(rank);
 }
 

@@ -58,20 +58,24 @@ class SocketLines final : public RankLines {
   std::vector<os::Awaited> awaited_;
 };
 
+// Calls nothing but close() for a rank after an error, and nothing at all after close().
 class TransportLines final : public RankLines {
  public:
   explicit TransportLines(std::shared_ptr<RankTransport> transport);
   ~TransportLines() override;
 
-  [[nodiscard]] bool is_open(std::uint32_t rank) const noexcept override { return open_[rank]; }
+  [[nodiscard]] bool is_open(std::uint32_t rank) const noexcept override { return lines_[rank] == Line::open; }
   Moved send(std::uint32_t rank, std::span<const std::byte> bytes) override;
   Moved receive(std::uint32_t rank, std::span<std::byte> bytes) override;
   void close(std::uint32_t rank) noexcept override;
   Status wait(std::span<const Awaited> lines, std::chrono::milliseconds timeout) override;
 
  private:
+  enum class Line : std::uint8_t { open, failed, closed };
+  Moved moved(std::uint32_t rank, const Result<std::size_t>& by_transport, std::size_t most);
+
   std::shared_ptr<RankTransport> transport_;
-  std::vector<bool> open_;
+  std::vector<Line> lines_;
 };
 
 }  // namespace tessera::detail

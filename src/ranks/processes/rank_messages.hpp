@@ -26,7 +26,7 @@
 
 namespace tessera::detail {
 
-inline constexpr std::uint32_t kRankProtocol = 2;  // raised when a message changes
+inline constexpr std::uint32_t kRankProtocol = 3;  // raised when a message changes
 inline constexpr std::size_t kMostRanks = 64;
 
 enum class MessageKind : std::uint32_t { welcome = 1, join, accepted, ready, refusal, layout, step, move, read_pages, write_pages, adapter, forget, reply };

@@ -1,4 +1,4 @@
-// How a model is divided among ranks (EngineOptions::ranks, rank_addresses).
+// How a model is divided among ranks (EngineOptions::ranks, rank_addresses, rank_transport).
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,8 @@ namespace tessera {
 
 // One rank's connections to all others. Between two ranks, bytes arrive in the order in which they were sent, each once; they need not arrive
 // in the pieces in which they were sent. The library checks them by a hash. All functions are called by one thread at a time. send() and
-// receive() never wait: two ranks may send to each other at once. An error means that the other rank is gone; no call for it follows but close().
+// receive() never wait: two ranks may send to each other at once. An error means that the other rank is gone (io: it has closed); no call
+// for it follows but close(). A transport must hold a few hundred bytes that nobody reads yet: ranks answer while the engine still loads.
 class RankTransport {
  public:
   virtual ~RankTransport() = default;
@@ -28,7 +29,8 @@ class RankTransport {
   virtual Result<std::size_t> send(std::uint32_t to, std::span<const std::byte> bytes) noexcept = 0;
   // Writes bytes of another rank that have arrived, and returns how many: 0 if there are none now.
   virtual Result<std::size_t> receive(std::uint32_t from, std::span<std::byte> bytes) noexcept = 0;
-  // Returns when bytes of another rank may have arrived or send() may take more, at the latest after `timeout`. It may return too early.
+  // Returns when bytes of another rank have arrived, or when send(), which took less than it was given, may take more; at the latest after
+  // `timeout`. It may return too early.
   virtual void wait(std::chrono::milliseconds timeout) noexcept = 0;
   // Says that this rank sends nothing more to another one, which learns it by an error of its receive(), behind all bytes sent before. It may
   // be called again. The library calls it when the engine is gone, or was not loaded, and when a rank no longer serves.
