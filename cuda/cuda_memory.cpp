@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "cuda/cuda_backend.hpp"
+#include "cuda/weights/packing.hpp"
 
 namespace tessera::cuda {
 

@@ -6,6 +6,7 @@
 #include "core/guard.hpp"
 #include "cuda/kernels/products/gemm_rows.hpp"
 #include "cuda/kernels/products/unpack.hpp"
+#include "cuda/weights/packing.hpp"
 
 namespace tessera::cuda {
 
