@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "cuda/weights/packing.hpp"
-#include "cuda/weights/packing.hpp"
 
 namespace tessera::cuda {
 
