@@ -132,7 +132,12 @@ TEST_CASE("a step with adapters uploads nothing behind begin()", "[cuda][uploads
         {}, {{adapters[0]}}, {{adapters[1], -0.5f}}, {{adapters[1], 2.0f}}, {{adapters[2]}, {adapters[0], 2.0f}}, {{adapters[0], 2.0f}, {adapters[2]}}};
     const auto tokens = some_tokens(engine, 9);
     std::vector<Session> sessions;
-    for (const auto& tenant : tenants) sessions.push_back(must(engine.session({.kv = {.prefix = PrefixReuse::off}, .adapters = tenant})));
+    SessionOptions options;
+    options.kv.prefix = PrefixReuse::off;
+    for (const auto& tenant : tenants) {
+      options.adapters = tenant;
+      sessions.push_back(must(engine.session(options)));
+    }
     Batch prompts, steps;
     Sampler sampler = sampling::chain().temperature(0.8f).seed(5).build();
     // In the first step the last layer drops rows. The outputs of the second step are made in several selections.
