@@ -63,8 +63,8 @@ Of quantised matrices whole blocks of columns go, so prune a model in F16 or BF1
 --to safetensors writes a folder as hubs publish models: config.json, the tokenizer's files and safetensors files. The type of model in
 config.json is one of which the folder, read again, describes the same computation; a model that no type describes is an error. Matrices in
 F32, F16 and BF16 keep their type, and quantised ones become BF16, or the FORMAT that you name of these three. --split-max-size is the size
-of one safetensors file (default 5 GiB). A folder of GGUF keys has no more than these say: it is for programs that read folders, such as
-transformers. If the model was published as a folder, that folder is better.
+of one safetensors file (default 5 GiB). A folder that is made from a GGUF file has only what the
+file's keys say. If the model was published as a folder, that folder is better.
 
 OUT appears when it is complete. A file is replaced; a folder that is there is an error.
 
