@@ -81,7 +81,7 @@ namespace detail {
 struct SequenceRecord {
   std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
   // content_hash() of each embedding among `tokens`, in order. Empty for sequences without embeddings, so they pay nothing. The
-  // values of embeddings are not kept: State::find_embedding() asks the program for those that are pending.
+  // values of embeddings are not kept: find_embedding() asks the program for those that are pending.
   std::vector<Hash128> contents;
   SequenceAdapters adapters;
   // The layers [first_layer, last_layer) that compute the sequence; last_layer 0: not known before the first run.
@@ -169,12 +169,6 @@ struct Session::State : detail::SequenceRecord {
   StreamOptions stream;
   std::function<std::span<const float>(const Hash128&)> embedding_of;  // SessionOptions::embedding_of
 
-  // Returns the embedding with this content  [d_model], or nullptr if it cannot be computed again: there is no embedding_of, it throws, or
-  // it returns something else.
-  [[nodiscard]] const float* find_embedding(const Hash128& content) const noexcept;
-  // Returns whether the session can compute its tokens from `first` on again: whether all embeddings among them are found.
-  [[nodiscard]] bool can_recompute(std::size_t first) const noexcept;
-
   // true: the last page is not full, and another session may use it too, so the next write copies it first. (It is atomic, because fork()
   // reads the session, and two threads may fork at once.)
   mutable std::atomic<bool> shares_last_page = false;
@@ -193,5 +187,15 @@ struct Session::State : detail::SequenceRecord {
   std::size_t prompt_tokens = 0;
   double prompt_seconds = 0.0;
 };
+
+namespace detail {
+
+// Returns the embedding with this content  [d_model], or nullptr if the session cannot compute it again: it has no embedding_of, or that
+// throws or returns something else.
+[[nodiscard]] const float* find_embedding(const Session::State& session, const Hash128& content) noexcept;
+// Returns whether the session can compute its tokens from `first` on again: whether all embeddings among them are found.
+[[nodiscard]] bool can_recompute(const Session::State& session, std::size_t first) noexcept;
+
+}  // namespace detail
 
 }  // namespace tessera

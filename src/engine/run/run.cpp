@@ -111,7 +111,7 @@ std::size_t Run::begin_part(Session::State& session, const std::stop_token& stop
   const KvInputs pending = session.inputs().subspan(session.kv.length(), session.tokens.size() - session.kv.length());
   auto content = pending.contents.begin();
   for (const Token token : pending.tokens.first(std::min(most, pending.tokens.size()))) {
-    add({.token = token, .embedding = token < 0 && content != pending.contents.end() ? session.find_embedding(*content++) : nullptr});
+    add({.token = token, .embedding = token < 0 && content != pending.contents.end() ? find_embedding(session, *content++) : nullptr});
   }
   return parts() - 1;
 }

@@ -62,7 +62,7 @@ Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
   // The last token is to be computed again. Recurrent layers can only go back to a checkpoint, which may be the beginning.
   const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
-  if (!session.can_recompute(first)) {
+  if (!can_recompute(session, first)) {
     return make_error(ErrorCode::invalid_state,
                       "the logits after the last token are not known (they were not asked for, or the session was truncated), "
                       "and the session's embeddings, which would have to be computed again, are not kept: append a token first, or give the "
@@ -90,7 +90,7 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   session.keep_tokens(position);
   // The cache may now be shorter than `position`: a window has given pages back, or recurrent layers went back to a checkpoint. The
   // missing tokens become pending.
-  if (session.kv.length() < position && session.kv.length() < length && !session.can_recompute(session.kv.length())) {
+  if (session.kv.length() < position && session.kv.length() < length && !can_recompute(session, session.kv.length())) {
     session.kv.clear();
     session.keep_tokens(0);
   }
@@ -113,7 +113,7 @@ Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept
                         "truncate it to {} tokens first, or make a new session",
                         first, first);
     }
-    if (!session.can_recompute(0)) {  // the cache may go back further than to `first`
+    if (!can_recompute(session, 0)) {  // the cache may go back further than to `first`
       return make_error(ErrorCode::unsupported,
                         "the session has embeddings, which are not kept, and its tokens from position {} on would have to be computed again "
                         "with the new adapters: make a new session, or give it a function that returns embeddings by their hashes",
@@ -143,7 +143,7 @@ void release_adapters(Session::State& session) noexcept {
     session.kv.truncate(kept);
     session.votes.truncate(kept, session.removed);
     session.has_last = false;
-    if (!session.can_recompute(session.kv.length())) {
+    if (!can_recompute(session, session.kv.length())) {
       session.kv.clear();
       session.keep_tokens(0);
     }
@@ -153,7 +153,7 @@ void release_adapters(Session::State& session) noexcept {
 }
 
 bool can_give_pages_up(const Session::State& session) noexcept {
-  return session.can_recompute(0) && !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
+  return can_recompute(session, 0) && !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
 }
 
 void give_pages_up(Session::State& session) noexcept {

@@ -189,7 +189,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     const std::span<const Hash128> contents = computed_inputs(s).contents;
     std::vector<const float*> embeddings = find_embeddings(contents, options.embeddings, d_model);
     for (std::size_t i = 0; i < contents.size(); ++i) {
-      if (embeddings[i] == nullptr) embeddings[i] = s.find_embedding(contents[i]);
+      if (embeddings[i] == nullptr) embeddings[i] = detail::find_embedding(s, contents[i]);
     }
     if (const auto missing = std::ranges::count(embeddings, nullptr); missing > 0) {
       found.verdict = Verdict::unverifiable;
