@@ -105,6 +105,8 @@ Status finish_logits(const Pass& pass) {
 void SelectedRows::select(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again) {
   rows_.clear();
   lists_.clear();
+  rows_.reserve(2 * outputs.size());  // as large as for any outputs, so that later steps of as many rows need no memory
+  lists_.reserve(outputs.size() + 1);
   for (std::uint32_t at = 0; at < wanted.size(); ++at) {
     const RowOutput output = outputs[wanted[at]];
     if (output != RowOutput::nothing && output != RowOutput::hidden) rows_.push_back(at);

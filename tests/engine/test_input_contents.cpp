@@ -270,7 +270,7 @@ TEST_CASE("an embedding that is not found leaves its session as it was", "[conte
   Session copy = must(session.fork());
   must(copy.truncate(4));
   Batch batch;
-  must(batch.add(copy, {.want = Want::logits}));
+  must(batch.add(copy, std::span<const Token>(), Want::logits));
   must(must(engine.forward(batch)).status());
   CHECK(same_bits(copy.logits(), given(engine, std::span(inputs).first(4), table).logits()));
   CHECK(same_bits(must(session.append({})).values, given(engine, inputs, table).logits()));

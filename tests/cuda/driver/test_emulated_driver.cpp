@@ -267,16 +267,20 @@ TEST_CASE("launches that a driver refuses") {
 
 TEST_CASE("calls without a current context") {
   const Rig rig;
+  std::vector<CUresult> results;
+  unsigned depth = 0;
   std::thread([&] {
     CUdeviceptr at = 0;
-    CHECK(rig.api.cuMemAlloc(&at, 1) == CUDA_ERROR_INVALID_CONTEXT);  // it is another thread's
-    CHECK(rig.api.cuCtxPushCurrent(rig.context) == CUDA_SUCCESS);
-    CHECK(tessera_emulator_context_depth() == 1);
-    CHECK(rig.api.cuMemAlloc(&at, 1) == CUDA_SUCCESS);
-    CHECK(rig.api.cuMemFree(at) == CUDA_SUCCESS);
-    CHECK(rig.api.cuCtxPopCurrent(nullptr) == CUDA_SUCCESS);
-    CHECK(rig.api.cuCtxPopCurrent(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+    results.push_back(rig.api.cuMemAlloc(&at, 1));  // the context is another thread's
+    results.push_back(rig.api.cuCtxPushCurrent(rig.context));
+    depth = static_cast<unsigned>(tessera_emulator_context_depth());
+    results.push_back(rig.api.cuMemAlloc(&at, 1));
+    results.push_back(rig.api.cuMemFree(at));
+    results.push_back(rig.api.cuCtxPopCurrent(nullptr));
+    results.push_back(rig.api.cuCtxPopCurrent(nullptr));
   }).join();
+  CHECK(results == std::vector<CUresult>{CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_ERROR_INVALID_CONTEXT});
+  CHECK(depth == 1);
 }
 
 TEST_CASE("memory ends, and comes back") {
