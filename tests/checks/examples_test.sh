@@ -28,6 +28,6 @@ printf '//\n//   auto bare = Bare();\n\nint other;\nclass Bare {\n public:\n};\n
 try 0 'have an example'
 printf '//\n//   auto thing = make();\ntemplate <class T>\nclass Bare final : public Thing {\n public:\n};\n' >"$tree/include/tessera/bare.hpp"
 try 0 'have an example'
-sed -i 's/^\/\/   tessera::Histogram seconds;/\/\/   tessera::Spread seconds;/' "$tree/include/tessera/extend/scheduler/histogram.hpp"
-try 1 'tessera/extend/scheduler/histogram.hpp: Histogram'
+sed -i '/^\/\/   /d' "$tree/include/tessera/batch.hpp"
+try 1 'tessera/batch.hpp: Batch'
 exit "$failed"

@@ -7,7 +7,7 @@ tables=tests/chat/test_empty_handles.cpp
 
 # Not handles. What others implement: its functions are the host's or the library's, of objects that there are. Values and
 # builders, which hold no state of the library's that could be missing; the first four are called in the tables by name.
-others="ByteSource Drafter Executor InputObserver Memory ModelSource Policy Settings Stage
+others="ByteSource Drafter Executor InputObserver Memory ModelSource Policy RankTransport Settings Stage
   Chain GgufWriter Error Result
   Candidates Candidates::View CostModel Embeddings Histogram Json MeasuredCosts StageOf StepPlanner Tenants"
 

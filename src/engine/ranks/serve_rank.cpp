@@ -49,7 +49,7 @@ class RankService {
     for (std::uint32_t i = 0; i < n; ++i) addresses.push_back(i == 0 ? "the engine" : "a rank beside this one");
     detail::ProcessRanks ranks(rank, std::make_unique<detail::TransportLines>(transport), std::move(addresses), kHelloTime);
     auto welcome = greet(ranks, kIdleTime);
-    if (!welcome) return options_.stop.stop_requested() || ranks.was_closed() ? Status() : welcome.error();
+    if (!welcome) return options_.stop.stop_requested() || ranks.engine_has_gone() ? Status() : welcome.error();
     if (welcome->rank != rank || welcome->ranks != n) {
       return refuse(ranks, make_error(ErrorCode::invalid_argument, "the engine calls this process rank {} of {}, and its transport rank {} of {}", welcome->rank,
                                       welcome->ranks, rank, n));
@@ -213,8 +213,9 @@ class RankService {
     for (;;) {
       std::uint64_t step = 0;
       const Status received = ranks.receive(0, message, step, kIdleTime, options_.stop);
-      if (!received) return options_.stop.stop_requested() || ranks.was_closed() ? Status() : received;
-      TESSERA_TRY_STATUS(steps.execute(message, step));
+      if (!received) return options_.stop.stop_requested() || ranks.engine_has_gone() ? Status() : received;
+      // The engine may go as soon as it has this rank's part of a step, before the step is over here.
+      if (const Status executed = steps.execute(message, step); !executed) return ranks.engine_has_gone() ? Status() : executed;
     }
   }
 

@@ -120,7 +120,7 @@ Status ProcessRanks::send_some(std::uint32_t rank) {
   Link& link = links_[rank];
   while (link.sent < link.out.size()) {
     const RankLines::Moved moved = lines_->send(rank, std::span(link.out).subspan(link.sent));
-    was_closed_ = was_closed_ || moved.was_closed;
+    engine_has_gone_ = engine_has_gone_ || (rank == 0 && moved.was_closed);
     if (!moved.gone.empty()) return gone(rank, "is gone: " + moved.gone);
     if (moved.bytes == 0) return {};
     link.sent += moved.bytes;
@@ -143,7 +143,7 @@ Status ProcessRanks::read_frame(std::uint32_t rank) {
     const std::span<std::byte> to = in_head ? head.subspan(link.header_bytes) : std::span(link.body).subspan(link.body_bytes);
     if (!to.empty()) {
       const RankLines::Moved moved = lines_->receive(rank, to);
-      was_closed_ = was_closed_ || moved.was_closed;
+      engine_has_gone_ = engine_has_gone_ || (rank == 0 && moved.was_closed);
       if (!moved.gone.empty()) return gone(rank, "is gone: " + moved.gone);
       if (moved.bytes == 0) return {};
       if (link.is_wanted) moved_ += moved.bytes;

@@ -51,8 +51,8 @@ class ProcessRanks final : public Communicator {
   // Waits for one message of every other rank, in any order, at most `timeout` in all. take(rank, bytes) gets each; its error ends the waiting.
   Status receive_from_all(std::chrono::milliseconds timeout, const std::stop_token& stop,
                           const std::function<Status(std::uint32_t, std::span<const std::byte>)>& take) noexcept;
-  // Returns whether another rank has closed its connection.
-  [[nodiscard]] bool was_closed() const noexcept { return was_closed_; }
+  // Returns whether rank 0 has closed its connection.
+  [[nodiscard]] bool engine_has_gone() const noexcept { return engine_has_gone_; }
   // Returns the error after which nothing works any more; success: there is none.
   [[nodiscard]] const Status& broken() const noexcept { return broken_; }
 
@@ -93,7 +93,7 @@ class ProcessRanks final : public Communicator {
   std::uint64_t moved_ = 0;  // bytes that were sent, or received from ranks that are waited for: while it grows, nobody is late
   std::chrono::milliseconds timeout_;
   std::uint64_t most_bytes_;
-  bool was_closed_ = false;
+  bool engine_has_gone_ = false;
   std::uint64_t step_ = 0, number_ = 0;
   bool in_step_ = false;   // false: between two steps
   Status stopped_ = {};  // the error with which this step was stopped
