@@ -15,6 +15,7 @@
 #include "failure.hpp"
 #include "model.hpp"
 #include "modes.hpp"
+#include "option_words.hpp"
 #include "output/terminal.hpp"
 #include "output/terminal_modes.hpp"
 #include "prompt.hpp"
@@ -199,7 +200,7 @@ int Chat::run() {
       try {
         if (command(*text) == Next::leave) break;
       } catch (const Failure& failure) {
-        fail(failure.what());
+        fail(in_options(failure.what()));
       }
       continue;
     }
@@ -225,7 +226,7 @@ void Chat::answer() {
     }
     settle();
   } catch (const Failure& failure) {
-    if (failure.code != ErrorCode::cancelled) fail(failure.what());
+    if (failure.code != ErrorCode::cancelled) fail(in_options(failure.what()));
     else complain("stopped: the turn is taken back");
     forget_turn();
   }
