@@ -17,22 +17,23 @@ namespace {
 
 const std::string kMpi = TESSERA_BIN_DIR "/mpi_generate";
 
+// Containers run tests as root, without ssh, and on fewer processors than processes.
+const std::string kMpirun = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated timeout 120 mpirun --oversubscribe -n ";
+
 bool lacks_mpi() {
   if (tests::kSanitized) {
     tests::skip("processes of an MPI job: MPI's own memory is not a sanitizer's");
     return true;
   }
   if (lacks(kMpi, "the example program \"mpi_generate\" (not built)")) return true;
-  if (std::system("command -v mpirun > /dev/null 2>&1") == 0) return false;
-  tests::skip("mpirun (openmpi-bin)");
+  if (std::system((kMpirun + "2 true > /dev/null 2>&1 < /dev/null").c_str()) == 0) return false;
+  tests::skip("mpirun (openmpi-bin), or it cannot start processes here");
   return true;
 }
 
-// Runs the program on `ranks` processes. Containers run tests as root, on fewer processors than processes.
+// Runs the program on `ranks` processes.
 int run_mpi(int ranks, const std::string& arguments, const std::string& out, const std::string& err) {
-  const std::string environment = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated ";
-  const int status = std::system((environment + "timeout 120 mpirun --oversubscribe -n " + std::to_string(ranks) + " " + kMpi + " " + arguments + " > " + out + " 2> " + err +
-                                  " < /dev/null").c_str());
+  const int status = std::system((kMpirun + std::to_string(ranks) + " " + kMpi + " " + arguments + " > " + out + " 2> " + err + " < /dev/null").c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
