@@ -1,5 +1,5 @@
-// Errors of the library in the words of this program's options. The library advises its callers, who make sessions and load adapters; the
-// reader of this program's errors gives options.
+// Rewrites errors of the library for the users of this program. The library's errors advise programmers, who make sessions and load
+// adapters; the users of this program can only set its options.
 #pragma once
 
 #include <string>

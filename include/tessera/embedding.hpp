@@ -1,6 +1,6 @@
 // Embeddings of texts, and scores of documents for a query. An embedding is a vector; the dot product of the vectors of two texts says how
-// alike the texts are. Encoders (BERT, XLM-R) and decoders that were trained for it (Qwen3-Embedding) give embeddings. Models that rank
-// (cross-encoders, Qwen3-Reranker) give scores.
+// alike the texts are. Encoders (BERT, XLM-R) give embeddings, and so do decoders that were trained to embed texts (Qwen3-Embedding).
+// Models that rank (cross-encoders, Qwen3-Reranker) give scores.
 //
 //   const std::array<std::string_view, 2> texts = {"A cat sleeps.", "The cat is asleep."};
 //   auto embeddings = engine.embed(texts);

@@ -33,8 +33,8 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
     std::size_t tokens = 0;
     detail::SequenceAdapters adapters{};
   };
-  // Compares the session with a prompt for which it has `adapters`. An adapter with an invocation begins at the last one in the prompt,
-  // wherever the session's tokens end: an answer must not depend on how much of the prompt was computed before.
+  // Compares the session with the prompt `tokens`, which is to be computed with `adapters`. An adapter with an invocation begins at its last
+  // invocation in the prompt, wherever the session's tokens end: an answer must not depend on how much of the prompt was computed before.
   [[nodiscard]] Kept kept_of(std::span<const Token> tokens, const detail::SequenceAdapters& adapters) const;
   // Truncates a session to the kept tokens, and gives it the adapters.
   static Status keep(Session& session, const Kept& kept);

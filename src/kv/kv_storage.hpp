@@ -1,6 +1,6 @@
 // KvStorage holds the pages of one KvCache. The interface has one implementation for contiguous caches and one for paged caches, and hides
-// their differences. Its arguments are indices and numbers of pages, where KvCache's are positions and numbers of tokens. Exception: the
-// functions for states of recurrent layers.
+// their differences. KvStorage counts in pages: its arguments are page indices and page counts, where KvCache's arguments are positions and
+// token counts. Exception: the functions for states of recurrent layers count in tokens.
 #pragma once
 
 #include <algorithm>

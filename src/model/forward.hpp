@@ -65,8 +65,8 @@ inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 // The lists of Step::selections. An object keeps its memory for the next step.
 class SelectedRows {
  public:
-  // Lists the rows with logits, a token, an embedding or scores, ascending: at most kOutputRows in a list, whose outputs need the same
-  // operations. `all_again`: draft heads read all rows, so the list of all rows follows. May throw bad_alloc.
+  // Makes lists of the rows that want logits, a token, an embedding or scores. The rows of a list ascend, need the same operations for their
+  // outputs, and are at most kOutputRows. If `all_again` is true, a list of all rows follows, for draft heads. May throw bad_alloc.
   void select(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again);
   [[nodiscard]] std::span<const std::span<const std::uint32_t>> lists() const noexcept { return lists_; }
   // Returns Step::n_outputs.

@@ -39,8 +39,8 @@ struct [[gnu::visibility("hidden")]] Driver::State {
       const Result<bool> more = detail::guard([&] { return scheduler->step(); });
       if (is_stopping) return;
       if ((more && *more) || inbox.has_news()) continue;
-      // If a step has something to do at a later time, look again soon instead of sleeping until then, because wake_time is in the host's
-      // clock, which may not be real time. If the step failed, it is tried again.
+      // There is nothing to do now. If something is to be done at a later time (wake_time), look again soon instead of sleeping until
+      // wake_time, because wake_time is in the host's clock, which may not be real time. A failed step is tried again then too.
       const bool is_over = (more && std::isinf(inbox.outlook().wake_time)) || inbox.left() == 0;
       if (is_over) {
         const Lock lock(mutex);

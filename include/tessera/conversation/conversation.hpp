@@ -189,8 +189,8 @@ class Conversation {
   // be held whole is held as far as possible, and tool_warnings() says so. Errors: those of prompt(), held_tool_grammar() and
   // CompiledGrammar::create().
   [[nodiscard]] Result<Matcher> tool_matcher(ToolGrammarOptions options = {}) noexcept;
-  // Returns a sentence for each tool that the last tool_matcher() does not hold whole: which tool, and which part of its schema. Valid
-  // until the next tool_matcher().
+  // Returns a sentence for each tool whose schema the last tool_matcher() cannot enforce in full. The sentence names the tool, and the part
+  // of its schema that is not enforced. Valid until the next tool_matcher().
   [[nodiscard]] std::span<const std::string> tool_warnings() const noexcept;
 
   // Returns a stage for the next answer's sampler that ends the reasoning after options.tokens tokens. Sets

@@ -55,8 +55,8 @@ void SuffixAutomaton::push(Token token) {
     if (states_[at].length + 1 == states_[next].length) {
       states_[made].link = next;
     } else {
-      // The shorter stretches of `next` also end here, but its longest stretch does not. So the stretches of `next` no longer end at the
-      // same positions, and the shorter stretches get a state of their own, `split`.
+      // A state stands for pieces of text that end at the same positions. The shorter pieces of `next` now also end at the new token, but
+      // the longest does not. So the shorter pieces get a state of their own, `split`.
       const auto split = static_cast<Index>(states_.size());
       states_.push_back({.length = states_[at].length + 1, .link = states_[next].link});
       const Index best = states_[next].best_edge;

@@ -1,5 +1,6 @@
-// Writes lists in which some item must satisfy a demand, and objects in which some member must. The grammar gives such an item a place of
-// its own, with any other items before and after it. Such a member becomes a required property with many possible names.
+// Writes the forms of lists in which at least one item must satisfy a demand, and of objects in which at least one member must satisfy a
+// demand. In a list, the item that satisfies the demand gets a place of its own, with any other items before and after that place. In an
+// object, the member that satisfies the demand becomes a required property with many possible names.
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"

@@ -25,8 +25,8 @@ class Quantisation {
   // Returns the matrix whose unquantised tensor would be called `name` ("....q_proj.weight"); nullptr if the folder has no quantised
   // matrix of that name. Errors name the tensor: corrupt_file; unsupported.
   [[nodiscard]] Result<std::shared_ptr<const Matrix>> find(const SafetensorsFolder& folder, std::string_view name) const;
-  // Returns how the inputs of a matrix are rounded, whose first tensor is `weight`. Errors: unsupported, with the key of the rounding that
-  // tessera does not compute; corrupt_file, a scale is missing or no positive number.
+  // Returns how the inputs of one matrix are rounded. `weight` is the first tensor of the matrix. Errors: unsupported, tessera does not
+  // compute this rounding (the message names the key); corrupt_file, a scale is missing or is not a positive number.
   [[nodiscard]] Result<InputRounding> input_rounding(const SafetensorsFolder& folder, const SafetensorsTensor& weight) const;
   // Returns whether a tensor of that name stands beside quantised weights, and is not needed to decode them: scales of activations, and of
   // keys and values.

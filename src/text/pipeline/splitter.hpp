@@ -50,8 +50,8 @@ class Splitter {
   explicit Splitter(std::vector<SplitStep> steps) noexcept : steps_(std::move(steps)) {}
   [[nodiscard]] const std::vector<SplitStep>& steps() const noexcept { return steps_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
-  // Returns whether the last step is of kind `bytes`, and takes this step away. Then words are bytes as they are in the text, and the model
-  // must be one of bytes.
+  // If the last step of the splitter is of kind `bytes`, removes this step and returns true; otherwise returns false. Without this step,
+  // words have the bytes of the text unchanged, so the model must be one that reads bytes.
   [[nodiscard]] bool take_last_bytes() noexcept;
 
   using Word = std::function<Status(std::string_view)>;

@@ -20,8 +20,8 @@ constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyPanels = 4;  // panels of a task that unpacks
 constexpr std::size_t kMostRows = 256;  // rows of a task, at most
 
-// A block of 32 values of k, unpacked: q [8 groups of four values of k][16 outputs][4 k], then f32 d [16 outputs], then with minima f32 m
-// [16 outputs].
+// An unpacked block of 32 values of k: the integers q [8 groups of four values of k][16 outputs][4 k], then the scales d, f32 [16 outputs].
+// If the form has minima, they follow: m, f32 [16 outputs].
 template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -132,8 +132,9 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Multiplies kP panels: unpacks some blocks and multiplies them by all rows, then the next blocks. Scratch: sums
-// [rows][panels][16 outputs]; the unpacked blocks; if their integers are words, also the rows' integers of these blocks as words.
+// Multiplies kP panels. In turns, unpacks some blocks of each panel and multiplies these blocks by all rows. Scratch, in this order: sums
+// [rows][panels][16 outputs]; the unpacked blocks; the rows' integers for these blocks, widened to 16-bit words (only if the unpacked weights
+// are words too).
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Many<kForm>;

@@ -103,7 +103,8 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
 }
 
 // Returns the factor of attention scores: the factor that the file states, else Architecture::score_scale, else 1 / sqrt(key_dim) (Vaswani
-// et al. 2017). A factor of 0 counts as missing. Exception: Architecture::layers_scaled_by_width replaces key_dim.
+// et al. 2017). A factor of 0 counts as missing. Exception: a model with Architecture::layers_scaled_by_width layers uses d_model / n_heads
+// instead of key_dim.
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);

@@ -6,9 +6,9 @@
 
 namespace tessera::detail {
 
-// Returns the steps that the value of "decoder" states; if it is null, tokens are put together with spaces between. Errors: unsupported, a
-// rule that tessera does not have, or one that needs the whole text (a stream gives text before its end); corrupt_file. Both name the
-// place.
+// Returns the decoder that the value of "decoder" describes. If the value is null, the decoder joins tokens with spaces. Errors: unsupported,
+// tessera does not have a rule, or a rule needs the whole text (a stream gives text before its end); corrupt_file. Both errors name the place
+// in the file.
 [[nodiscard]] Result<Decoder> read_decoder(const Json& json);
 
 }  // namespace tessera::detail
