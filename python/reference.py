@@ -15,8 +15,8 @@ This page lists every class of the module `tessera`, made by `python/reference.p
 the words of `help(tessera.Engine)`. To begin, read the [tutorial](../tutorial/python.md). Errors are classes, one for each
 [code of the library](errors.md).
 
-A text in quotes is the text of an option: `policy="fair"`. Tokens are integers. Arrays are numpy's, and view the library's memory where the text
-does not say that they are copies.
+A text in quotes is the text of an option: `policy="fair"`. Tokens are integers. Arrays are numpy arrays. They are views of the library's
+memory, unless the text says that they are copies.
 """
 
 # The classes in the order of the page, by what a reader wants.

@@ -344,9 +344,9 @@ void bind_engine(nb::module_& m) {
 
 Options that change results: context (tokens of a session at most; 0: the model's own), kv (type of keys and values: "f16", "int8", ...),
 sliding_window, mtp, draft_heads (path of Medusa or EAGLE heads, for Drafter.heads()), numerics, activations, tokenizer, merge (adapters that become part of the weights: paths, or pairs of a path and a scale). Options that change speed and memory: the others. memory_budget is in bytes: loading is refused
-before a weight is read if the plan exceeds it. adapter_budget: bytes that all adapters together may take, which the plan includes. strict=True refuses an operation without its best kernel.
+before a weight is read if the plan exceeds it. adapter_budget: bytes that all adapters together may take, which the plan includes. strict=True: loading fails if an operation cannot use its best kernel.
 progress(done, total) is called while weights are read; it may return False to cancel. None shows a bar if loading takes over a second and
-a person looks; False shows none. Ctrl-C cancels. log(level, message) gets the library's messages.
+the output is a terminal; False shows none. Ctrl-C cancels. log(level, message) gets the library's messages.
 Any thread may use an engine.)")
       .def(
           "__init__",
@@ -431,7 +431,7 @@ Any thread may use an engine.)")
           "sessions of the same beginning\n"
           "and salt. stream=(sinks, window): a sequence that need not end. token_budget: tokens that keep their keys "
           "and values, chosen by\n"
-          "token_choice (\"window\", \"h2o\", \"snapkv\"). adapters: see Adapter. What is left out is the engine's.")
+          "token_choice (\"window\", \"h2o\", \"snapkv\"). adapters: see Adapter. Options that are left out have the engine's values.")
       .def(
           "restore",
           [](const EngineHandle& self, const std::variant<nb::bytes, Path>& source, TESSERA_SESSION_PARAMETERS) {

@@ -28,8 +28,8 @@ void bind_tokenizer(nb::module_& m) {
           nb::arg("text"), nb::kw_only(), nb::arg("bos") = nb::none(), nb::arg("special") = false,
           "Returns the tokens of a text. bos: put the beginning-of-sequence token in front (None: as the model asks). "
           "special=True reads\n"
-          "\"<|im_end|>\" and the like as control tokens; by default they are letters, so that text from strangers "
-          "forges none.")
+          "\"<|im_end|>\" and the like as control tokens; by default they are ordinary text, so that a text from "
+          "strangers cannot contain control tokens.")
       .def(
           "decode",
           [](const Tokenizer& self, const Tokens& tokens, bool special, bool continuation) {

@@ -180,7 +180,7 @@ class AsyncScheduler:
         return self._scheduler.closed
 
     async def drain(self) -> None:
-        """Refuses further requests, and waits until those that were submitted have ended. Others must go on reading."""
+        """Refuses further requests, and waits until those that were submitted have ended. Other tasks must read their requests meanwhile."""
         self._scheduler.drain(wait=False)
         while not self._scheduler.idle:
             await asyncio.sleep(0.01)

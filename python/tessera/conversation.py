@@ -21,7 +21,7 @@ from ._errors import InvalidState
 class Answer(Iterator[Delta]):
     """The answer to the last message: an iterator of Delta. At its end it becomes a message of the conversation.
 
-    An answer that is left before its end becomes none. stop() ends it with the text that there is.
+    If you leave an answer before its end, it does not become a message. stop() ends it with the text that there is.
     """
 
     def __init__(self, conversation: Conversation, answer: _core.Answer) -> None:
@@ -66,7 +66,7 @@ class Answer(Iterator[Delta]):
         self._answer.stop()
 
     def close(self) -> None:
-        """Leaves the answer: it becomes no message."""
+        """Leaves the answer, which does not become a message."""
         self._ended = True
         self._answer.close()
 
@@ -192,7 +192,7 @@ class Conversation:
 
     @property
     def tool_warnings(self) -> list[str]:
-        """A sentence for each tool whose schema the last tool_use does not hold whole."""
+        """A sentence for each tool whose schema the last tool_use could not enforce in full."""
         return self._core.tool_warnings
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ from ._errors import InvalidArgument
 
 @dataclass
 class SamplingParams:
-    """How the answers to a prompt are drawn. temperature=0 takes the likeliest token. Of logprobs None asks for none."""
+    """How the answers to a prompt are drawn. temperature=0 takes the likeliest token. logprobs=None: the output has no log-probabilities."""
 
     n: int = 1
     temperature: float = 1.0
