@@ -256,7 +256,7 @@ class RankService {
 Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept {
   return detail::guard([&]() -> Status {
     const detail::ClosedTransport closed(options.transport);
-    TESSERA_TRY_STATUS(open_model(path, options.stop));
+    if (const auto model = open_model(path, options.stop); !model) return options.stop.stop_requested() ? Status() : Status(model.error());
     RankService service(path, options);
     return options.transport != nullptr ? service.serve_over_transport() : service.serve_at_address();
   }, ErrorCode::callback_failed);

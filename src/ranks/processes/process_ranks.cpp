@@ -172,8 +172,8 @@ Status ProcessRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
   Link& link = links_[rank];
   for (int frames = 0; frames < kMostFrames && lines_->is_open(rank); ++frames) {
     if (const Status read = read_frame(rank); !read) {
-      if (in_step_ || link.is_wanted) return read;
-      lines_->close(rank);  // nobody waits for it now; the next step that needs it says so
+      if (link.is_wanted) return read;
+      lines_->close(rank);  // nobody waits for it now (it may have gone when the step's last part was here); the next call that needs it says so
       return {};
     }
     if (!link.is_whole) return {};
