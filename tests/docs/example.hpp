@@ -1,4 +1,4 @@
-// What stands around the examples of the public headers (examples.awk): names that a comment's text has introduced, each with a value, so
+// The code around the examples of the public headers (examples.awk): names that a comment's text has introduced, each with a value, so
 // that the example is run. Examples may declare these names anew.
 #pragma once
 

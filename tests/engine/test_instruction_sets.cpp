@@ -29,7 +29,7 @@ std::string families(const Engine& engine, DType kv) {
   return all;
 }
 
-// Whether the CPU has VDPBF16PS in the order of docs/reference/numerics.md.
+// True if the CPU has VDPBF16PS in the order of docs/reference/numerics.md.
 bool has_pairs() {
   const MadeModel model = make_model({}, DType::bf16);
   if (!can_run(model.file(), InstructionSet::avx512_vnni)) return false;

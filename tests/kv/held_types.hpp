@@ -1,4 +1,4 @@
-// What the KV types hold, from docs/reference/numerics.md: records as numbers.
+// The numbers that KV types hold, from docs/reference/numerics.md: records as numbers.
 #pragma once
 
 #include <cmath>

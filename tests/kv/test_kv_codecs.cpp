@@ -44,7 +44,7 @@ double rounded(double x, int digits, int lowest, int limit) {
   return std::fabs(value) >= std::ldexp(1.0, limit) ? std::copysign(HUGE_VAL, x) : value;
 }
 
-// What INT4 keeps of 16 numbers, as docs/reference/numerics.md has it: in float, whose roundings decide between two multipliers.
+// The values that INT4 keeps of 16 numbers, as docs/reference/numerics.md has it: in float, whose roundings decide between two multipliers.
 std::vector<float> kept_of_sixteen(const float* x, float scale) {
   float largest = 0;  // of two that differ in sign alone the negative
   for (int i = 0; i < 16; ++i) largest = std::fabs(x[i]) > std::fabs(largest) || x[i] == -std::fabs(largest) ? x[i] : largest;

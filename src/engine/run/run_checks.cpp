@@ -1,4 +1,4 @@
-// What a run checks before it changes anything: rows, their outputs, and the sessions that they belong to.
+// Checks of a run before it changes anything: rows, their outputs, and the sessions that they belong to.
 #include <algorithm>
 
 #include "core/error.hpp"

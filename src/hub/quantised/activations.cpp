@@ -77,7 +77,7 @@ Result<InputRounding> Quantisation::input_rounding(const SafetensorsFolder& fold
     if (own.of != kind_of(weight.type)) continue;
     TESSERA_TRY(const Naming naming, own.layers.naming(module));
     if (naming == Naming::not_at_all || naming < best) continue;
-    // Of several entries that name a layer itself the first counts, as in compressed-tensors. Classes say nothing more.
+    // If several entries name a layer itself, the first counts, as in compressed-tensors. Classes say nothing more.
     if (naming == best && naming == Naming::by_name) continue;
     if (naming == best && !scheme->rounds_as(own)) {
       return error_at(ErrorCode::unsupported, "config.json: quantization_config.config_groups",
