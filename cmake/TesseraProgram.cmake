@@ -20,6 +20,10 @@ target_include_directories(tessera_program INTERFACE ${PROJECT_SOURCE_DIR}/tools
 target_link_libraries(tessera_program INTERFACE tessera_model_place tessera::tessera tessera_completion tessera_flags fmt::fmt CLI11::CLI11
   nlohmann_json::nlohmann_json Threads::Threads)
 target_compile_options(tessera_program INTERFACE -Wconversion)
+set(TESSERA_PROGRAM_OPTIMISATION "" CACHE STRING "How programs are optimised, as -O0; empty: as the library, and their options little")
+if(TESSERA_PROGRAM_OPTIMISATION)
+  target_compile_options(tessera_program INTERFACE ${TESSERA_PROGRAM_OPTIMISATION})
+endif()
 
 # What programs need of the system: tools/shared/system/program.hpp.
 set(sources "")
@@ -52,8 +56,10 @@ endfunction()
 function(tessera_tool name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE tessera_program)
-  # Options are read once, and CLI11 takes its time to be optimised.
-  set(options ${ARGN})
-  list(FILTER options INCLUDE REGEX "(main|options|_command)\\.cpp$")
-  set_source_files_properties(${options} PROPERTIES COMPILE_OPTIONS "$<IF:$<CONFIG:Release>,-O1,-O0>")
+  # Options are read once, and CLI11 takes its time to be optimised. A file with options of its own is in no unit of several.
+  if(NOT TESSERA_PROGRAM_OPTIMISATION)
+    set(options ${ARGN})
+    list(FILTER options INCLUDE REGEX "(main|options|_command)\\.cpp$")
+    set_source_files_properties(${options} PROPERTIES COMPILE_OPTIONS "$<IF:$<CONFIG:Release>,-O1,-O0>")
+  endif()
 endfunction()

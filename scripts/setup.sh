@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # compiles them twice is gpu-check's.
 # shellcheck disable=SC2034  # other scripts use it
 everything=(-DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_BENCH=ON -DTESSERA_KERNEL_SETS=all -DTESSERA_CUDA=AUTO
-  -DTESSERA_CUDA_ARCHITECTURES=80 -DCMAKE_UNITY_BUILD=OFF -DTESSERA_PROGRAM_UNITS=ON)
+  -DTESSERA_CUDA_ARCHITECTURES=80 -DTESSERA_UNITS=12)
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -125,8 +125,7 @@ configure() {
 # build_program TARGET ARGUMENTS...: for this machine alone, and so in minutes: kernels for its own instruction set, CUDA only
 # with a GPU or if the program's arguments ask for it. Many files at a time: what they include is read once for all of them.
 build_program() {
-  local target=$1 options=(-DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_BENCH=OFF -DTESSERA_KERNEL_SETS=native -DCMAKE_UNITY_BUILD=ON
-    -DCMAKE_UNITY_BUILD_BATCH_SIZE=12)
+  local target=$1 options=(-DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_BENCH=OFF -DTESSERA_KERNEL_SETS=native)
   shift
   if [[ -e /dev/nvidiactl || -e /dev/dxg || " $* " == *cuda* ]]; then
     options+=(-DTESSERA_CUDA=AUTO)

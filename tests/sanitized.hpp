@@ -9,4 +9,10 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+// Returns how much of something a test does: all, or less where a sanitizer watches.
+template <typename T>
+constexpr T unless_sanitized(T all, T less) {
+  return kSanitized ? less : all;
+}
+
 }  // namespace tessera::tests

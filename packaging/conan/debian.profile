@@ -17,5 +17,5 @@ xxhash/0.8.1
 [conf]
 tools.gnu:pkg_config=/usr/bin/pkg-config
 tools.cmake.cmaketoolchain:generator=Ninja
-tools.cmake.cmaketoolchain:extra_variables={"TESSERA_KERNEL_SETS": "native", "CMAKE_UNITY_BUILD": "ON", "CMAKE_UNITY_BUILD_BATCH_SIZE": "12"}
+tools.cmake.cmaketoolchain:extra_variables={"TESSERA_KERNEL_SETS": "native"}
 tools.build:jobs=2

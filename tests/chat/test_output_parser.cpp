@@ -5,6 +5,7 @@
 
 #include "catch.hpp"
 #include "chat/corpus.hpp"
+#include "sanitized.hpp"
 
 namespace test_output_parser {
 
@@ -215,7 +216,7 @@ TEST_CASE("output cut at any byte, and byte by byte, gives what the whole gives"
 TEST_CASE("a half-finished output gives what is there, however it was cut") {
   for (const Sample& sample : samples()) {
     const std::string_view output = sample.output;
-    for (std::size_t end = 0; end < output.size(); ++end) {
+    for (std::size_t end = 0; end < output.size(); end += unless_sanitized(1u, 3u)) {
       INFO(sample.format << ": " << output.substr(0, end));
       const Read whole = read(sample.format, {output.substr(0, end)});
       CHECK(same(whole, read(sample.format, bytes_of(output.substr(0, end)))));
@@ -237,7 +238,7 @@ TEST_CASE("an output that was cut anywhere shows no piece of a marker, nor of a 
   for (const Sample& sample : samples()) {
     const std::string_view output = sample.output;
     std::size_t ended = 0;
-    for (std::size_t end = 0; end <= output.size(); ++end) {
+    for (std::size_t end = 0; end <= output.size(); end += unless_sanitized(1u, 3u)) {
       const std::string_view part = output.substr(0, end);
       INFO(sample.format << ": " << part);
       const Read whole = read(sample.format, {part}, {}, OutputEnd::cut);

@@ -391,7 +391,7 @@ TEST_CASE("attention with a softcap and with sinks equals its family's reference
       sinks[0] = 40.0f;   // outweighs all keys
       sinks[1] = -90.0f;  // weighs nothing
       for (const float softcap : {0.0f, 0.7f, 50.0f}) {
-        if (tests::kSanitized && softcap > 1.0f) continue;
+        if (tests::kSanitized && (softcap > 1.0f || shape.group == 3)) continue;
         for (Rows at : {Rows{0, 1, 0}, Rows{31, 2, 0}, Rows{250, 11, 0}, Rows{529, 1, 0}, Rows{529, 1, 273}, Rows{280, 17, 40}}) {
           if (tests::kSanitized && at.rows > 12) continue;
           at.softcap = softcap;

@@ -15,6 +15,7 @@
 #include "engine/mtp_models.hpp"
 #include "formats/formats.hpp"
 #include "kv/held_types.hpp"
+#include "sanitized.hpp"
 
 namespace test_plan {
 
@@ -290,6 +291,7 @@ TEST_CASE("the plan is what is taken, for every architecture", "[plan]") {
   for (const GoldenCase& golden : golden_cases()) {
     const auto open = [&] { return ModelFile::open(golden.file()); };
     for (const DType dtype : kKvTypes) {
+      if (tests::kSanitized && dtype != DType::f32 && dtype != DType::int8) continue;
       if (has_scale(held_as(dtype, kv::KeyOrValue::key)) && !holds(load_golden(golden.name), dtype)) continue;
       INFO(golden.name << ", KV " << to_string(dtype));
       EngineOptions options;

@@ -7,7 +7,7 @@ shift 3
 failed=0
 
 # commands BUILD_DIR: the compiler's command lines of the library's files, one a line.
-commands() { sed -n 's/^ *"command": "\(.*\)",*$/\1/p' "$1/compile_commands.json" | grep -- ' -c [^ ]*/src/'; }
+commands() { sed -n 's/^ *"command": "\(.*\)",*$/\1/p' "$1/compile_commands.json" | grep -E -- ' -c [^ ]*/(src|tessera\.dir/Unity)/'; }
 # expect WHAT FLAG: each command on standard input has the flag, and as the last -O flag if it is one.
 expect() {
   local what=$1 flag=$2 count=0 command level
