@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 HEAD = """# The Python package
-This page lists every class of the module `tessera`, made by `python/reference.py` from the stubs that the package has for type checkers: it has
-the words of `help(tessera.Engine)`. To begin, read the [tutorial](../tutorial/python.md). Errors are classes, one for each
-[code of the library](errors.md).
+This page lists every class of the module `tessera`. `python/reference.py` makes the page from the stubs of the package (which type checkers read), so
+its text is that of `help(tessera.Engine)`. To begin, read the [tutorial](../tutorial/python.md). Each [error code of the library](errors.md) has a
+class of its own.
 
-A text in quotes is the text of an option: `policy="fair"`. Tokens are integers. Arrays are numpy arrays. They are views of the library's
-memory, unless the text says that they are copies.
+A text in quotes is a value of an option: `policy="fair"`. Tokens are integers. Arrays are numpy arrays. An array keeps its memory alive, and the library
+never writes to the array again: it stays as it is, whatever its session or batch does next. Most arrays are made without a copy, so two arrays of the
+same results can share memory. If you write to one of them, the other changes too.
 """
 
 # The classes in the order of the page, by what a reader wants.

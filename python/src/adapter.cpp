@@ -66,30 +66,30 @@ void bind_adapter(nb::module_& m) {
     pirate = engine.adapter("pirate.gguf")
     session = engine.session(adapters=[pirate])
 
-Each session and each request has adapters of its own, and those with different adapters are computed together. Where a function takes
-`adapters`, an element is an adapter, (adapter, scale) or (adapter, scale, start): scale is a factor of the change, and start the position of
-the first token that it changes. Without a start this is 0, or for an adapter with an invocation the place where the invocation begins.
-Sessions and requests keep the adapters that they use. Any thread may use an adapter.)")
+Each session and each request has adapters of its own; sessions with different adapters are computed together. A function that has the parameter
+`adapters` accepts an adapter or a list. An element of the list is an adapter, (adapter, scale) or (adapter, scale, start). scale multiplies the
+change. start is the position of the first token that the adapter changes. Without a start this is position 0. Exception: an adapter with an
+invocation starts where its invocation begins. Sessions and requests keep the adapters that they use alive. Any thread may use an adapter.)")
       .def_prop_ro(
           "name", [](const AdapterHandle& self) { return std::string(self->adapter.name()); },
           "The adapter's name, as its file says; may be empty.")
       .def_prop_ro(
           "base_name", [](const AdapterHandle& self) { return std::string(self->adapter.base_name()); },
-          "Name of the model for which it was made; may be empty.")
+          "Name of the model for which the adapter was made; may be empty.")
       .def_prop_ro(
-          "bytes", [](const AdapterHandle& self) { return self->adapter.bytes(); }, "Memory that it takes.")
+          "bytes", [](const AdapterHandle& self) { return self->adapter.bytes(); }, "Bytes of memory that the adapter takes.")
       .def_prop_ro(
-          "rank", [](const AdapterHandle& self) { return self->adapter.rank(); }, "The largest rank of its matrices.")
+          "rank", [](const AdapterHandle& self) { return self->adapter.rank(); }, "The largest rank of the adapter's matrices.")
       .def_prop_ro(
           "matrices", [](const AdapterHandle& self) { return self->adapter.matrices(); },
-          "Number of the model's matrices that it changes.")
+          "How many of the model's matrices the adapter changes.")
       .def_prop_ro(
           "invocation",
           [](const AdapterHandle& self) {
             const auto tokens = self->adapter.invocation();
             return Tokens(tokens.begin(), tokens.end());
           },
-          "Tokens from whose beginning on the adapter is active (aLoRA); empty: it is active from the first token on.")
+          "The tokens that activate the adapter (aLoRA), from the first of them on. Empty: the adapter is active from the first token of a text on.")
       .def_prop_ro("engine", [](const AdapterHandle& self) { return EngineHandle(self->engine); })
       .def(
           "__eq__",

@@ -102,7 +102,7 @@ void check_row(const OutputsHandle& self, std::size_t row) {
 
 void bind_batch(nb::module_& m) {
   nb::class_<OutputsHandle>(m, "Outputs",
-                            "The results of a batch, by row. Arrays view the outputs' memory and keep it alive.")
+                            "The results of a batch, one for each row. An array shares the outputs' memory, and keeps it alive.")
       .def("__len__", [](const OutputsHandle& self) { return self.rows; })
       .def(
           "row",
@@ -112,8 +112,8 @@ void bind_batch(nb::module_& m) {
             return array_of<float>(values, {values.size()}, self.outputs);
           },
           nb::arg("row"), nb::sig("def row(self, row: int) -> numpy.typing.NDArray[numpy.float32]"),
-          "Returns the row's logits [vocab] or vector [d_model]; empty if it wanted nothing. Raises the error of a "
-          "session that failed.")
+          R"(Returns the logits [vocab] or the vector [d_model] of the row; an empty array if nothing was wanted of the row. If the row's session failed, raises its
+error.)")
       .def(
           "__getitem__",
           [](const OutputsHandle& self, std::size_t row) {
@@ -128,14 +128,14 @@ void bind_batch(nb::module_& m) {
             check_row(self, row);
             return self.outputs->token(row);
           },
-          nb::arg("row"), "Returns the token that was drawn after the row; -1 if it wanted none.")
+          nb::arg("row"), "Returns the token that was drawn after the row; -1 if the row did not want a token.")
       .def(
           "check", [](const OutputsHandle& self) { take(self.outputs->status()); },
-          "Raises the first error of a session, if there is one.")
+          "Raises the error of the first session that failed, if one did.")
       .def("__repr__",
            [](const OutputsHandle& self) { return "<tessera.Outputs of " + std::to_string(self.rows) + " rows>"; });
 
-  nb::class_<BatchHandle>(m, "Batch", R"(The rows of one forward pass, of one or of many sessions.
+  nb::class_<BatchHandle>(m, "Batch", R"(The rows of one forward pass. They belong to one session or to several.
 
     batch = tessera.Batch()
     batch.add(first, prompt)                          # logits after the prompt's last token
@@ -144,18 +144,17 @@ void bind_batch(nb::module_& m) {
       .def("__init__", [](BatchHandle* self) { new (self) BatchHandle(); })
       .def("add", &add, nb::arg("session"), nb::arg("tokens"), nb::kw_only(), nb::arg("want") = "logits",
            nb::arg("rows") = "last", nb::arg("sampler") = nb::none(),
-           "Adds rows for the tokens, and returns their numbers [first, last) in the outputs. want: \"nothing\", "
-           "\"logits\", \"hidden\",\n"
-           "\"embedding\", or \"token\", which the sampler draws. rows: \"last\" or \"all\". Without tokens: a row for "
-           "the session's pending token.")
+           R"(Adds a row for each token, and returns the rows' numbers [first, last) in the outputs. Without tokens it adds a row for the session's pending token. want:
+the output of a row: "nothing", "logits", "hidden", "embedding" (see Session.append()), or "token", which `sampler` draws. rows: which rows have this
+output: "last" or "all".)")
       .def("clear", [](BatchHandle& self) { self.rows = std::make_shared<BatchRows>(); })
       .def("__len__", [](const BatchHandle& self) { return self.rows->rows; })
       .def("__repr__",
            [](const BatchHandle& self) { return "<tessera.Batch of " + std::to_string(self.rows->rows) + " rows>"; });
   m.attr("Engine").attr("forward") = nb::cpp_function(
       &forward, nb::name("forward"), nb::is_method(), nb::scope(m.attr("Engine")), nb::arg("batch"),
-      "Computes the batch's rows and appends them to their sessions. A session that fails stays as it was, and\n"
-      "the others go on: Outputs.row() raises its error.");
+      R"(Computes the batch's rows and appends them to their sessions. If a session fails, it stays as it was, Outputs.row() raises its error, and the other
+sessions are computed.)");
 }
 
 }  // namespace tessera::python

@@ -112,17 +112,17 @@ auto reading(Get&& get) {
 }
 
 void bind_answer(nb::module_& m) {
-  nb::class_<OutputDelta>(m, "Delta", "A piece of an answer. str(delta) is its text, or nothing for a piece of a call.")
+  nb::class_<OutputDelta>(m, "Delta", "A piece of an answer. str(delta) is `text` if `kind` is \"text\", and empty for other kinds.")
       .def_prop_ro(
           "kind", [](const OutputDelta& self) { return std::string(name_of(self.kind, kKinds)); },
           "\"text\", \"reasoning\", \"call_begin\", \"call_arguments\" or \"call_end\".")
       .def_prop_ro(
           "text", [](const OutputDelta& self) { return nb::str(self.text.data(), self.text.size()); },
-          "More of the text, the reasoning or the arguments (JSON).")
+          "The next part of the text, of the reasoning, or of the arguments (JSON).")
       .def_ro("call", &OutputDelta::call, "Number of the call, from 0.")
-      .def_ro("name", &OutputDelta::name, "call_begin: name of the call.")
+      .def_ro("name", &OutputDelta::name, "In a \"call_begin\": name of the tool that is called.")
       .def_ro("id", &OutputDelta::id)
-      .def_ro("broken", &OutputDelta::broken, "call_end: the arguments are no JSON object; do not run the call.")
+      .def_ro("broken", &OutputDelta::broken, "In a \"call_end\": True if the arguments are no JSON object. Do not run such a call.")
       .def("__str__",
            [](const OutputDelta& self) { return self.kind == OutputDelta::Kind::text ? self.text : std::string(); })
       .def("__repr__", [](const OutputDelta& self) {

@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "adapters.hpp"
+#include "engine_doc.hpp"
 #include "types/names.hpp"
 
 namespace tessera::python {
@@ -336,18 +337,7 @@ Result<ChatTemplate> EngineBox::chat() {
   session_options(context, kv, page_tokens, prefix, salt, stream, token_budget, token_choice, contiguous, adapters)
 
 void bind_engine(nb::module_& m) {
-  nb::class_<EngineHandle>(m, "Engine", nb::is_weak_referenceable(),
-                           R"(A loaded model: weights, tokenizer, threads. Sessions share it and keep it alive.
-
-    engine = tessera.Engine("model.gguf", context=4096)
-    session = engine.session()
-
-Options that change results: context (tokens of a session at most; 0: the model's own), kv (type of keys and values: "f16", "int8", ...),
-sliding_window, mtp, draft_heads (path of Medusa or EAGLE heads, for Drafter.heads()), numerics, activations, tokenizer, merge (adapters that become part of the weights: paths, or pairs of a path and a scale). Options that change speed and memory: the others. memory_budget is in bytes: loading is refused
-before a weight is read if the plan exceeds it. adapter_budget: bytes that all adapters together may take, which the plan includes. strict=True: loading fails if an operation cannot use its best kernel.
-progress(done, total) is called while weights are read; it may return False to cancel. None shows a bar if loading takes over a second and
-the output is a terminal; False shows none. Ctrl-C cancels. log(level, message) gets the library's messages.
-Any thread may use an engine.)")
+  nb::class_<EngineHandle>(m, "Engine", nb::is_weak_referenceable(), kEngineDoc)
       .def(
           "__init__",
           [](EngineHandle* self, const Path& path, TESSERA_ENGINE_PARAMETERS, const nb::object& progress,
@@ -365,8 +355,7 @@ Any thread may use an engine.)")
       .def_static(
           "plan_for", [](const Path& path, TESSERA_ENGINE_PARAMETERS) { return plan_for(path, TESSERA_ENGINE_VALUES); },
           nb::arg("path"), nb::kw_only(), TESSERA_ENGINE_ARGUMENTS,
-          "Returns the memory that Engine() with these options would take, without loading. The budgets are not "
-          "checked.")
+          "Returns the memory that Engine() with these options would take. Loads no weights, and does not check the budgets.")
       .def("__repr__",
            [](const EngineHandle& self) {
              const ModelSpec& spec = self->engine.spec();
@@ -385,7 +374,7 @@ Any thread may use an engine.)")
                    "The file's keys and values, without long lists (the vocabulary, for example).")
       .def(
           "explain", [](const EngineHandle& self) { return take(unlocked([&] { return self->engine.explain(); })); },
-          "Returns the kernel of each operation.")
+          "Returns which kernel computes each operation.")
       .def_prop_ro(
           "architecture", [](const EngineHandle& self) { return self->engine.spec().architecture; },
           "Name of the model's architecture.")
@@ -393,24 +382,24 @@ Any thread may use an engine.)")
           "name", [](const EngineHandle& self) { return self->engine.spec().name; }, "The model's name; may be empty.")
       .def_prop_ro(
           "vocab_size", [](const EngineHandle& self) { return self->engine.spec().vocab_size; },
-          "Values of a row of logits.")
+          "Number of logits in a row.")
       .def_prop_ro(
           "d_model", [](const EngineHandle& self) { return self->engine.spec().d_model; },
-          "Values of a hidden state and of an embedding.")
+          "Number of values in a hidden state and in the embedding of a token.")
       .def_prop_ro(
           "n_layers", [](const EngineHandle& self) { return self->engine.spec().n_layers(); }, "Number of layers.")
       .def_prop_ro(
           "context", [](const EngineHandle& self) { return self->engine.plan().context; },
-          "Tokens of a session at most.")
+          "The most tokens that a session can have.")
       .def_prop_ro(
-          "threads", [](const EngineHandle& self) { return self->engine.threads(); }, "Threads that compute.")
+          "threads", [](const EngineHandle& self) { return self->engine.threads(); }, "Number of threads that compute.")
       .def_prop_ro(
           "kv_figures", [](const EngineHandle& self) { return kv_figures_dict(self->engine); },
           nb::sig("def kv_figures(self) -> dict[str, int]"), "Figures of the KV pages and of the prefix index.")
       .def(
           "trim",
           [](const EngineHandle& self) { refuse_in_callback("Engine.trim()"), unlocked([&] { self->engine.trim(); }); },
-          "Gives back the KV pages that no session uses; the prefix index forgets them.")
+          "Frees the KV pages that no session uses. They leave the prefix index too.")
       .def(
           "adapter",
           [](const EngineHandle& self, const Path& path) {
@@ -418,8 +407,8 @@ Any thread may use an engine.)")
             return load_adapter(self, path);
           },
           nb::arg("path"),
-          "Loads an adapter for this model: a GGUF file, or a folder of PEFT (adapter_config.json). Sessions may compute meanwhile. Raises NotFound,\n"
-          "CorruptFile, Unsupported (an adapter for another model, for example), OverBudget (adapter_budget).")
+          R"(Loads an adapter for this model: a GGUF file, or a folder of PEFT (adapter_config.json). Sessions may compute at the same time. Raises NotFound;
+CorruptFile; Unsupported, for example if the adapter is for another model; OverBudget, if adapter_budget is too small.)")
       .def(
           "session",
           [](const EngineHandle& self, TESSERA_SESSION_PARAMETERS) {
@@ -427,11 +416,11 @@ Any thread may use an engine.)")
             return session_of(self, take(unlocked([&] { return self->engine.session(options); })));
           },
           nb::kw_only(), TESSERA_SESSION_ARGUMENTS,
-          "Makes an empty session. context: tokens at most. kv: type of keys and values. prefix: share pages with "
-          "sessions of the same beginning\n"
-          "and salt. stream=(sinks, window): a sequence that need not end. token_budget: tokens that keep their keys "
-          "and values, chosen by\n"
-          "token_choice (\"window\", \"h2o\", \"snapkv\"). adapters: see Adapter. Options that are left out have the engine's values.")
+          R"(Makes an empty session. An option that is left out has the engine's value. context: the most tokens. kv, page_tokens: as for Engine. prefix: True
+lets sessions that begin with the same tokens share their pages, if their salt is equal too. contiguous=True stores keys and values at consecutive
+addresses, which cannot be shared. stream=(sinks, window): a sequence without end. When the context is full, only the first `sinks` and the last
+`window` tokens stay. token_budget: the most tokens that keep their keys and values. token_choice says which ones: "window" (the first and the
+last), "h2o" (those with the most attention so far) or "snapkv" (those with the most attention from the last 32 tokens). adapters: see Adapter.)")
       .def(
           "restore",
           [](const EngineHandle& self, const std::variant<nb::bytes, Path>& source, TESSERA_SESSION_PARAMETERS) {
@@ -444,8 +433,8 @@ Any thread may use an engine.)")
                   "int = 0, "
                   "token_choice: str = 'window', contiguous: bool = False, adapters: Adapter | "
                   "collections.abc.Sequence[Adapter | tuple[Adapter, float] | tuple[Adapter, float, int | None]] = ()) -> Session"),
-          "Reads a session that Session.save() wrote, from a file or from bytes. The session has the adapters that it had, which the engine must\n"
-          "have loaded; `adapters`, if given, replaces them.")
+          R"(Returns a session that Session.save() wrote to a file or to bytes. Options: as for session(). The session has the adapters that the saved session
+had; the engine must have loaded them. If `adapters` is given, the session has these instead.)")
       .def(
           "embed",
           [](const EngineHandle& self, const std::vector<TextOrTokens>& texts, std::optional<std::string> pooling, std::string role,
@@ -460,13 +449,15 @@ Any thread may use an engine.)")
           nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: str | None = None, "
                   "role: str = 'plain', prompt: str | None = None, dimensions: int = 0, normalize: bool = True, long_text: str = 'cut', "
                   "overlap: int = 0, max_tokens: int = 0) -> numpy.typing.NDArray[numpy.float32]"),
-          "Returns an embedding of each text  [texts, dimensions]. pooling: \"mean\", \"cls\" or \"last\" (default: as the model says). role: "
-          "\"query\" or\n\"document\" puts the model's prompt in front of each text, `prompt` puts another one. dimensions: keeps the first numbers of "
-          "each vector.\nnormalize: scales each vector to length 1. long_text: \"cut\", \"windows\" (which share `overlap` tokens) or \"refuse\".")
+          R"(Returns an array with the embedding of each text  [texts, dimensions]. pooling: the rows from which the embedding is made: "mean" (all), "cls"
+(the first) or "last"; None: as the model says. role: "query" or "document" puts the model's prompt for this role in front of each text; "plain"
+puts none. prompt: a prompt of your own instead. dimensions: the number of values that are kept of each vector, from the first on; 0: all.
+normalize: scales each vector to length 1. long_text: a text of more tokens than the model reads is cut ("cut"), read in windows that share
+`overlap` tokens ("windows"), or an error ("refuse"). max_tokens: the most tokens that are read of a text; 0: as many as the model reads.)")
       .def("rerank", &rerank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("instruction") = "", nb::arg("max_tokens") = 0,
            nb::sig("def rerank(self, query: str, documents: collections.abc.Sequence[str], *, instruction: str = '', max_tokens: int = 0) -> "
                    "list[float]"),
-           "Returns a score for each document: the higher, the better it answers the query. Needs a model that ranks.")
+           "Returns a score for each document. The higher the score, the better the document answers the query. Raises Unsupported if the model does not rank.")
       .def("apply_chat_template", &apply_chat_template, nb::arg("messages"), nb::kw_only(),
            nb::arg("tools") = nb::none(), nb::arg("add_generation_prompt") = true, nb::arg("arguments") = nb::none(),
            nb::arg("tokenize") = true,
@@ -476,11 +467,9 @@ Any thread may use an engine.)")
                    "add_generation_prompt: bool = True, "
                    "arguments: collections.abc.Mapping[str, object] | None = None, tokenize: bool = True) -> list[int] "
                    "| str"),
-           "Returns the prompt that the model's chat template makes of messages: tokens, or the text with "
-           "tokenize=False. Text of a message never\n"
-           "becomes a control token. arguments: further variables of the template (enable_thinking, for example). A "
-           "model without a template\n"
-           "gets the texts line by line.");
+           R"(Returns the prompt that the model's chat template makes of messages: its tokens or, with tokenize=False, its text. The text of a message never
+becomes a control token. arguments: further variables of the template, for example {"enable_thinking": False}. If the model has no template, the
+prompt is the texts of the messages, one on each line.)");
 }
 
 }  // namespace tessera::python

@@ -34,7 +34,7 @@ struct CompiledHandle {
 
 void bind_matcher(nb::module_& m) {
   nb::class_<CompiledHandle>(m, "CompiledGrammar",
-                             "A grammar with a vocabulary: Engine.compile() makes it. Any thread may use it.")
+                             "A grammar that is compiled for a vocabulary. Engine.compile() returns it. Any thread may use it.")
       .def(
           "check",
           [](const CompiledHandle& self,
@@ -44,13 +44,13 @@ void bind_matcher(nb::module_& m) {
             return std::pair(check.at, check.expected);
           },
           nb::arg("text"),
-          "Returns None if the grammar accepts the text; else the byte where it leaves the grammar, and words for what "
-          "could stand there.")
+          R"(Returns None if the grammar accepts the text. Otherwise returns the index of the first byte that the grammar does not allow, and words for what it
+allows there.)")
       .def_prop_ro("memory_bytes", [](const CompiledHandle& self) { return self.grammar.memory_bytes(); });
 
   nb::class_<MatcherBox>(
       m, "Matcher",
-      R"(Follows one text in a grammar, token by token. For samplers of your own; Sampler(grammar=...) needs none.
+      R"(Follows one text in a grammar, token by token, for programs with a sampler of their own. (Sampler(grammar=...) needs no matcher.)
 
     matcher = tessera.Matcher(engine.compile(grammar))
     allowed = matcher.mask()          # uint64 words: bit t % 64 of word t // 64 says whether token t may come next
@@ -64,26 +64,26 @@ void bind_matcher(nb::module_& m) {
       .def(
           "mask", [](MatcherBox& self) { return array_copy<std::uint64_t>(take(self.matcher.mask())); },
           nb::sig("def mask(self) -> numpy.typing.NDArray[numpy.uint64]"),
-          "Returns the tokens that may come next, a bit each.")
+          "Returns one bit for each token of the vocabulary: 1 if the token may come next.")
       .def(
           "accept", [](MatcherBox& self, Token token) { take(self.matcher.accept(token)); }, nb::arg("token"))
       .def(
           "rollback", [](MatcherBox& self, std::size_t n) { take(self.matcher.rollback(n)); }, nb::arg("n"),
-          "Undoes the last n accepts.")
+          "Undoes the last n calls of accept().")
       .def(
           "forced",
           [](MatcherBox& self) {
             const std::string f = take(self.matcher.forced());
             return nb::bytes(f.data(), f.size());
           },
-          "Returns the bytes that must come next whatever the model says.")
+          "Returns the bytes that the grammar forces to come next. Empty if there is a choice.")
       .def_prop_ro("may_end", [](const MatcherBox& self) { return self.matcher.may_end(); })
       .def_prop_ro("ended", [](const MatcherBox& self) { return self.matcher.ended(); })
       .def_prop_ro(
           "accepted", [](const MatcherBox& self) { return self.matcher.accepted(); }, "Number of accepted tokens.")
       .def(
           "copy", [](const MatcherBox& self) { return MatcherBox(self); },
-          "Returns a fork: the two go on independently.")
+          "Returns a copy that goes on independently.")
       .def("__copy__", [](const MatcherBox& self) { return MatcherBox(self); });
 }
 
@@ -106,14 +106,14 @@ Result<CompiledGrammar> GrammarBox::compiled_for(EngineBox& engine) {
 
 void bind_grammar(nb::module_& m) {
   nb::class_<GrammarHandle>(m, "Grammar",
-                            R"(What a text may be. Give it to a sampler: Sampler(grammar=...), or to SamplingParams.
+                            R"(The set of texts that a sampler may write. Pass a grammar to Sampler(grammar=...) or to SamplingParams(grammar=...).
 
     tessera.Grammar.json_schema({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]})
     tessera.Grammar.regex("[0-9]{4}-[0-9]{2}")
     tessera.Grammar.choice(["yes", "no"])
     tessera.Grammar.ebnf('root ::= "a"+ "b"?')
 
-a + b is a sequence, a | b either. Any thread may use a grammar.)")
+a + b allows a text of a followed by a text of b; a | b allows a text of either. Any thread may use a grammar.)")
       .def_static(
           "json_schema", &json_schema, nb::arg("schema"), nb::kw_only(), nb::arg("whitespace") = "blank",
           nb::arg("numbers") = "plain", nb::arg("order") = "any", nb::arg("formats") = "assertion",
@@ -121,10 +121,11 @@ a + b is a sequence, a | b either. Any thread may use a grammar.)")
           nb::sig("def json_schema(schema: object, *, whitespace: str = 'blank', numbers: str = 'plain', order: str = "
                   "'any', "
                   "formats: str = 'assertion', unsupported: str = 'refuse') -> Grammar"),
-          R"(Allows the JSON texts that a schema accepts: a dict, a text, or a pydantic model (any class with model_json_schema()).
-
-whitespace: "any", "none" or "blank" (at most one between tokens). numbers: "any", or "plain" (no endless digits). order of properties: "any" or
-"stated". formats: "assertion", "annotation" or "by_draft". unsupported keywords: "refuse" raises, "ignore" leaves them out.)")
+          R"(Allows the JSON texts that a schema accepts. schema: a dict, a text, or a pydantic model (any class with model_json_schema()). whitespace between
+JSON's tokens: "any", "none", or "blank" (at most one blank). numbers: "any", or "plain" (a limited number of digits, so that a model cannot write digits
+without end). order of an object's properties: "any", or "stated" (as the schema lists them). formats: "assertion" (the keyword `format` is enforced),
+"annotation" (it has no effect), or "by_draft" (no effect if $schema names draft 2020-12, else enforced). unsupported keywords: "refuse" raises
+Unsupported, "ignore" leaves them out.)")
       .def_static(
           "json",
           [](const std::string& whitespace) {
@@ -136,11 +137,11 @@ whitespace: "any", "none" or "blank" (at most one between tokens). numbers: "any
           [](const std::string& pattern) {
             return made(unlocked([&] { return Grammar::regex(pattern); }), "regex " + pattern);
           },
-          nb::arg("pattern"), "Allows the texts that the pattern (ECMA-262) matches from end to end.")
+          nb::arg("pattern"), "Allows the texts that the regular expression (ECMA-262) matches as a whole.")
       .def_static(
           "ebnf",
           [](const std::string& text) { return made(unlocked([&] { return Grammar::ebnf(text); }), "ebnf " + text); },
-          nb::arg("text"), "Allows the texts of rules in EBNF, which includes GBNF.")
+          nb::arg("text"), "Allows the texts that rules in EBNF describe. GBNF is part of this EBNF.")
       .def_static(
           "choice",
           [](const std::vector<std::string>& texts) {
@@ -157,13 +158,13 @@ whitespace: "any", "none" or "blank" (at most one between tokens). numbers: "any
           [](const std::vector<std::string>& triggers) {
             return made(unlocked([&] { return Grammar::until(triggers); }), "until");
           },
-          nb::arg("triggers"), "Allows any text up to and including the first of the triggers.")
+          nb::arg("triggers"), "Allows any text that ends with one of the triggers, and has no trigger before.")
       .def_static(
           "without",
           [](const std::vector<std::string>& triggers) {
             return made(unlocked([&] { return Grammar::without(triggers); }), "without");
           },
-          nb::arg("triggers"), "Allows any text without the triggers.")
+          nb::arg("triggers"), "Allows any text that contains none of the triggers.")
       .def_static(
           "sequence",
           [](const std::vector<GrammarHandle>& parts) { return made(Grammar::sequence(parts_of(parts)), "sequence"); },
@@ -180,7 +181,7 @@ whitespace: "any", "none" or "blank" (at most one between tokens). numbers: "any
             return made(Grammar::repeat(self->grammar, min, max), "repeat");
           },
           nb::arg("min") = 0, nb::arg("max") = 0,
-          "Allows this grammar's texts min to max times; a max of 0 is no limit.")
+          "Allows min to max texts of this grammar, one after another. max=0: no limit.")
       .def(
           "__add__",
           [](const GrammarHandle& self, const GrammarHandle& other) {
@@ -199,7 +200,7 @@ whitespace: "any", "none" or "blank" (at most one between tokens). numbers: "any
             const auto all = self->grammar.ignored();
             return std::vector<std::string>(all.begin(), all.end());
           },
-          "What unsupported=\"ignore\" left out: the path and keyword of each.")
+          "Path and name of each keyword that unsupported=\"ignore\" has left out.")
       .def("__repr__", [](const GrammarHandle& self) { return "<tessera.Grammar " + self->source + ">"; });
   bind_matcher(m);
 }
@@ -210,8 +211,7 @@ void bind_compile(nb::module_& m) {
         return CompiledHandle{take(unlocked([&] { return grammar->compiled_for(*engine); }))};
       },
       nb::name("compile"), nb::is_method(), nb::scope(m.attr("Engine")), nb::arg("grammar"),
-      "Compiles a grammar for the engine's vocabulary. Samplers do it by themselves; the result is kept with the "
-      "grammar.");
+      "Compiles a grammar for the engine's vocabulary, and keeps the result with the grammar. Samplers compile their grammars by themselves.");
 }
 
 }  // namespace tessera::python

@@ -125,7 +125,7 @@ std::string state_name(RequestState state) {
 }  // namespace
 
 void bind_request(nb::module_& m) {
-  nb::class_<Sample>(m, "Sample", "One of the texts of a request, whole: Request.result() returns them.")
+  nb::class_<Sample>(m, "Sample", "One whole text of a request. Request.result() returns them.")
       .def(
           "__init__",
           [](Sample* self, std::string text, Tokens tokens, const std::optional<std::string>& finish,
@@ -143,8 +143,8 @@ void bind_request(nb::module_& m) {
           nb::arg("stop_string") = nb::none())
       .def_ro("text", &Sample::text)
       .def_ro("tokens", &Sample::tokens)
-      .def_ro("logprobs", &Sample::logprobs, "ln p of each token, if asked for.")
-      .def_ro("top", &Sample::top, "The likeliest tokens at each place, if asked for: (token, logprob).")
+      .def_ro("logprobs", &Sample::logprobs, "ln p of each token, if `logprobs` was above 0.")
+      .def_ro("top", &Sample::top, "For each token the likeliest tokens at its place, as pairs (token, ln p), if `logprobs` was above 0.")
       .def_prop_ro(
           "finish_reason", [](const Sample& self) { return finish_name(self.finish); },
           nb::sig("def finish_reason(self) -> str | None"))
@@ -153,7 +153,7 @@ void bind_request(nb::module_& m) {
           [](const Sample& self) -> std::optional<int> {
             return self.stop_string < 0 ? std::nullopt : std::optional(self.stop_string);
           },
-          "Number of the stop string that ended the text, or None.")
+          "Index in `stop` of the text that ended the answer, or None.")
       .def("__repr__", [](const Sample& self) {
         return "<tessera.Sample of " + std::to_string(self.tokens.size()) +
                " tokens: " + nb::repr(nb::str(self.text.data(), self.text.size())).c_str() + ">";
@@ -161,12 +161,13 @@ void bind_request(nb::module_& m) {
 
   nb::class_<RequestPtr>(
       m, "Request", nb::is_weak_referenceable(),
-      R"(Reads the answer to a request: an iterator of Piece, which ends with the answer and raises the error of a failed request.
+      R"(An iterator over the pieces of the answer to a request. It ends with the answer. If the request failed, it raises the error.
 
     for piece in scheduler.submit("Once upon a time", max_tokens=50):
         print(piece, end="")
 
-A request that is closed or destroyed before its end is cancelled. Any thread may use it; two threads that read share the pieces.)")
+A request that is closed or destroyed before its end is cancelled. Any thread may use a request. If two threads read it, each piece goes to one of
+them.)")
       .def(
           "__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> Request"))
       .def("__next__",
@@ -183,10 +184,9 @@ A request that is closed or destroyed before its end is cancelled. Any thread ma
             return next(self, timeout, late);
           },
           nb::arg("timeout") = nb::none(),
-          "Returns the next piece and waits for it, at most `timeout` seconds. None: the answer has ended (state is "
-          "\"ended\"), or the time is over.\n"
-          "Raises the error of a request that failed.")
-      .def("try_next", &try_next, "Returns a piece that is ready, or None. Does not wait.")
+          R"(Waits for the next piece, at most `timeout` seconds, and returns it. Returns None if the answer has ended (`state` is "ended"), or if the time is
+over. Raises the error of a request that failed.)")
+      .def("try_next", &try_next, "Returns the next piece if it is ready, else None. Does not wait.")
       .def(
           "read",
           [](const RequestPtr& self) {
@@ -200,13 +200,13 @@ A request that is closed or destroyed before its end is cancelled. Any thread ma
           "Waits for the end and returns the rest of the first sample's text.")
       .def("result", &result, "Waits for the end and returns all samples.")
       .def(
-          "check", [](const RequestPtr& self) { check(self); }, "Raises the error of a request that has failed.")
+          "check", [](const RequestPtr& self) { check(self); }, "Raises the error of the request, if it has failed.")
       .def(
           "cancel", [](const RequestPtr& self) { unlocked([&] { self->handle.cancel(); }); },
           "Ends the request at the next step. Reading then raises Cancelled.")
       .def(
           "pause", [](const RequestPtr& self) { locked(self, [](RequestHandle& h) { h.pause(); }); },
-          "The request gets no rows until resume().")
+          "Computes nothing more of the request until resume().")
       .def("resume", [](const RequestPtr& self) { locked(self, [](RequestHandle& h) { h.resume(); }); })
       .def(
           "close", [](const RequestPtr& self) { unlocked([&] { self->handle.cancel(); }); },
@@ -226,7 +226,7 @@ A request that is closed or destroyed before its end is cancelled. Any thread ma
           [](const RequestPtr& self) {
             return finish_name(locked(self, [](RequestHandle& h) { return h.finish_reason(); }));
           },
-          nb::sig("def finish_reason(self) -> str | None"), "Why the first sample has ended; None while it goes on.")
+          nb::sig("def finish_reason(self) -> str | None"), "Why the first sample has ended (see Piece); None while it goes on.")
       .def_prop_ro(
           "figures",
           [](const RequestPtr& self) {
@@ -244,7 +244,7 @@ A request that is closed or destroyed before its end is cancelled. Any thread ma
             }
             return SessionHandle(std::make_shared<SessionBox>(self->scheduler->engine, *std::move(session)));
           },
-          nb::arg("sample") = 0, "Returns the session of a request that has ended (keep_session=True), to go on from.")
+          nb::arg("sample") = 0, "Returns the session of a request that has ended, so that you can go on from it. The request must have been submitted with keep_session=True.")
       .def("__repr__", [](const RequestPtr& self) {
         return "<tessera.Request " + std::to_string(self->handle.id()) + ", " +
                state_name(locked(self, [](RequestHandle& h) { return h.state(); })) + ">";

@@ -252,7 +252,7 @@ void bind_chain(nb::module_& m) {
           },
           self_policy, nb::kw_only(), nb::arg("repetition") = 1.0f, nb::arg("frequency") = 0.0f,
           nb::arg("presence") = 0.0f, nb::arg("last_n") = nb::none(), nb::arg("prompt") = false,
-          "Changes the logits of tokens that occurred in the answer; prompt=True counts the prompt too.")
+          "Changes the logits of tokens that occurred in the answer; with prompt=True also of tokens in the prompt.")
       .def(
           "logit_bias", [](ChainSpec& s, const nb::dict& biases) -> ChainSpec& { return add_bias(s, biases), s; },
           self_policy, nb::arg("biases"), nb::sig("def logit_bias(self, biases: dict[int, float]) -> Chain"))
@@ -263,7 +263,7 @@ void bind_chain(nb::module_& m) {
                        s, [t](sampling::Chain& c) { c.allow(t); }, "allow"),
                    s;
           },
-          self_policy, nb::arg("tokens"), "Removes all other tokens.")
+          self_policy, nb::arg("tokens"), "Removes all tokens except these.")
       .def(
           "deny",
           [](ChainSpec& s, const Tokens& t) -> ChainSpec& {
@@ -315,7 +315,7 @@ void bind_chain(nb::module_& m) {
       .def(
           "grammar", [](ChainSpec& s, const GrammarHandle& g) -> ChainSpec& { return add_grammar(s, g.box()), s; },
           self_policy, nb::arg("grammar"),
-          "Removes the tokens with which the text would leave the grammar. Put it first.")
+          "Removes the tokens that would break the grammar. Put this stage first.")
       .def(
           "stage",
           [](ChainSpec& s, const nb::object& callable) -> ChainSpec& {
@@ -326,11 +326,10 @@ void bind_chain(nb::module_& m) {
                   "numpy.typing.NDArray[numpy.float32]], "
                   "object] | collections.abc.Callable[[numpy.typing.NDArray[numpy.int32], "
                   "numpy.typing.NDArray[numpy.float32], StageContext], object]) -> Chain"),
-          R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context).
-
-It changes the array `logits` in place, or returns another of the same length; -inf removes a candidate. Exceptions come through to the caller of
-the generation. A stage must not compute with the engine. A stage with accept(token, probability) and rollback(n) may remember; each sampler then
-gets a deep copy of it.)")
+          R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context). The stage changes the array `logits` in place, or returns another
+array of the same length. A logit of -inf removes a candidate. If the stage raises an exception, the call that draws raises it. A stage must not
+compute with the engine. A stage that remembers tokens has accept(token, probability) and rollback(n); each sampler then gets a deep copy of
+the stage.)")
       .def(
           "seed",
           [](ChainSpec& s, std::uint64_t seed, std::uint32_t stream) -> ChainSpec& {
@@ -339,10 +338,10 @@ gets a deep copy of it.)")
             return s;
           },
           self_policy, nb::arg("seed"), nb::arg("stream") = 0,
-          "Sets the seed; without one, each chain takes a fresh seed.")
+          "Sets the seed. Without this call each chain has a random seed.")
       .def(
           "build", [](const ChainSpec& self) { return SamplerHandle(box_of(self)); },
-          "Makes the sampler. Raises the error of an invalid option.")
+          "Returns the sampler. Raises InvalidArgument if an option is invalid.")
       .def("__repr__", [](const ChainSpec& self) { return "<tessera.Chain " + self.words + ">"; });
 }
 
@@ -378,8 +377,9 @@ void bind_sampler(nb::module_& m) {
     tessera.Sampler(grammar=tessera.Grammar.choice(["yes", "no"]))
 
 Stages run in this order: grammar, logit_bias, allow, deny, stages (written in Python), penalties, dry, temperature, top_k, top_p, min_p,
-typical_p, top_n_sigma, xtc, mirostat; Chain has any other order. seed=None takes a fresh seed, which `seed` tells. Penalties count the answer;
-penalize_prompt=True counts the prompt too. One call at a time uses a sampler; a scheduler takes a fresh copy for each request.)")
+typical_p, top_n_sigma, xtc, mirostat. For another order use Chain. The options have the meanings of the methods of Chain. seed=None chooses a
+random seed, which the property `seed` returns. Penalties count only the tokens of the answer; with penalize_prompt=True they count those of the prompt
+too. Only one call at a time may use a sampler. A scheduler makes a fresh copy of the sampler for each request.)")
       .def(
           "__init__",
           [](SamplerHandle* self, float temperature, std::size_t top_k, float top_p, float min_p, float typical_p,
@@ -422,7 +422,7 @@ penalize_prompt=True counts the prompt too. One call at a time uses a sampler; a
             take(unlocked([&] { return self->prepare(engine.box().get()); }), *self->failure);
           },
           nb::arg("engine"),
-          "Compiles the sampler's grammar for the engine's vocabulary. Sessions and schedulers do it by themselves.")
+          "Compiles the sampler's grammar for the engine's vocabulary. Sessions and schedulers do this by themselves.")
       .def(
           "sample",
           [](const SamplerHandle& self, const LogitsArgument& logits, const Tokens& history,
@@ -436,9 +436,8 @@ penalize_prompt=True counts the prompt too. One call at a time uses a sampler; a
           nb::sig("def sample(self, logits: numpy.typing.NDArray[numpy.float32], history: "
                   "collections.abc.Sequence[int] = (), *, position: int | None = None, "
                   "suppressed: collections.abc.Sequence[int] = ()) -> int"),
-          "Draws the token at `position` (default: the number of tokens before it). Changes nothing: tell the sampler "
-          "by accept() which token\n"
-          "the sequence took.")
+          R"(Draws the token at `position` (default: the number of tokens in `history`), and returns it. suppressed: tokens that are never drawn. The sampler
+does not change: call accept() with the token that the sequence got.)")
       .def(
           "distribution",
           [](const SamplerHandle& self, const LogitsArgument& logits, const Tokens& history,
@@ -463,15 +462,15 @@ penalize_prompt=True counts the prompt too. One call at a time uses a sampler; a
                   "collections.abc.Sequence[int] = (), *, "
                   "position: int | None = None) -> tuple[numpy.typing.NDArray[numpy.int32], "
                   "numpy.typing.NDArray[numpy.float32]]"),
-          "Returns the tokens that sample() would draw from, and their probabilities.")
+          "Returns the tokens that sample() can draw, and their probabilities.")
       .def(
           "accept",
           [](const SamplerHandle& self, Token token) { with(self, [&](Sampler& s) { return s.accept(token); }); },
-          nb::arg("token"), "Tells the stages that the sequence took `token`. Generations do it by themselves.")
+          nb::arg("token"), "Tells the stages that the sequence got `token`. Generations call this by themselves.")
       .def(
           "rollback",
           [](const SamplerHandle& self, std::size_t n) { with(self, [&](Sampler& s) { return s.rollback(n); }); },
-          nb::arg("n"), "Undoes the last n accepts.")
+          nb::arg("n"), "Undoes the last n calls of accept().")
       .def(
           "clone",
           [](const SamplerHandle& self) {

@@ -159,16 +159,25 @@ void bind_scheduler(nb::module_& m) {
   bind_ready_queue(m);
   bind_request(m);
   nb::class_<SchedulerHandle>(m, "Scheduler", nb::is_weak_referenceable(),
-                              R"(Runs many requests on one engine, batched, on a thread of its own.
+                              R"(Runs many requests on one engine, batched, on a thread of its own. Any thread may submit.
 
     with tessera.Scheduler(engine) as scheduler:
         requests = [scheduler.submit(prompt, max_tokens=50) for prompt in prompts]
         for request in requests:
             print(request.read())
 
-A request's tokens are those that it would get alone, whatever runs beside it. policy: "first_come", "priority", "shortest", "deadline", "fair"
-(by tenant) or "prefix". max_running: requests at once. max_waiting: more are refused (Busy). max_unread: a request with so many unread pieces
-waits for its reader. weights: of tenants. driver=False: no thread; step(), or the reading of a request, drives. Any thread may submit.)")
+A request gets the tokens that it would get alone, whatever other requests run.
+
+- policy: which request is served first. "first_come": in order of arrival. "priority": by the request's priority, the lowest number first.
+  "shortest": the least remaining work. "deadline": the earliest deadline. "fair": the tenant that was served least. "prefix": the largest share of
+  tokens in the prefix index.
+- max_running: the most requests that are computed at once.
+- max_waiting: the most requests that wait. Further ones are refused (Busy).
+- max_unread: a request with this many unread pieces is not computed further until its reader reads.
+- rows: the most tokens of a step. step_seconds: seconds that a step may take while requests decode.
+- weights: the weight of each tenant (policy "fair"); default 1.
+- headroom: how much room is kept for tokens that are still to be drawn, as a share of them, 0 to 1.
+- driver: False: the scheduler has no thread. Your program calls step(), or reads a request, which also calls it.)")
       .def(
           "__init__",
           [](SchedulerHandle* self, const EngineHandle& engine, const std::string& policy, std::uint32_t max_running,
@@ -204,11 +213,13 @@ waits for its reader. weights: of tenants. driver=False: no thread; step(), or t
                    "drafter: Drafter | None = None, special: bool = False, show_control: bool = False, "
                    "on_ready: collections.abc.Callable[[], object] | None = None, ready_queue: ReadyQueue | None = "
                    "None, ready_key: int = 0) -> Request"),
-           R"(Submits a request; does not wait. Without a sampler it takes the likeliest token.
-
-samples: answers to the prompt, which is computed once. adapters: see Adapter; None: those of `session`, or none. deadline: seconds from now to the last token. session: the session to go on from; the
-scheduler takes it. keep_session: Request.take_session() gives the session back at the end. on_ready(): called on the scheduler's thread when there
-is something to read, and not again until try_next() has returned None; it must not call the scheduler or the request.)")
+           R"(Submits a request and returns at once. Options of Session.generate() have the same meaning here. samples: the number of answers to the prompt, which is
+computed once. priority: lower is served first (policy "priority"). deadline: seconds from now to the last token. refuse_if_late=True: raises TooLate
+if the request is not expected to end by its deadline. tenant: the user to whom the request belongs. salt: requests share computed pages only if their
+salt is the same. adapters: see Adapter; None: those of `session`, or none. session: a session from which the request goes on; it belongs to the
+scheduler then. keep_session=True: at the end Request.take_session() returns the session. special=True: names of control tokens in the prompt count as
+these tokens. on_ready(): called on the scheduler's thread when there is something to read, and not again until try_next() has returned None. It must
+not call the scheduler or the request.)")
       .def(
           "cancel",
           [](const SchedulerHandle& self, std::uint64_t id) {
@@ -227,9 +238,9 @@ is something to read, and not again until try_next() has returned None; it must 
               return self->scheduler.step();
             }));
           },
-          "Computes one step (driver=False). Returns False if there is nothing to do.")
+          "Computes one step. Returns False if there is nothing to do. Only with driver=False.")
       .def("drain", &drain, nb::kw_only(), nb::arg("wait") = true,
-           "Refuses further requests, and waits until those that were submitted have ended.")
+           "Refuses further requests, and waits until all submitted requests have ended.")
       .def(
           "close",
           [](const SchedulerHandle& self) {
@@ -246,19 +257,19 @@ is something to read, and not again until try_next() has returned None; it must 
           nb::sig("def __exit__(self, *args: object) -> None"))
       .def_prop_ro(
           "idle", [](const SchedulerHandle& self) { return called(self, [](Scheduler& s) { return s.idle(); }); },
-          "Whether there is no request.")
+          "True if there is no request.")
       .def_prop_ro("closed", [](const SchedulerHandle& self) { return self->closed.load(); })
       .def_prop_ro(
           "expected_wait",
           [](const SchedulerHandle& self) { return called(self, [](Scheduler& s) { return s.expected_wait(); }); },
-          "Estimate of the seconds until a request that is submitted now begins.")
+          "Estimate of the seconds until a request that is submitted now would begin.")
       .def_prop_ro(
           "figures",
           [](const SchedulerHandle& self) {
             return figures_dict(called(self, [](Scheduler& s) { return s.figures(); }));
           },
           nb::sig("def figures(self) -> dict[str, typing.Any]"),
-          "Counts and times since the scheduler was made; times are distributions, in seconds.")
+          "Counts and times since the scheduler was made. A time is a distribution, in seconds.")
       .def_prop_ro("engine", [](const SchedulerHandle& self) { return EngineHandle(self->engine); })
       .def("__repr__", [](const SchedulerHandle& self) {
         if (self->closed) return std::string("<tessera.Scheduler closed>");

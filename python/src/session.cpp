@@ -215,13 +215,13 @@ void close(const GenerationHandle& self) {
 void bind_generation(nb::module_& m) {
   nb::class_<GenerationHandle>(
       m, "Generation",
-      R"(Generated text, piece by piece: an iterator of Piece. It has the session to itself until its end.
+      R"(An iterator over the pieces of a generated text. No other call can use the session until the text has ended, or the generation is closed.
 
     with session.generate(sampler, max_tokens=100) as pieces:
         for piece in pieces:
             print(piece, end="")
 
-Leaving the loop early keeps the tokens that were delivered; close() or the end of the with block frees the session.)")
+If you leave the loop early, the session keeps the tokens that were delivered. close(), or the end of the with block, frees the session.)")
       .def(
           "__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> Generation"))
       .def("__next__",
@@ -240,7 +240,7 @@ Leaving the loop early keeps the tokens that were delivered; close() or the end 
             }
             return text;
           },
-          "Returns the rest of the text.")
+          "Draws the rest of the text and returns it.")
       .def("close", &close, "Ends the generation and frees the session. A generation that is destroyed is closed.")
       .def(
           "__enter__", [](nb::handle self) { return self; }, nb::sig("def __enter__(self) -> Generation"))
@@ -253,14 +253,14 @@ Leaving the loop early keeps the tokens that were delivered; close() or the end 
             auto claim = self->use.read("generation");
             return finish_name(self->closed ? self->finish : self->generation.finish_reason());
           },
-          nb::sig("def finish_reason(self) -> str | None"), "Why the text has ended; None while it goes on.")
+          nb::sig("def finish_reason(self) -> str | None"), "Why the text has ended (see Piece); None while it goes on.")
       .def_prop_ro(
           "figures",
           [](const GenerationHandle& self) {
             auto claim = self->use.read("generation");
             return figures_dict(self->closed ? self->figures : self->generation.figures());
           },
-          nb::sig("def figures(self) -> dict[str, float]"), "Tokens, seconds, and tokens a second.")
+          nb::sig("def figures(self) -> dict[str, float]"), "Number of tokens, seconds, and tokens per second.")
       .def("__repr__", [](const GenerationHandle& self) {
         return std::string("<tessera.Generation ") + (self->ended ? "ended" : "running") + ">";
       });
@@ -321,8 +321,8 @@ void bind_session(nb::module_& m) {
     for piece in session.generate(tessera.Sampler(temperature=0.8), max_tokens=100):
         print(piece, end="")
 
-One call at a time changes a session; a second call meanwhile, from another thread, raises InvalidState. After an error the session is as it
-was. Arrays that a session returns own their memory: they stay as they are whatever the session does next.)");
+Only one call at a time may change a session. If another thread calls at the same time, its call raises InvalidState. After an error the session is
+as it was. An array that a session has returned does not change when the session goes on.)");
   session
       .def("append", &append, nb::arg("prompt"), nb::kw_only(), nb::arg("rows") = "last", nb::arg("want") = "logits",
            nb::arg("special") = false, nb::arg("progress") = nb::none(),
@@ -330,27 +330,26 @@ was. Arrays that a session returns own their memory: they stay as they are whate
                    "'logits', special: bool = False, "
                    "progress: collections.abc.Callable[[int, int], bool | None] | bool | None = None) -> "
                    "numpy.typing.NDArray[numpy.float32]"),
-           R"(Appends a text or tokens, computes them, and returns a numpy array without a copy.
-
-rows: "last" returns the last token's row  [vocab], "all" every token's  [tokens, vocab], "none" returns None. want: "logits", "hidden" (the
-residual stream behind the last layer  [d_model]) or "embedding" (the same behind the final norm). A text gets the model's BOS if it begins the
-sequence; special=True reads names of control tokens. progress(done, total) may return False to cancel; Ctrl-C cancels too. Without tokens it
-computes pending ones and returns the logits after the last token.)")
+           R"(Appends a text or tokens, computes them, and returns an array. Without tokens it computes the pending ones, and returns the logits after the last
+token. rows: "last" returns the row of the last token  [vocab], "all" the rows of all appended tokens  [tokens, vocab], "none" returns None. want:
+what a row is: "logits"; "hidden", the residual stream after the last layer  [d_model]; or "embedding", the same after the final norm. A text that
+begins the sequence gets the model's BOS in front. special=True reads the names of control tokens in a text as these tokens. progress(done, total)
+may return False to cancel, and needs want="logits". Ctrl-C cancels too.)")
       .def_prop_ro("logits", &logits_of, nb::sig("def logits(self) -> numpy.typing.NDArray[numpy.float32] | None"),
-                   "The logits after the last token  [vocab]; None if they are not known. After append() a view of "
-                   "what it returned, after generate()\n"
-                   "a copy. The array stays as it is when the session goes on.")
+                   R"(The logits after the last token  [vocab]; None if they are not known. The array does not change when the session goes on. After append() it shares
+its memory with the array that append() returned; otherwise it is a copy.)")
       .def("generate", &generate, nb::arg("sampler") = nb::none(), nb::kw_only(), nb::arg("max_tokens") = nb::none(),
            nb::arg("stop") = nb::none(), nb::arg("stop_tokens") = nb::none(), nb::arg("ignore_eos") = false,
            nb::arg("logprobs") = 0, nb::arg("drafter") = nb::none(), nb::arg("show_control") = false,
-           "Draws tokens until an end is reached, and returns an iterator of pieces. Without a sampler it takes the "
-           "likeliest token. stop: one or\n"
-           "several texts that end the text and are cut from it. max_tokens=None: until the model ends; a full context "
-           "is then an error.")
+           R"(Draws tokens, and returns an iterator of pieces. Without a sampler each token is the likeliest one. max_tokens=None: draws until the model ends the
+text; if the context is full before, this raises CacheFull. stop: a text or several, which end the answer and are cut from it. stop_tokens: tokens
+that end the answer. ignore_eos=True: the model's own end tokens do not end it. logprobs: how many of the likeliest tokens each piece lists.
+drafter: guesses tokens, to be faster. show_control=True: the text shows control tokens.)")
       .def("score", &score, nb::arg("text"), nb::kw_only(), nb::arg("special") = false,
            nb::sig("def score(self, text: str | collections.abc.Sequence[int], *, special: bool = False) -> "
                    "numpy.typing.NDArray[numpy.float32]"),
-           "Appends the tokens and returns ln p(token | everything before it) of each  [tokens].")
+           R"(Appends the tokens and returns for each of them ln p(token | all tokens before it)  [tokens]. The value of the first token of an empty
+session is NaN.)")
       .def(
           "truncate",
           [](const SessionHandle& self, std::size_t position) {
@@ -367,24 +366,25 @@ computes pending ones and returns the logits after the last token.)")
             change(self, "Session.remove()", [&](Session& s) { return s.remove(first, last); });
           },
           nb::arg("first"), nb::arg("last"),
-          "Removes tokens [first, last). Later tokens move up; the session is edited, that is, not what the model "
-          "would compute from its tokens.")
+          R"(Removes the tokens at positions [first, last). Later tokens move up. The session is then `edited`: its keys and values are not those that the model
+would compute from its tokens.)")
       .def(
           "keep_window",
           [](const SessionHandle& self, std::size_t sinks, std::size_t window) {
             change(self, "Session.keep_window()", [&](Session& s) { return s.keep_window(sinks, window); });
           },
-          nb::arg("sinks"), nb::arg("window"), "Keeps the first `sinks` and the last `window` tokens.")
+          nb::arg("sinks"), nb::arg("window"), "Removes the tokens between the first `sinks` and the last `window` computed ones. Pending tokens stay. The session is then `edited`.")
       .def(
           "add_pending",
           [](const SessionHandle& self, Token token) {
             change(self, "Session.add_pending()", [&](Session& s) { return s.add_pending(token); });
           },
-          nb::arg("token"), "Appends a token without computing it; the next append() or generate() computes it.")
+          nb::arg("token"), "Appends a token without computing it: the token is pending. The next append() or generate() computes it.")
       .def(
           "suspend",
           [](const SessionHandle& self) { change(self, "Session.suspend()", [](Session& s) { return s.suspend(); }); },
-          "Moves keys and values to the engine's kv_file, until they are needed.")
+          R"(Writes the session's keys and values to the engine's kv_file. Calls that need them read them back. Exception: fork(), clone(), convert(),
+verify() and save() raise InvalidState until resume().)")
       .def("resume",
            [](const SessionHandle& self) { change(self, "Session.resume()", [](Session& s) { return s.resume(); }); })
       .def(
@@ -392,7 +392,7 @@ computes pending ones and returns the logits after the last token.)")
           [](const SessionHandle& self) {
             return copy_of(self, "Session.fork()", [](const Session& s) { return s.fork(); });
           },
-          "Returns another session with the same tokens; pages are shared until one of the two writes.")
+          "Returns another session with the same tokens. The two sessions share pages until one of them writes.")
       .def(
           "clone",
           [](const SessionHandle& self) {
@@ -410,11 +410,11 @@ computes pending ones and returns the logits after the last token.)")
             return copy_of(self, "Session.convert()", [&](const Session& s) { return s.convert(to); });
           },
           nb::arg("kv"), nb::kw_only(), nb::arg("page_tokens") = 0,
-          "Returns a copy whose keys and values have another type.")
+          "Returns a copy of the session whose keys and values have the type `kv` (\"f16\", \"int8\", ...).")
       .def("verify", &verify, nb::kw_only(), nb::arg("progress") = nb::none(),
            nb::sig("def verify(self, *, progress: collections.abc.Callable[[int, int], bool | None] | None = None) -> "
                    "Verification"),
-           "Computes the sequence again and compares keys, values and logits bit by bit.")
+           "Computes the sequence again, and compares keys, values and logits with the stored ones, bit by bit.")
       .def(
           "save",
           [](const SessionHandle& self, const std::optional<Path>& path) -> std::optional<nb::bytes> {
@@ -426,10 +426,11 @@ computes pending ones and returns the logits after the last token.)")
           },
           nb::arg("path") = nb::none(),
           nb::sig("def save(self, path: str | os.PathLike[str] | None = None) -> bytes | None"),
-          "Writes the session to a file, or returns it as bytes. Engine.restore() reads it back with the same bits.")
+          "Writes the session to the file `path`. Without a path it returns the session as bytes. Engine.restore() returns a session with the same bits.")
       .def("beam_search", &beam_texts, nb::kw_only(), nb::arg("beams") = 4, nb::arg("max_tokens") = 64,
            nb::arg("length_penalty") = 1.0f, nb::arg("stop_tokens") = nb::none(),
-           "Returns likely continuations, the best first: (text, score). The session stays as it is.");
+           R"(Searches for likely continuations, and returns them as pairs (text, score), the best first. beams: sequences that are followed at once. max_tokens: the
+most tokens of a sequence. length_penalty: above 0 favours long sequences. The session stays as it is.)");
   session
       .def(
           "use_adapters",
@@ -437,8 +438,8 @@ computes pending ones and returns the logits after the last token.)")
             change(self, "Session.use_adapters()", [&](Session& s) { return s.use_adapters(adapters.list); });
           },
           nb::arg("adapters"),
-          "Changes the session's adapters; an empty list: none. The tokens stay. Those whose keys and values would be others become pending, and\n"
-          "the next call computes them again.")
+          R"(Changes the session's adapters; an empty list means none. The tokens stay. If the new adapters change keys and values of computed tokens, these tokens
+become pending, and the next call computes them again.)")
       .def_prop_ro(
           "adapters",
           [](const SessionHandle& self) {
@@ -446,7 +447,7 @@ computes pending ones and returns the logits after the last token.)")
             return adapters_list(self->engine, take(self->session.adapters()));
           },
           nb::sig("def adapters(self) -> list[tuple[Adapter, float, int | None]]"),
-          "The session's adapters, as (adapter, scale, start). start=None: the adapter waits for its invocation.");
+          "The session's adapters, as (adapter, scale, start). start is None while the adapter waits for its invocation.");
   const auto read = [](auto&& get) {
     return [get](const SessionHandle& self) {
       auto claim = self->use.read("session");
@@ -466,8 +467,8 @@ computes pending ones and returns the logits after the last token.)")
       .def_prop_ro("edited", read([](const Session& s) { return s.edited(); }))
       .def_prop_ro("suspended", read([](const Session& s) { return s.suspended(); }))
       .def_prop_ro("reused", read([](const Session& s) { return s.reused(); }),
-                   "Number of tokens that were taken from the prefix index so far.")
-      .def_prop_ro("context", read([](const Session& s) { return s.context(); }), "Tokens at most.")
+                   "How many tokens were found in the prefix index so far, and not computed.")
+      .def_prop_ro("context", read([](const Session& s) { return s.context(); }), "The most tokens that the session can have.")
       .def_prop_ro("kv_bytes", read([](const Session& s) { return s.kv().bytes(); }),
                    "Bytes of keys and values, shared pages included.")
       .def_prop_ro("kv_dtype", read([](const Session& s) { return std::string(to_string(s.kv().dtype())); }))

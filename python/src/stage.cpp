@@ -158,7 +158,7 @@ StageMaker python_stage(const nb::object& callable) {
 }
 
 void bind_stage(nb::module_& m) {
-  nb::class_<StageContext>(m, "StageContext", "What a stage may know besides the candidates.")
+  nb::class_<StageContext>(m, "StageContext", "The tokens and random numbers that a stage may use beside the candidates.")
       .def_prop_ro(
           "history",
           [](const StageContext& self) {
@@ -180,8 +180,7 @@ void bind_stage(nb::module_& m) {
       .def(
           "uniform", [](const StageContext& self, std::uint32_t n) { return self.context.uniform(n); },
           nb::arg("n") = 0,
-          "Returns the stage's n-th random number at this position, in [0, 1): it depends on the seed, the stage and "
-          "the position alone.");
+          "Returns the n-th random number of the stage at this position, in [0, 1). The number depends only on the seed, the stage and the position.");
 }
 
 }  // namespace tessera::python

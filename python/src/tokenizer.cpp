@@ -26,10 +26,9 @@ void bind_tokenizer(nb::module_& m) {
             return take(unlocked([&] { return self.encode(text, options); }));
           },
           nb::arg("text"), nb::kw_only(), nb::arg("bos") = nb::none(), nb::arg("special") = false,
-          "Returns the tokens of a text. bos: put the beginning-of-sequence token in front (None: as the model asks). "
-          "special=True reads\n"
-          "\"<|im_end|>\" and the like as control tokens; by default they are ordinary text, so that a text from "
-          "strangers cannot contain control tokens.")
+          R"(Returns the tokens of a text. bos: True puts the beginning-of-sequence token in front, False does not; None: as the model says. special=True reads
+"<|im_end|>" and other names of control tokens as these tokens. By default they are ordinary text, so that a text from strangers cannot contain control
+tokens.)")
       .def(
           "decode",
           [](const Tokenizer& self, const Tokens& tokens, bool special, bool continuation) {
@@ -38,9 +37,8 @@ void bind_tokenizer(nb::module_& m) {
             return take(unlocked([&] { return self.decode(tokens, options); }));
           },
           nb::arg("tokens"), nb::kw_only(), nb::arg("special") = false, nb::arg("continuation") = false,
-          "Returns the text of tokens. special=True writes the names of control tokens. continuation=True: the tokens "
-          "follow others, so the\n"
-          "space in front of the first word stays.")
+          R"(Returns the text of tokens. special=True also writes the names of control tokens. continuation=True says that the tokens continue a text; then the space
+in front of the first word stays.)")
       .def(
           "piece",
           [](const Tokenizer& self, Token token) {
@@ -50,10 +48,10 @@ void bind_tokenizer(nb::module_& m) {
           nb::arg("token"), "Returns the bytes that a token adds to a text.")
       .def(
           "text", [text_of](const Tokenizer& self, Token token) { return text_of(self.text(token)); }, nb::arg("token"),
-          nb::sig("def text(self, token: int) -> str"), "Returns a token as the vocabulary spells it.")
+          nb::sig("def text(self, token: int) -> str"), "Returns the token as it is written in the vocabulary.")
       .def(
           "find", [](const Tokenizer& self, const std::string& text) { return self.find(text); }, nb::arg("text"),
-          "Returns the token that is spelled so, or None.")
+          "Returns the token that is written as `text` in the vocabulary, or None.")
       .def("is_control", &Tokenizer::is_control, nb::arg("token"))
       .def("is_end_of_generation", &Tokenizer::is_end_of_generation, nb::arg("token"))
       .def_prop_ro("vocab_size", &Tokenizer::vocab_size, "Number of tokens.")
@@ -62,7 +60,7 @@ void bind_tokenizer(nb::module_& m) {
           "bos", [](const Tokenizer& self) { return self.bos(); }, "The beginning-of-sequence token, or None.")
       .def_prop_ro(
           "eos", [](const Tokenizer& self) { return self.eos(); }, "The end-of-sequence token, or None.")
-      .def_prop_ro("adds_bos", &Tokenizer::adds_bos, "Whether encode() puts BOS in front by default.")
+      .def_prop_ro("adds_bos", &Tokenizer::adds_bos, "True if encode() puts the beginning-of-sequence token in front by default.")
       .def(
           "__eq__",
           [](const Tokenizer& self, const nb::object& other) {
@@ -78,7 +76,7 @@ void bind_tokenizer(nb::module_& m) {
       });
 
   nb::class_<Detokenizer>(m, "Detokenizer",
-                          "Turns tokens into text one at a time: whole characters only. One thread at a time uses it.")
+                          "Turns tokens into text, one token at a time. It returns only whole characters. Only one thread at a time may use it.")
       .def(
           "__init__",
           [](Detokenizer* self, const Tokenizer& tokenizer, bool special, bool continuation) {
@@ -88,8 +86,8 @@ void bind_tokenizer(nb::module_& m) {
           nb::arg("tokenizer"), nb::kw_only(), nb::arg("special") = false, nb::arg("continuation") = false)
       .def(
           "push", [](Detokenizer& self, Token token) { return take(self.push(token)); }, nb::arg("token"),
-          "Returns the text that is certain now.")
-      .def("finish", &Detokenizer::finish, "Ends the text: returns U+FFFD if a character is incomplete.");
+          "Adds a token, and returns the text that is certain now: a character is returned once all of its bytes are there.")
+      .def("finish", &Detokenizer::finish, "Ends the text. Returns U+FFFD if the last character is incomplete, else an empty text.");
 }
 
 }  // namespace tessera::python

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Error(Exception):
-    """An error of the library: a code for programs, a message that says what to do, and the place, which may be empty."""
+    """An error of the library. `code` is for programs, `message` says what is wrong and what to do, `place` says where and may be empty."""
 
     code: ClassVar[str] = "error"
 
@@ -23,31 +23,31 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """A value that the caller passed: an option, a token, a prompt."""
+    """A value that the caller passed is wrong: an option, a token, a prompt."""
 
     code = "invalid_argument"
 
 
 class InvalidState(Error, RuntimeError):
-    """The call does not fit what the object is doing."""
+    """The object's state does not allow the call."""
 
     code = "invalid_state"
 
 
 class NotFound(Error, FileNotFoundError):
-    """A file, key or tensor that is not there."""
+    """A file, a key or a tensor does not exist."""
 
     code = "not_found"
 
 
 class Unsupported(Error, NotImplementedError):
-    """Well-formed, but something that tessera does not do."""
+    """The input is well-formed, but asks for something that tessera does not do."""
 
     code = "unsupported"
 
 
 class CorruptFile(Error, ValueError):
-    """A file that contradicts its own format."""
+    """A file contradicts its own format."""
 
     code = "corrupt_file"
 
@@ -83,19 +83,19 @@ class Cancelled(Error):
 
 
 class CallbackFailed(Error):
-    """A callback raised before; its exception was raised at that time."""
+    """A callback raised an exception in an earlier call, and that call raised the callback's exception."""
 
     code = "callback_failed"
 
 
 class Numeric(Error, ArithmeticError):
-    """Logits that are NaN, or that allow no token at all."""
+    """Logits are NaN, or no token is left to draw."""
 
     code = "numeric"
 
 
 class Internal(Error):
-    """A defect of tessera: please report it."""
+    """tessera has a defect. Please report it."""
 
     code = "internal"
 
@@ -107,13 +107,13 @@ class DeviceError(Error):
 
 
 class Busy(Error):
-    """Too many requests are waiting: the message says when to try again."""
+    """Too many requests are waiting. The message says when to try again."""
 
     code = "busy"
 
 
 class TooLate(Error):
-    """A request could not end by its deadline."""
+    """The request cannot end by its deadline."""
 
     code = "too_late"
 

@@ -17,7 +17,9 @@ from ._errors import Cancelled, InvalidState
 
 
 class AsyncRequest(AsyncIterator[Piece]):
-    """Reads the answer to a request. A task that is cancelled while it reads cancels the request. One task reads a request."""
+    """An asynchronous iterator over the pieces of the answer to a request. Only one task may read a request. If this task is cancelled while
+    it waits for a piece, the request is cancelled.
+    """
 
     def __init__(self, scheduler: AsyncScheduler, key: int) -> None:
         self._scheduler = scheduler
@@ -94,7 +96,7 @@ class AsyncRequest(AsyncIterator[Piece]):
         await self.aclose()
 
     def take_session(self, sample: int = 0) -> Session:
-        """Returns the session of a request that has ended (keep_session=True)."""
+        """Returns the session of a request that has ended. The request must have been submitted with keep_session=True."""
         return self.request.take_session(sample)
 
     def __repr__(self) -> str:
@@ -102,9 +104,9 @@ class AsyncRequest(AsyncIterator[Piece]):
 
 
 class AsyncScheduler:
-    """Runs many requests on one engine for an asyncio program. Takes the options of Scheduler. Its methods are called on the loop's thread.
+    """Runs many requests on one engine for an asyncio program. The options are those of Scheduler. Call the methods on the event loop's thread.
 
-    Reading never blocks the event loop: the scheduler's thread says which requests have something to read.
+    Reading does not block the event loop: a thread of its own wakes the loop when a request has something to read.
     """
 
     def __init__(self, engine: Engine, **options: Any) -> None:
@@ -142,7 +144,7 @@ class AsyncScheduler:
         self._requests.pop(key, None)
 
     def submit(self, prompt: str | list[int], **options: Any) -> AsyncRequest:
-        """Submits a request, with the options of Scheduler.submit(); does not wait."""
+        """Submits a request and returns at once. The options are those of Scheduler.submit()."""
         self._loop_here()
         key = self._next_key
         self._next_key += 1
@@ -156,7 +158,7 @@ class AsyncScheduler:
         return request
 
     async def generate(self, prompt: str | list[int], **options: Any) -> list[Sample]:
-        """Submits a request, waits for its end and returns its samples, whole."""
+        """Submits a request, waits for its end, and returns all of its samples."""
         samples: list[tuple[list[str], list[Piece]]] = [([], []) for _ in range(options.get("samples", 1))]
         async for piece in self.submit(prompt, **options):
             samples[piece.sample][0].append(piece.text)
@@ -180,7 +182,9 @@ class AsyncScheduler:
         return self._scheduler.closed
 
     async def drain(self) -> None:
-        """Refuses further requests, and waits until those that were submitted have ended. Other tasks must read their requests meanwhile."""
+        """Refuses further requests, and waits until all submitted requests have ended. Other tasks must read these requests, because a request
+        with max_unread unread pieces is not computed further.
+        """
         self._scheduler.drain(wait=False)
         while not self._scheduler.idle:
             await asyncio.sleep(0.01)

@@ -19,9 +19,9 @@ from ._errors import InvalidState
 
 
 class Answer(Iterator[Delta]):
-    """The answer to the last message: an iterator of Delta. At its end it becomes a message of the conversation.
+    """An iterator over the pieces (Delta) of the answer to the last message. When the answer has ended, it becomes a message of the conversation.
 
-    If you leave an answer before its end, it does not become a message. stop() ends it with the text that there is.
+    If you leave an answer before its end, it does not become a message. To end an answer early and keep its text, call stop().
     """
 
     def __init__(self, conversation: Conversation, answer: _core.Answer) -> None:
@@ -50,7 +50,7 @@ class Answer(Iterator[Delta]):
 
     @property
     def message(self) -> dict[str, Any]:
-        """Everything so far, as a message: content, reasoning, tool_calls."""
+        """The answer so far, as a message: content, reasoning, tool_calls."""
         return self._answer.message()
 
     @property
@@ -62,11 +62,11 @@ class Answer(Iterator[Delta]):
         return self._answer.figures
 
     def stop(self) -> None:
-        """Ends the answer with the text that there is. Any thread may call it."""
+        """Ends the answer with the text that it has so far. Any thread may call this."""
         self._answer.stop()
 
     def close(self) -> None:
-        """Leaves the answer, which does not become a message."""
+        """Ends the answer. The answer does not become a message."""
         self._ended = True
         self._answer.close()
 
@@ -79,11 +79,11 @@ class Answer(Iterator[Delta]):
 
 
 class Conversation:
-    """Messages, and one session that is kept in step with them: a new turn costs its own tokens.
+    """A list of messages, and a session that the model computes from them. A new turn computes only the tokens that are new.
 
-    `messages` is a plain list of dicts, as the APIs of OpenAI write them. It may be changed in any way between two answers. `tools` are
-    {"type": "function", "function": {...}}; `arguments` are further variables of the template. A model without a chat template gets the texts line by
-    line.
+    `messages` is a list of dicts in the form of OpenAI's API. You may change the list in any way between two answers. `tools` is a list of
+    {"type": "function", "function": {...}}. `arguments` are further variables of the chat template. If the model has no chat template, the
+    prompt is the texts of the messages, one on each line.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Conversation:
         self._core.set_request(request)
 
     def prompt(self) -> list[int]:
-        """Returns the tokens that the model is to read for the messages as they are."""
+        """Returns the prompt for the present messages, as tokens."""
         self._set_request()
         return self._core.prompt()
 
@@ -135,9 +135,11 @@ class Conversation:
         tool_name: str = "",
         drafter: Drafter | None = None,
     ) -> Answer:
-        """Adds a message of the user, if content is given, and begins the answer.
+        """Adds a message of the user, if `content` is given, and begins the answer. After an error the user's message is removed again.
 
-        tool_use holds the answer to calls of the tools: "required", "at_once", "after_text" or "auto". After an error the user's message is taken back.
+        tool_use: what the answer may contain. "required": calls of the tools, after reasoning if the model reasons. "at_once": calls, with
+        nothing in front. "after_text": text, then calls. "auto": text, with or without calls. None: anything; the form of calls is not enforced.
+        tool_name: the only tool that may be called.
         """
         if content is not None:
             self.messages.append({"role": "user", "content": content})
@@ -156,18 +158,18 @@ class Conversation:
             raise
 
     def say(self, content: str, *, sampler: Sampler | None = None, max_tokens: int | None = None, stop: str | Sequence[str] = ()) -> str:
-        """Adds a message of the user and returns the text of the whole answer."""
+        """Adds a message of the user, and returns the text of the whole answer."""
         return self.answer(content, sampler=sampler, max_tokens=max_tokens, stop=stop).read()
 
     def add_tool_result(self, call_id: str, content: str, name: str = "") -> None:
-        """Adds a tool's answer to a call."""
+        """Adds a message with the result of a call: what the tool returned."""
         message = {"role": "tool", "tool_call_id": call_id, "content": content}
         if name:
             message["name"] = name
         self.messages.append(message)
 
     def use_adapters(self, adapters: Adapters) -> None:
-        """Changes the adapters with which the conversation is computed; (): none. The messages stay, and the next answer reads them again."""
+        """Changes the adapters of the conversation; () means none. The messages stay, and the next answer computes them again."""
         self._core.use_adapters(adapters)
 
     @property
@@ -182,7 +184,7 @@ class Conversation:
 
     @property
     def has_template(self) -> bool:
-        """Whether the model or the options have a chat template."""
+        """True if the model or the options have a chat template."""
         return self._core.has_template
 
     @property
@@ -192,7 +194,7 @@ class Conversation:
 
     @property
     def tool_warnings(self) -> list[str]:
-        """A sentence for each tool whose schema the last tool_use could not enforce in full."""
+        """For each tool whose schema the last tool_use could not fully enforce, a sentence that says so."""
         return self._core.tool_warnings
 
     def __repr__(self) -> str:

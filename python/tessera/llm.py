@@ -21,7 +21,9 @@ from ._errors import InvalidArgument
 
 @dataclass
 class SamplingParams:
-    """How the answers to a prompt are drawn. temperature=0 takes the likeliest token. logprobs=None: the output has no log-probabilities."""
+    """Options for drawing the answers to a prompt, with vLLM's names. temperature=0: each token is the likeliest one. logprobs=None: the
+    output has no log-probabilities.
+    """
 
     n: int = 1
     temperature: float = 1.0
@@ -42,7 +44,7 @@ class SamplingParams:
     priority: int = 0
 
     def sampler(self) -> Sampler:
-        """Returns a sampler with these options. The repetition penalty counts the prompt too, as vLLM's does."""
+        """Returns a sampler with these options. The repetition penalty counts the prompt too, as in vLLM."""
         return Sampler(
             temperature=self.temperature,
             top_p=self.top_p,
@@ -87,7 +89,7 @@ Prompt = str | Sequence[int] | Mapping[str, Any]
 
 
 class LLM:
-    """A model, and a scheduler that batches prompts. Takes the options of Engine; max_num_seqs is the number of requests at once."""
+    """A model and a scheduler that batches prompts. The options are those of Engine. max_num_seqs: the most requests that are computed at once."""
 
     def __init__(self, model: str | os.PathLike[str] | Engine, *, max_num_seqs: int = 64, **options: Any) -> None:
         self.engine = model if isinstance(model, Engine) else Engine(model, **options)
@@ -101,10 +103,11 @@ class LLM:
         use_tqdm: bool | None = None,
         adapters: Adapters | Sequence[Adapters | None] | None = None,
     ) -> list[RequestOutput]:
-        """Returns the answers to all prompts, in their order.
+        """Returns the answers to all prompts, in the order of the prompts.
 
-        A prompt is a text, a list of tokens, {"prompt": text} or {"prompt_token_ids": tokens}. use_tqdm: show a bar (None: if it takes over a second and
-        a person looks). adapters: an adapter or a list of them for all prompts, or a list with a list or None for each prompt. Ctrl-C cancels all requests.
+        A prompt is a text, a list of tokens, {"prompt": text} or {"prompt_token_ids": tokens}. use_tqdm: True shows a progress bar, False none.
+        None shows one if the call takes over a second and standard error is a terminal. adapters: an adapter, or a list of adapters for all
+        prompts; or a list with one entry for each prompt, which is a list of adapters or None. Ctrl-C cancels all requests.
         """
         texts = self._list_of(prompts)
         params = self._params_of(sampling_params, len(texts))
@@ -121,7 +124,9 @@ class LLM:
         chat_template_kwargs: Mapping[str, Any] | None = None,
         adapters: Adapters | Sequence[Adapters | None] | None = None,
     ) -> list[RequestOutput]:
-        """Returns the answers to one conversation or to several, by the model's chat template. adapters: as in generate()."""
+        """Returns the answers to one conversation or to several. The model's chat template makes the prompts. use_tqdm, adapters: as for
+        generate().
+        """
         several: list[Any] = [messages] if not messages or isinstance(messages[0], Mapping) else list(messages)
         tokens: list[tuple[str | None, list[int]]] = []
         for one in several:
@@ -142,7 +147,7 @@ class LLM:
         return self._scheduler.figures
 
     def close(self) -> None:
-        """Ends the scheduler's thread. The engine goes with its last reference."""
+        """Ends the scheduler's thread. The engine is freed when nothing refers to it."""
         self._scheduler.close()
 
     def __enter__(self) -> LLM:

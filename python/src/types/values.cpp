@@ -23,16 +23,16 @@ nb::object text_object(std::string_view text) { return nb::str(text.data(), text
 
 void bind_plan(nb::module_& m) {
   nb::class_<Plan>(m, "Plan",
-                   "Memory in bytes, known before it is taken: for an engine with one session of `context` tokens.")
+                   "The memory that an engine with one session of `context` tokens takes, in bytes, computed before the memory is taken.")
       .def_ro("weights", &Plan::weights)
       .def_ro("kv", &Plan::kv, "Bytes of one full session.")
       .def_ro("kv_limit", &Plan::kv_limit)
       .def_ro("kv_per_token", &Plan::kv_per_token)
       .def_ro("workspace", &Plan::workspace)
       .def_ro("host", &Plan::host)
-      .def_ro("adapters", &Plan::adapters, "Bytes that adapters may take (adapter_budget).")
+      .def_ro("adapters", &Plan::adapters, "Bytes that all adapters together may take (adapter_budget).")
       .def_ro("loading", &Plan::loading)
-      .def_ro("peak", &Plan::peak, "The host's memory, the most at any time.")
+      .def_ro("peak", &Plan::peak, "The most bytes of the host's memory that are taken at any time.")
       .def_ro("device_peak", &Plan::device_peak)
       .def_ro("weights_per_token", &Plan::weights_per_token)
       .def_ro("context", &Plan::context)
@@ -45,10 +45,10 @@ void bind_plan(nb::module_& m) {
       });
   nb::class_<KernelUse>(
       m, "KernelUse",
-      "The kernel that runs an operation. fallback says why a better one does not; empty: this is the best.")
+      "The kernel that computes an operation. fallback: why a better kernel cannot be used; empty if this kernel is the best.")
       .def_prop_ro("kind", [](const KernelUse& self) { return std::string(to_string(self.kind)); },
                    "The operation's name: \"linear\", \"attention\", ...")
-      .def_ro("operation", &KernelUse::operation, "The name, and which of these operations: \"linear, few rows\".")
+      .def_ro("operation", &KernelUse::operation, "The operation in words: its name, and for which case: \"linear, few rows\".")
       .def_ro("kernel", &KernelUse::kernel)
       .def_ro("family", &KernelUse::family)
       .def_ro("dtype", &KernelUse::dtype)
@@ -62,25 +62,25 @@ void bind_plan(nb::module_& m) {
 
 void bind_piece(nb::module_& m) {
   nb::class_<PyPiece>(m, "Piece",
-                      "A token, and the text that became certain with it: whole characters. str(piece) is the text.")
+                      "A drawn token, and the text that is certain since this token: only whole characters. str(piece) is the text.")
       .def_prop_ro(
           "text", [](const PyPiece& self) { return text_object(self.piece.text); }, nb::sig("def text(self) -> str"))
       .def_prop_ro("token", [](const PyPiece& self) { return self.piece.token; })
       .def_prop_ro(
           "finish_reason", [](const PyPiece& self) { return finish_name(self.piece.finish); },
           nb::sig("def finish_reason(self) -> str | None"),
-          "On the last piece: \"end_of_generation\", \"max_tokens\", \"stop_string\", \"stop_token\". None before.")
+          "On the last piece: \"end_of_generation\", \"max_tokens\", \"stop_string\" or \"stop_token\". On the pieces before: None.")
       .def_prop_ro(
           "stop_string",
           [](const PyPiece& self) -> std::optional<int> {
             return self.piece.stop_string < 0 ? std::nullopt : std::optional(self.piece.stop_string);
           },
-          "Number of the stop string that ended the text, or None.")
+          "Index in `stop` of the text that ended the answer, or None.")
       .def_prop_ro(
-          "sample", [](const PyPiece& self) { return self.sample; }, "Number of the sample, for requests with several.")
+          "sample", [](const PyPiece& self) { return self.sample; }, "Number of the sample, from 0, if the request has several samples.")
       .def_prop_ro(
           "logprob", [](const PyPiece& self) { return self.piece.logprob; },
-          "ln p of the token, if logprobs were asked for.")
+          "ln p of the token, if `logprobs` was above 0.")
       .def_prop_ro(
           "top",
           [](const PyPiece& self) {
@@ -88,7 +88,7 @@ void bind_piece(nb::module_& m) {
             for (const TokenLogprob& one : self.piece.top) top.emplace_back(one.token, one.logprob);
             return top;
           },
-          "The likeliest tokens with their ln p, if asked for: (token, logprob), best first.")
+          "The likeliest tokens as pairs (token, ln p), the best first, if `logprobs` was above 0.")
       .def(
           "__str__", [](const PyPiece& self) { return text_object(self.piece.text); },
           nb::sig("def __str__(self) -> str"))
@@ -103,7 +103,7 @@ void bind_piece(nb::module_& m) {
 void bind_verification(nb::module_& m) {
   static constexpr Named<Verdict> kVerdicts[] = {
       {"same", Verdict::same}, {"differs", Verdict::differs}, {"unverifiable", Verdict::unverifiable}};
-  nb::class_<Verification>(m, "Verification", "The result of Session.verify(). It is true if every bit is the same.")
+  nb::class_<Verification>(m, "Verification", "The result of Session.verify(). bool(verification) is True if every bit is the same.")
       .def_prop_ro(
           "verdict", [](const Verification& self) { return std::string(name_of(self.verdict, kVerdicts)); },
           "\"same\", \"differs\" or \"unverifiable\".")
@@ -127,47 +127,49 @@ DrafterHandle drafter_of(Result<std::shared_ptr<const Drafter>> made, std::strin
 
 void bind_drafter(nb::module_& m) {
   nb::class_<DrafterHandle>(
-      m, "Drafter", "Guesses the next tokens, so that a step computes several. The text is the same as without it.")
+      m, "Drafter", "Guesses the next tokens (drafts), so that one step computes several tokens. The text is the same as without a drafter.")
       .def_static(
           "ngram",
           [](std::size_t shortest, std::size_t longest) {
             return drafter_of(ngram_drafter({.shortest = shortest, .longest = longest}), "ngram");
           },
           nb::kw_only(), nb::arg("shortest") = 2, nb::arg("longest") = 8,
-          "Guesses what followed when the last tokens occurred before.")
+          R"(Looks for an earlier place with the same last tokens, and guesses the tokens that followed there. shortest, longest: how many of the last tokens must
+be the same, and how many are compared at most.)")
       .def_static(
           "suffix",
           [](std::size_t shortest, float least) {
             return drafter_of(suffix_drafter({.shortest = shortest, .least = least}), "suffix");
           },
           nb::kw_only(), nb::arg("shortest") = 1, nb::arg("least") = 0.1f,
-          "Guesses by the longest suffix that occurred before, with counts.")
+          R"(Takes the longest end of the text that occurred before, and guesses the tokens that followed most often. shortest: tokens that must be the same.
+least: a chain of guesses ends where the product of their probabilities falls below this.)")
       .def_static(
           "lookahead", [](std::size_t ngram) { return drafter_of(lookahead_drafter({.ngram = ngram}), "lookahead"); },
-          nb::kw_only(), nb::arg("ngram") = 4, "Guesses by the model's own earlier guesses.")
+          nb::kw_only(), nb::arg("ngram") = 4, "Guesses with the tokens that the model itself guessed in earlier steps. ngram: tokens of each stored n-gram of guesses.")
       .def_static(
           "forced",
           [](const std::optional<DrafterHandle>& otherwise) {
             return drafter_of(forced_drafter(otherwise ? (*otherwise)->drafter : nullptr), "forced");
           },
           nb::arg("otherwise") = nb::none(),
-          "Guesses the text that a grammar forces; `otherwise` guesses where there is a choice.")
+          "Guesses the text that a grammar forces. Where the grammar leaves a choice, the drafter `otherwise` guesses, if there is one.")
       .def_static(
           "model", [](const EngineHandle& engine) { return drafter_of(model_drafter(engine->engine), "model"); },
-          nb::arg("engine"), "Guesses with a smaller model of the same tokenizer.")
+          nb::arg("engine"), "Guesses with a smaller model, which must have the same tokenizer.")
       .def_static(
           "early_exit", [](std::uint32_t layers) { return drafter_of(early_exit_drafter(layers), "early_exit"); },
-          nb::arg("layers"), "Guesses with the model's own first layers.")
+          nb::arg("layers"), "Guesses with the first `layers` layers of the model itself.")
       .def_static(
           "heads", [] { return drafter_of(head_drafter(), "heads"); },
-          "Guesses with the model's draft heads (Engine(mtp=True) or Engine(draft_heads=path)).")
+          "Guesses with the model's draft heads. The engine must have loaded them: Engine(mtp=True) or Engine(draft_heads=path).")
       .def(
           "limit",
           [](const DrafterHandle& self, std::uint32_t max_drafts, std::uint32_t branches) {
             return DrafterHandle(std::make_shared<DrafterBox>(self->drafter, self->words, max_drafts, branches));
           },
           nb::kw_only(), nb::arg("max_drafts") = 8, nb::arg("branches") = 1,
-          "Returns the drafter with other limits: drafts in a step, and chains of drafts.")
+          "Returns a drafter with these limits: max_drafts is the most drafts in a step, and branches the most chains of drafts in a step.")
       .def("__repr__", [](const DrafterHandle& self) { return "<tessera.Drafter " + self->words + ">"; });
 }
 
