@@ -28,12 +28,12 @@ constexpr Key<EmbedOptions> kEmbedKeys[] = {
        constexpr Pooling kKinds[] = {Pooling::mean, Pooling::cls, Pooling::last};
        to.pooling = kKinds[v.choice(kPoolings)];
      }},
-    {"normalise", "boolean", "scale to length 1; default true",
+    {"normalise", "boolean", "true: scales each vector to length 1; default true",
      [](EmbedOptions& to, const Value& v) { to.normalises = v.boolean(); }},
-    {"dimensions", "integer", "the first numbers of each vector that are kept; default 0: all",
+    {"dimensions", "integer", "how many values of each vector are kept, the first ones; default 0: all",
      [](EmbedOptions& to, const Value& v) { to.dimensions = v.integer<std::uint32_t>(); }},
     {"role", "\"plain\", \"query\", \"document\"",
-     "use of texts: the model's own prompt for it stands in front; default \"plain\": no prompt",
+     "the model's prompt for this role is put in front of each text; default \"plain\": no prompt",
      [](EmbedOptions& to, const Value& v) { to.role = v.one_of<TextRole>(kRoles); }},
     {"prompt", "text", "stands in front of each text, in place of the model's prompt",
      [](EmbedOptions& to, const Value& v) { to.prompt = v.string(); }},

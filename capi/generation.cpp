@@ -67,7 +67,7 @@ constexpr Key<Speculation> kSpeculateKeys[] = {
     {"max_drafts", "integer", "drafts in a step at most, 1 to 64; default 8",
      [](Speculation& to, const Value& v) { to.options.max_drafts = v.integer<std::uint32_t>(); }},
     {"length", "\"by_goodput\", \"longest\"",
-     "how many drafts: as many as pay, or always max_drafts; default \"by_goodput\"",
+     "\"by_goodput\": as many drafts as make drawing faster; \"longest\": always max_drafts; default \"by_goodput\"",
      [](Speculation& to, const Value& v) { to.options.length = v.one_of<DraftLength>(kLengths); }},
     {"branches", "integer", "chains of drafts in a step at most, 1 to 16; default 1",
      [](Speculation& to, const Value& v) { to.options.branches = v.integer<std::uint32_t>(); }},

@@ -29,8 +29,8 @@ constexpr Key<SchedulerAsked> kSchedulerKeys[] = {
      "\"first_come\"",
      [](SchedulerAsked& to, const Value& v) { to.policy = v.choice(kPolicies); }},
     {"aging", "number",
-     "of \"shortest_first\" (default 20) and \"prefix_first\" (default 0.1): what a second of waiting counts; "
-     "0: nothing",
+     "how much a second of waiting counts: \"shortest_first\": as this many tokens of work less (default 20); \"prefix_first\": as a "
+     "share of reused tokens that is greater by this number (default 0.1); 0: nothing",
      [](SchedulerAsked& to, const Value& v) { to.aging = v.number(0); }},
     {"max_running", "integer", "requests at once, 1 or more; default 64",
      [](SchedulerAsked& to, const Value& v) { to.options.limits.max_running = v.integer<std::uint32_t>(1); }},

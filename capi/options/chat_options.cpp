@@ -51,8 +51,8 @@ constexpr Key<ConversationAsked> kConversationKeys[] = {
        to.options.chat_template = must(chat_template_of(*to.engine, v.string()));
      }},
     {"output_format", "text",
-     "how the model writes reasoning and calls: \"hermes\", \"harmony\", ...; default: chosen by the template, and a "
-     "template that prints no tools has them told in words, which this key prevents",
+     "how the model writes reasoning and calls: \"hermes\", \"harmony\", ...; default: found from the template; if the template does "
+     "not print tools, the prompt then describes them in words, which it does not do with this key",
      [](ConversationAsked& to, const Value& v) { to.options.output_format = must(find_output_format(v.string())); }},
     {"now", "text",
      "local time for templates that print it: \"2026-11-27 16:00:00\"; default: such a template is an error",
@@ -98,9 +98,9 @@ constexpr Key<AnswerKeys> kAnswerKeys[] = {
     {"grammar", "object", "the texts that are allowed: see Grammar",
      [](AnswerKeys& to, const Value& v) { to.grammar = read_grammar(*to.engine, v); }},
     {"tool_choice", "text, object",
-     "holds the answer to the tools and their schemas: \"required\" (calls), \"at_once\" (calls, nothing in front), "
-     "\"after_text\" (text, then calls), "
-     "\"auto\" (text or calls), or `{\"use\": ..., \"name\": ..., \"max_calls\": ...}`; default: nothing is held",
+     "what the answer may contain, with the tools' schemas enforced: \"required\" (calls), \"at_once\" (calls, nothing in front), "
+     "\"after_text\" (text, then calls), \"auto\" (text or calls), or `{\"use\": ..., \"name\": ..., \"max_calls\": ...}`; default: anything, "
+     "nothing is enforced",
      [](AnswerKeys& to, const Value& v) {
        ToolGrammarOptions& choice = to.choice.emplace();
        if (v.json().string() != nullptr)
@@ -137,7 +137,7 @@ constexpr Key<Shorten> kShortenKeys[] = {
      [](Shorten& to, const Value& v) { to.asked.options.keep_turns = v.integer<std::size_t>(); }},
     {"summarise", "boolean", "true: the model writes a summary of the turns that are taken out; default false",
      [](Shorten& to, const Value& v) { to.asked.summarise = v.boolean(); }},
-    {"question", "text", "what the model is asked for the summary",
+    {"question", "text", "the question by which the model is asked for the summary",
      [](Shorten& to, const Value& v) { to.asked.options.question = v.string(); }},
     {"max_tokens", "integer", "tokens of the summary at most; 0: until the model ends; default 256",
      [](Shorten& to, const Value& v) { to.asked.options.max_tokens = v.integer<std::size_t>(); }},

@@ -72,7 +72,7 @@ constexpr auto kv_keys() {
        [](T& to, const Value& v) { to.kv.prefix = v.boolean() ? PrefixReuse::on : PrefixReuse::off; }},
       {"salt", "text", "pages are shared only between sessions of the same salt",
        [](T& to, const Value& v) { to.kv.salt = v.string(); }},
-      {"checkpoints", "integer, \"all\"", "states of recurrent layers that are kept to go back to; default 0: 2",
+      {"checkpoints", "integer, \"all\"", "how many states of recurrent layers are kept, so that a session can go back to them; default 0: 2 states",
        [](T& to, const Value& v) {
          if (const std::string* text = v.json().string(); text != nullptr && *text != "all")
            v.refuse("must be an integer from 0 upwards, or \"all\"");
@@ -173,7 +173,7 @@ constexpr Key<EngineOptions> kEngineKeys[] = {
      "path of draft heads in a file of their own, for the drafter \"head\": a folder with Medusa or EAGLE heads, or a GGUF file of an EAGLE-3 "
      "head; default none",
      [](EngineOptions& to, const Value& v) { to.draft_heads = std::u8string(v.string().begin(), v.string().end()); }},
-    {"backend", "\"cpu\", \"cuda\"", "what computes; default \"cpu\"",
+    {"backend", "\"cpu\", \"cuda\"", "the processor that computes; default \"cpu\"",
      [](EngineOptions& to, const Value& v) { to.backend = v.one_of<BackendKind>(kBackends); }},
     {"cuda_device", "integer", "number of the GPU; default 0",
      [](EngineOptions& to, const Value& v) { to.cuda.device = v.integer<std::int32_t>(0); }},

@@ -181,7 +181,7 @@ constexpr Key<Spec> kSamplerKeys[] = {
      [](Spec& to, const Value& v) { to.seed = v.unsigned_integer(); }},
     {"stream", "integer", "tells apart sequences that share a seed; default 0",
      [](Spec& to, const Value& v) { to.stream = v.integer<std::uint32_t>(); }},
-    {"grammar", "object", "the texts that are allowed, in front of all stages: see Grammar",
+    {"grammar", "object", "the texts that are allowed; runs before all stages: see Grammar",
      [](Spec& to, const Value& v) { to.grammar = read_grammar(*to.engine, v); }},
     {"repetition_penalty", "number", "`penalties.repetition`",
      [](Spec& to, const Value& v) { to.penalties.repetition = v.real(), to.has_penalties = true; }},

@@ -25,12 +25,14 @@ constexpr auto schema_keys() {
        [](T& to, const Value& v) { to.schema().space = v.one_of<JsonSpace>(kSpaces); }},
       {"order", "\"any\", \"stated\"", "order of an object's properties; default \"any\"",
        [](T& to, const Value& v) { to.schema().order = v.one_of<JsonOrder>(kOrders); }},
-      {"numbers", "\"any\", \"plain\"", "spelling of numbers; plain: a bounded number of digits; default \"any\"",
+      {"numbers", "\"any\", \"plain\"", "spelling of numbers; \"plain\": a limited number of digits; default \"any\"",
        [](T& to, const Value& v) { to.schema().numbers = v.one_of<JsonNumbers>(kNumbers); }},
-      {"formats", "\"by_draft\", \"assertion\", \"annotation\"", "whether `format` is checked; default \"assertion\"",
+      {"formats", "\"by_draft\", \"assertion\", \"annotation\"",
+       "\"assertion\": the keyword `format` is enforced; \"annotation\": it has no effect; \"by_draft\": it has no effect if $schema names "
+       "draft 2020-12; default \"assertion\"",
        [](T& to, const Value& v) { to.schema().formats = v.one_of<JsonFormats>(kFormats); }},
       {"unsupported", "\"refuse\", \"ignore\"",
-       "keywords that are not supported: an error, or left out; default \"refuse\"",
+       "a keyword of a schema that is not supported: \"refuse\": it is an error; \"ignore\": it is left out; default \"refuse\"",
        [](T& to, const Value& v) { to.schema().unsupported = v.one_of<JsonUnsupported>(kUnsupported); }},
   });
 }
