@@ -47,15 +47,15 @@ constexpr NewerRange kNewer[] = {
     {0x2B739, 0x2B739, 0x20000}, {0x2EBF0, 0x2EE5D, 0x20000}, {0x31350, 0x323AF, 0x20000}};
 // clang-format on
 
-unsigned byte_at(std::string_view text, std::size_t at) noexcept { return static_cast<unsigned char>(text[at]); }
+unsigned unit_at(std::string_view text, std::size_t at) noexcept { return static_cast<unsigned char>(text[at]); }
 
 // Returns the number of bytes of a character by its first one.
 std::size_t size_by(unsigned first) noexcept { return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4; }
 
 // Returns the older character for the one at `at`, which has `size` bytes; 0 if it is not newer.
 std::uint32_t older_at(std::string_view text, std::size_t at, std::size_t size) noexcept {
-  std::uint32_t c = byte_at(text, at) & (0x7Fu >> size);
-  for (std::size_t i = 1; i < size; ++i) c = c << 6 | (byte_at(text, at + i) & 0x3Fu);
+  std::uint32_t c = unit_at(text, at) & (0x7Fu >> size);
+  for (std::size_t i = 1; i < size; ++i) c = c << 6 | (unit_at(text, at + i) & 0x3Fu);
   const auto* range = std::ranges::lower_bound(kNewer, c, {}, &NewerRange::high);
   return range != std::end(kNewer) && range->low <= c ? range->older : 0;
 }
@@ -65,7 +65,7 @@ std::uint32_t older_at(std::string_view text, std::size_t at, std::size_t size) 
 std::string_view with_older_characters(std::string_view text, std::string& copy) {
   bool copied = false;
   for (std::size_t at = 0; at < text.size();) {
-    const unsigned first = byte_at(text, at);
+    const unsigned first = unit_at(text, at);
     const std::size_t size = size_by(first);
     const bool may_be_newer = size == 4 || (size == 3 && (first < 0xE4 || first == 0xEA));  // E4 to E9: ideographs, all of them old
     const std::uint32_t older = may_be_newer ? older_at(text, at, size) : 0;
