@@ -24,7 +24,7 @@ struct NgramOptions {
 
 struct SuffixOptions {
   std::size_t shortest = 1;   // tokens at the history's end that must have occurred before
-  float least = 0.1f;         // drafts end where the product of their probabilities (shares of occurrences in the history) falls below this
+  float least = 0.1f;         // drafts end where the product of their probabilities (shares of occurrences in the history) falls below `least`
 };
 // Drafts the tokens that most often followed the longest suffix of the history that occurred before. Uses a suffix automaton (Blumer et
 // al. 1985) with counts, as suffix decoding does (Oliaro et al. 2024). Takes a few hundred bytes for each token of the history. Errors:
@@ -34,11 +34,11 @@ struct SuffixOptions {
 struct LookaheadOptions {
   std::size_t ngram = 4;  // tokens of an n-gram of the pool, 2 to 16
 };
-// Drafts the model's own earlier guesses (lookahead decoding; Fu et al. 2024). The model's likeliest tokens behind the drafts of
-// one step are drafts of the next step (Jacobi iteration; Santilli et al. 2023). N-grams of these guesses are collected in a pool,
-// and drafts come from the pool first. Unlike the paper's method, this one computes no rows beside the drafts and follows one
-// branch. Needs no second model and no repetition, but pays only where further rows are nearly free, because most guesses are
-// wrong. Errors: invalid_argument, `ngram` is not 2 to 16.
+// Drafts the model's own earlier guesses (lookahead decoding; Fu et al. 2024). The model's likeliest tokens after the drafts of one step
+// are drafts of the next step (Jacobi iteration; Santilli et al. 2023). N-grams of these guesses are collected in a pool, and drafts come
+// from the pool first. Unlike the paper's method, this one computes no rows beside the drafts and follows one branch. Needs no second model
+// and no repetition, but pays only where further rows are nearly free, because most guesses are wrong. Errors: invalid_argument, `ngram` is
+// not 2 to 16.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> lookahead_drafter(const LookaheadOptions& options = {}) noexcept;
 
 // Drafts the text that a grammar forces (Sampler::forced()), cut into tokens by the tokenizer. Where the grammar leaves a choice,
