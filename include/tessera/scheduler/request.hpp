@@ -40,7 +40,7 @@ struct Request {
   // The session to go on from (a fork with a system prompt, a conversation's). None: a new session with `session_options`.
   std::optional<Session> session = {};
   SessionOptions session_options = {};
-  std::optional<Sampler> sampler = {};    // none: greedy
+  std::optional<Sampler> sampler = {};    // none: takes the likeliest token (greedy)
   GenerateOptions generate = {};          // its `stop` ends the request
   // Number of answers (samples) to the prompt, which is computed once. Sample i draws with the given sampler, with i added to the stream
   // number of its random numbers (Sampler::stream()).
@@ -120,24 +120,25 @@ class RequestHandle {
       std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
   // Returns a piece that is ready, or nullopt. Does not drive the scheduler and does not wait.
   [[nodiscard]] std::optional<RequestPiece> try_next() noexcept;
-  // Returns the error with which the request has failed; success while it goes on and after it has ended well. An error stays. Pieces that
-  // were drawn before the error can still be read. Exception: while drive_status() has an error and the request has none, returns the error
-  // of drive_status(), although the request has not failed (state() is not ended).
+  // Returns the error with which the request has failed; success while it goes on and after it has ended well. Later calls return the same
+  // error. Pieces that were drawn before the error can still be read. Exception: while drive_status() has an error and the request has
+  // none, returns the error of drive_status(), although the request has not failed (state() is not ended).
   [[nodiscard]] Status status() const noexcept;
   // Returns the error of the scheduler's steps, if several of them failed one after another and the last next() gave up driving the
-  // scheduler for that reason; otherwise success. It says nothing about the request, which goes on.
+  // scheduler for that reason; otherwise success. This error does not concern the request, which goes on.
   [[nodiscard]] Status drive_status() const noexcept;
 
   // Ends the request at the next step, with ErrorCode::cancelled.
   void cancel() noexcept;
-  // pause(): the request gets no rows until resume(). Its pages may be taken meanwhile; they are computed again after resume().
+  // pause(): the request gets no rows until resume(). Its pages may be taken meanwhile; their tokens are then computed again after
+  // resume().
   void pause() noexcept;
   void resume() noexcept;
 
   [[nodiscard]] std::uint64_t id() const noexcept;
   [[nodiscard]] RequestState state() const noexcept;
-  // Returns how a sample has finished. none: it has not. error or cancelled: the request failed before the sample had finished, and
-  // status() says why.
+  // Returns how a sample has finished. none: it has not finished. error or cancelled: the request failed before the sample had finished,
+  // and status() says why.
   [[nodiscard]] FinishReason finish_reason(std::uint32_t sample = 0) const noexcept;
   [[nodiscard]] RequestFigures figures() const noexcept;
   // Returns the result of a search (Request::beams), the best first, when the request has ended. A second call returns nothing.
