@@ -39,7 +39,7 @@ enum class FinishReason : std::int32_t {
 enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
 
 enum class DraftLength : std::int32_t {
-  by_goodput = 0,  // the number of drafts that gives the most tokens a second, by measured times; 0 if drafts do not pay
+  by_goodput = 0,  // the number of drafts with the most tokens a second, by measured times; 0 if drafts do not pay
   longest = 1,     // always max_drafts
 };
 

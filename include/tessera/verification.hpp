@@ -16,7 +16,7 @@ namespace tessera {
 
 // The answer of Session::verify().
 enum class Verdict : std::int32_t {
-  same = 0,          // computing the sequence again gives every key, value and logit bit for bit
+  same = 0,          // every key, value and logit is the same, bit for bit, when the sequence is computed again
   differs = 1,       // a key, value, state or logit differs
   unverifiable = 2,  // the sequence cannot be computed again; `what` says why
 };

@@ -101,7 +101,7 @@ class ChatTemplate {
   // place of an error is the template's line and construct.
   [[nodiscard]] Result<RenderedText> render(const ChatRequest& request, const RenderOptions& options = {}) const noexcept;
   // Renders the template with these variables: an object of messages, tools, add_generation_prompt and everything else that the template
-  // reads. bos_token, eos_token, pad_token and unk_token in the object replace those of special_texts().
+  // reads. bos_token, eos_token, pad_token and unk_token in the object replace the texts of special_texts().
   [[nodiscard]] Result<RenderedText> render(const Json& variables, const RenderOptions& options = {}) const noexcept;
 
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty

@@ -10,8 +10,8 @@
 // states at the borders of its newest pages. So a sequence with recurrent layers is truncated to a checkpoint, and the tokens after the
 // checkpoint are computed again.
 //
-// Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
-// positions below n, the pass writes the records, and commit(n) makes the positions part of the sequence.
+// Writing has two stages, so that a failed or cancelled forward pass does not change the sequence: reserve(n) makes room for positions
+// below n, the pass writes the records, and commit(n) makes the positions part of the sequence.
 //
 //   auto cache = KvCache::paged(layout, {.capacity = 4096}, pools);
 //   if (cache && cache->reserve(16)) { /* a pass writes positions 0 to 15 through cache->view() */ cache->commit(16); }

@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-// Says which tokens stay beside the first `sinks` and the last `recent` tokens.
+// Says which tokens stay in addition to the first `sinks` and the last `recent` tokens.
 enum class TokenChoice : std::int32_t {
   window = 0,  // no further tokens: only the first `sinks` and the last `recent` tokens stay (StreamingLLM; Xiao et al. 2023)
   h2o = 1,     // tokens that have been attended to most so far (H2O; Zhang et al. 2023. Scissorhands; Liu et al. 2023)

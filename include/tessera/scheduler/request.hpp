@@ -49,8 +49,8 @@ struct Request {
   // beam_search() with these options. Limits, end tokens and `stop` come from these options; a sampler, several samples and `generate` are
   // refused.
   std::optional<BeamOptions> beams = {};
-  // The adapters with which the request is computed. nullopt: those of `session`, or of `session_options`. An adapter with an invocation
-  // that is not in the prompt changes nothing.
+  // The adapters with which the request is computed. nullopt: the adapters of `session`, or of `session_options`. An adapter with an
+  // invocation that is not in the prompt changes nothing.
   std::optional<std::vector<AdapterUse>> adapters = {};
   std::int32_t priority = 0;              // lower is served first (by_priority)
   double deadline = std::numeric_limits<double>::infinity();  // seconds from now to the last token

@@ -12,8 +12,8 @@
 //   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
 //   if (auto status = request->status(); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 //
-// Threads: any thread may call submit(). step() is called by the host's own loop, by a Driver's thread, or, if there is neither, by
-// RequestHandle::next().
+// Threads: any thread may call submit(). The host's own loop or a Driver's thread calls step(); without a loop and a Driver,
+// RequestHandle::next() does.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ struct SchedulerOptions {
   std::function<double()> clock = {};
   // Called on the thread that drives or submits, outside of locks. The callback must not call the scheduler.
   std::function<void(const RequestEvent&)> on_event = {};
-  // Called for each change of the engine's prefix index, whoever made the change. Called after a step, on the thread that drives, outside
-  // of locks, for one event at a time and in the order of the changes. The first event is `cleared`. The callback must not call the
-  // scheduler.
+  // Called for each change of the engine's prefix index, also for changes outside of this scheduler. Called after a step, on the thread
+  // that drives, outside of locks, for one event at a time and in the order of the changes. The first event is `cleared`. The callback must
+  // not call the scheduler.
   std::function<void(const KvEvent&)> on_kv_event = {};
 };
 
@@ -102,10 +102,10 @@ class Scheduler {
 
   // Calls `work` on the caller's thread while no step runs: waits for the running step, and delays the next step. May be called from any
   // thread; callers and steps run in the order in which they come. Use it for what a host computes beside the scheduler with
-  // Engine::forward(), so that the times from which the scheduler learns are the times of its steps alone. Requests wait as long as `work`
+  // Engine::forward(), so that the times from which the scheduler learns are only the times of its steps. Requests wait as long as `work`
   // takes, so keep it as short as StepLimits::seconds. Precondition: `work` waits for nothing that needs a step: `work` must not call
   // RequestHandle::next(), stop a driver or wait for a driver. Errors: callback_failed, `work` is empty or threw; invalid_state, called
-  // within a step or within another `work` (step() called within `work` gives the same error).
+  // within a step or within another `work` (step() called within `work` returns the same error).
   [[nodiscard]] Status between_steps(const std::function<void()>& work) noexcept;
 
   // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. An id that has ended or never existed is no error.

@@ -31,7 +31,7 @@ class Decoder;
 }
 
 // The tokens that encode() puts around a text. as_model: BOS and EOS if the model's metadata demands them. always: BOS in front, even if
-// the metadata does not demand it, and no EOS. never: neither.
+// the metadata does not demand it, and no EOS. never: no BOS and no EOS.
 enum class Bos : std::int32_t { as_model = 0, always = 1, never = 2 };
 
 // The meaning of "<|im_end|>" in a text. as_text: letters, so that text from strangers cannot forge control tokens. parse: the control
@@ -73,7 +73,7 @@ struct TextFrame {
 // The tokens that a model wants around and between two texts: front, first text, between, second text, back.
 struct PairFrame {
   std::vector<Token> front = {}, between = {}, back = {};
-  bool has_segments = false;  // true: the second text and the tokens behind it are of segment 1 (Row::segment)
+  bool has_segments = false;  // true: the second text and the tokens after it are of segment 1 (Row::segment)
 };
 
 // The size of the Tokenizer that from_settings() will make.
@@ -112,7 +112,7 @@ class Tokenizer {
   // Returns the tokens of a text. Every text can be encoded: bytes that are not UTF-8 become byte tokens. A byte for which the vocabulary
   // has no token becomes the unknown token, or nothing if there is none or if it is a control token. With Special::as_text no text becomes
   // a control token. If the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens is brought into
-  // normal form first, and decoding gives the normal form; bytes that are not UTF-8 stay as they are.
+  // normal form first, and decoding returns the normal form; bytes that are not UTF-8 stay as they are.
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
   // out_of_memory. With a tokenizer.json also: unsupported, a pattern of the file takes too much work on this text; invalid_argument, the
   // normalizer makes the text far too long.
@@ -140,13 +140,13 @@ class Tokenizer {
   [[nodiscard]] TokenType type(Token token) const noexcept;
   [[nodiscard]] TokenizerModel model() const noexcept;
   [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty for other families than gpt2
-  // Returns whether the file does not name its pre-tokenizer (old converters did not), so that "default" is a guess: tokens may differ
-  // from those that the model was trained with.
+  // Returns whether the file does not name its pre-tokenizer (old converters did not), so that "default" is a guess: tokens may differ from
+  // the tokens that the model was trained with.
   [[nodiscard]] bool pre_tokenizer_is_assumed() const noexcept;
   [[nodiscard]] std::optional<Token> bos() const noexcept;
   [[nodiscard]] std::optional<Token> eos() const noexcept;
-  // Return the tokens that encode() puts around a text by Bos::as_model, and those that the vocabulary's rules put around and between two
-  // texts; empty if the vocabulary has none.
+  // Return the tokens that encode() puts around a text by Bos::as_model, and the tokens that the vocabulary's rules put around and between
+  // two texts; empty if the vocabulary has none.
   [[nodiscard]] const TextFrame& frame() const noexcept;
   [[nodiscard]] const PairFrame& pair_frame() const noexcept;
   [[nodiscard]] bool adds_bos() const noexcept;  // by Bos::as_model
