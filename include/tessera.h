@@ -9,9 +9,9 @@
  *   tessera_engine_free(engine);
  *
  * Rules, which hold for every function unless its comment says otherwise:
- *   Handles   A handle is a pointer that only this library reads. Free it by its own tessera_X_free(), which accepts NULL. A handle that is
- *             used after it was freed, or is freed twice, is undefined behaviour. NULL, or a handle of another kind, is invalid_argument;
- *             where a function returns no code, it returns 0 or NULL. Handles keep alive what they need, so free them in any order.
+ *   Handles   A handle is a pointer that only this library reads. Free it by its own tessera_X_free(), which accepts NULL. Using a handle
+ *             after it was freed, or freeing it twice, is undefined behaviour. NULL, or a handle of another kind, is invalid_argument; a
+ *             function that returns no code then returns 0 or NULL. Handles keep alive what they need, so free them in any order.
  *   Errors    A function that can fail returns a code: TESSERA_OK (0) or the reason. Its last argument may be NULL. If the function fails,
  *             *error becomes an error that the caller frees. If the function succeeds, *error becomes NULL; an older error in *error is not
  *             freed. Out parameters become NULL or 0 when a call begins. After an error the handles are as they were, and usable.
@@ -67,7 +67,7 @@ typedef struct tessera_sampler tessera_sampler;           /* draws tokens */
 typedef struct tessera_grammar tessera_grammar;           /* the texts that are allowed, compiled for an engine's vocabulary */
 typedef struct tessera_generation tessera_generation;     /* text that a session is writing */
 typedef struct tessera_piece tessera_piece;               /* a piece of a generated text; belongs to the handle that returned it */
-typedef struct tessera_conversation tessera_conversation; /* messages, and a session in step with them */
+typedef struct tessera_conversation tessera_conversation; /* messages, and a session whose tokens match them */
 typedef struct tessera_answer tessera_answer;             /* the answer to a conversation's last message */
 typedef struct tessera_scheduler tessera_scheduler;       /* many requests on one engine */
 typedef struct tessera_request tessera_request;           /* a request to a scheduler */

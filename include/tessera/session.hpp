@@ -138,9 +138,9 @@ class Session {
 
   // Appends the tokens, and returns ln p(token | all tokens before it) of each token  [tokens]. `options.logits` and `options.rows` have no
   // effect. The value of an empty session's first token is NaN, because no token comes before it.
-  // Errors: invalid_state: the logits after the session's last token are not known (after truncate(), or an append without logits), call
-  // append({}) first; invalid_argument, no tokens, or a token that is not in the vocabulary; numeric, the model's
-  // logits hold a NaN or an infinity; cache_full; out_of_memory; cancelled. After an error the session is as it was.
+  // Errors: invalid_state, the logits after the session's last token are not known, for example after truncate() (call append({}) first);
+  // invalid_argument, no tokens, or a token that is not in the vocabulary; numeric, the model's logits hold a NaN or an infinity;
+  // cache_full; out_of_memory; cancelled. After an error the session is as it was.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
   // Draws tokens until the text ends as `options` say. Returns a range of Result<Piece>, whose last element may be an error. The sampler
@@ -166,8 +166,8 @@ class Session {
 
   // Drops the tokens from `position` on. If `position` is the number of tokens or more, nothing changes. The logits are no longer known:
   // append({}) and generate() compute the last token again. If the next token's sliding window needs keys that were freed already, the
-  // tokens before `position` become pending: the next call computes them, with the same bits (in an edited() session: with the bits of a
-  // new session). Exception: if one of these tokens is an embedding and there is no SessionOptions::embedding_of, the whole sequence is
+  // tokens before `position` become pending. The next call then computes them, with the same bits (in an edited() session: with the bits of
+  // a new session). Exception: if one of these tokens is an embedding and there is no SessionOptions::embedding_of, the whole sequence is
   // dropped. Errors: invalid_state.
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
@@ -184,8 +184,8 @@ class Session {
   // Returns whether the keys and values may differ from the ones that the model would compute from tokens().
   [[nodiscard]] bool edited() const noexcept;
 
-  // Returns another session with the same tokens, which takes no memory for keys and values: pages are shared until one of the two
-  // sessions writes to a page, and then only that page is copied. Errors: invalid_state, a contiguous session: use clone().
+  // Returns another session with the same tokens, without memory for keys and values: the two sessions share all pages. When one of them
+  // writes to a shared page, only that page is copied. Errors: invalid_state, a contiguous session: use clone().
   [[nodiscard]] Result<Session> fork() const noexcept;
   // Returns a copy with its own keys and values.
   [[nodiscard]] Result<Session> clone() const noexcept;

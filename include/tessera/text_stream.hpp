@@ -1,6 +1,6 @@
-// A TextStream is the text side of a generation: tokens in, pieces of text out. It detokenizes, looks for stop strings and stop
-// tokens, says when and why the generation ends, and keeps the figures. Session::generate() has a TextStream inside; a host that
-// draws tokens itself (examples/small/batch_by_hand) makes its own and gets the same pieces.
+// A TextStream is the text side of a generation: tokens in, pieces of text out. A TextStream detokenizes, finds stop strings and stop
+// tokens, says when and why the generation ends, and keeps the figures. Session::generate() has a TextStream inside; a host that draws
+// tokens itself (examples/small/batch_by_hand) makes its own and gets the same pieces.
 //
 //   auto text = tessera::TextStream::create(session, {.max_tokens = 100});
 //   while (text->finish_reason() == tessera::FinishReason::none) {

@@ -36,9 +36,9 @@ struct LookaheadOptions {
 };
 // Drafts the model's own earlier guesses (lookahead decoding; Fu et al. 2024). The model's likeliest tokens after the drafts of one step
 // are drafts of the next step (Jacobi iteration; Santilli et al. 2023). N-grams of these guesses are collected in a pool, and drafts come
-// from the pool first. Unlike the paper's method, this one computes no rows beside the drafts and follows one branch. Needs no second model
-// and no repetition, but pays only where further rows are nearly free, because most guesses are wrong. Errors: invalid_argument, `ngram` is
-// not 2 to 16.
+// from the pool first. Unlike the paper's method, this drafter computes no rows except the drafts, and follows one branch. Needs no second
+// model and no repetition, but pays only where further rows are nearly free, because most guesses are wrong. Errors: invalid_argument,
+// `ngram` is not 2 to 16.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> lookahead_drafter(const LookaheadOptions& options = {}) noexcept;
 
 // Drafts the text that a grammar forces (Sampler::forced()), cut into tokens by the tokenizer. Where the grammar leaves a choice,

@@ -61,8 +61,8 @@ struct TextLimits {
   std::string format{};   // format of the whole text; an unknown format allows every text
 };
 
-// A cheap immutable handle. Errors of the functions that make a grammar: invalid_argument, with the place in the text (a byte, a line, a
-// path in the schema); unsupported, with the part that is not supported; over_budget, if making the grammar would take too long or too much
+// A cheap immutable handle. Errors of the functions that make a grammar: invalid_argument (the place is a byte, a line, or a path in the
+// schema); unsupported (the message names the part that is not supported); over_budget, making the grammar would take too long or too much
 // memory.
 //
 //   auto think = Grammar::until(std::vector<std::string>{"</think>"});

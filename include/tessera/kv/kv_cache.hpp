@@ -10,8 +10,8 @@
 // states at the borders of its newest pages. So a sequence with recurrent layers is truncated to a checkpoint, and the tokens after the
 // checkpoint are computed again.
 //
-// Writing has two stages, so that a failed or cancelled forward pass does not change the sequence: reserve(n) makes room for positions
-// below n, the pass writes the records, and commit(n) makes the positions part of the sequence.
+// A forward pass writes between two calls, so that a failed or cancelled pass does not change the sequence. reserve(n) makes room for
+// positions below n, the pass writes the records, and commit(n) makes the positions part of the sequence.
 //
 //   auto cache = KvCache::paged(layout, {.capacity = 4096}, pools);
 //   if (cache && cache->reserve(16)) { /* a pass writes positions 0 to 15 through cache->view() */ cache->commit(16); }
@@ -92,7 +92,7 @@ struct KvAdapter {
 // The inputs of consecutive positions. Example: two tokens, two embeddings and a token are {.tokens = 5, 6, -1, -1, 7} and two contents.
 struct KvInputs {
   std::span<const Token> tokens = {};      // -1 for an embedding
-  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. There may be fewer: the last ones are missing then
+  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. If there are fewer, the last contents are missing
   std::span<const KvAdapter> adapters = {};  // all adapters of the sequence, by their first positions
   std::uint64_t position = 0;                // position of the first input in the sequence; matters only if there are adapters
 

@@ -100,7 +100,7 @@ class Chain {
   // that share a seed.
   Chain& seed(std::uint64_t seed, std::uint32_t stream = 0) & noexcept;
 
-  // The functions above, for a temporary chain. They return the chain by value: auto usual = chain().top_k(40);
+  // The functions above, for a temporary chain. These functions return the chain by value: auto usual = chain().top_k(40);
   Chain greedy() && noexcept { return std::move(greedy()); }
   Chain temperature(float t) && noexcept { return std::move(temperature(t)); }
   Chain dynamic_temperature(const DynamicTemperatureOptions& o) && noexcept { return std::move(dynamic_temperature(o)); }

@@ -33,7 +33,7 @@ struct PlannedRequest {
   std::uint64_t dropped = 0;           // `computed` tokens whose keys and values were dropped, by a stream or by a budget of tokens
   std::uint64_t budget = 0;            // tokens in the cache at which some are dropped, once the prompt is computed; 0: never
   // Bytes of pages that the next drop of tokens needs, in addition to the pages of the rows before the drop: copies of shared pages, pages
-  // that a window has passed (the tokens after them move up), and the bytes that are set aside for the request from then on.
+  // that a window has passed (the tokens after them move up), and bytes that are set aside for the request after the drop.
   std::uint64_t drop_bytes = 0;
   std::uint64_t copy_bytes = 0;        // bytes of the copies that the next row makes of shared pages that are not full
   // True: the request never gives its pages up, because they could not be computed again (tokens have been dropped, for example). The
@@ -48,7 +48,8 @@ struct PlannedRequest {
   std::uint64_t awaits = kNobody;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   // Decoding requests with a drafter. drafts: drafts that the request may have in a step. draft_chance: probability that a draft is
-  // accepted if the drafts before it were; infinite: make all drafts, whether they pay or not. draft_seconds: time to make one draft.
+  // accepted if the drafts before it were accepted; infinite: make all drafts, even if they do not pay. draft_seconds: time to make one
+  // draft.
   std::uint32_t drafts = 0;
   std::uint32_t branches = 0;          // chains that may branch off the first chain of drafts; each takes a page of each group of layers
   double draft_chance = 0.0, draft_seconds = 0.0;

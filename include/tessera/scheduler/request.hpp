@@ -57,16 +57,16 @@ struct Request {
   IfLate if_late = IfLate::run;
   std::string tenant = {};                // the user to whom the request belongs (fair_by_tenant, figures)
   SessionAtEnd session_at_end = SessionAtEnd::drop;
-  // Receives the pieces instead of the handle, on the thread that drives the scheduler. It must not call the scheduler. If it throws,
-  // the request ends with callback_failed.
+  // Receives the pieces instead of the handle, on the thread that drives the scheduler. The callback must not call the scheduler. If the
+  // callback throws, the request ends with callback_failed.
   std::function<void(const RequestPiece&)> on_piece = {};
   // For readers without a thread that waits in next(), such as an event loop. Called when the handle has something to read (a piece, or the
   // end of the answer), and not again until try_next() has returned nothing. Called outside of locks on the thread that drives the
-  // scheduler. It must not call the scheduler or the handle, only wake the reader. If it throws, step() returns the error. It may be called
-  // once more after the handle is destroyed.
+  // scheduler. The callback must not call the scheduler or the handle, only wake the reader. If the callback throws, step() returns the
+  // error. The callback may be called once more after the handle is destroyed.
   std::function<void()> on_ready = {};
-  // true: on_ready is also called after a step that has computed some of the prompt (RequestFigures::computed_tokens). Here too it is not
-  // called again until try_next() has returned nothing.
+  // true: on_ready is also called after a step that has computed some of the prompt (RequestFigures::computed_tokens). As above, on_ready
+  // is not called again until try_next() has returned nothing.
   bool tells_progress = false;
 };
 
@@ -114,8 +114,8 @@ class RequestHandle {
   //   else     `timeout` has passed; or there is no Driver, and the scheduler cannot go on until another request is read or resumed; or
   //            its steps fail again and again: then drive_status() has their error. Nothing is lost: when the cause is gone (memory is
   //            free again, for example), call next() again.
-  // Without a timeout, and with a Driver, the call may wait without end: as long as other requests or sessions of the
-  // host keep the pages that this request needs, or its place among the running requests (StepLimits::max_running).
+  // Without a timeout, and with a Driver, the call may wait without end: as long as other requests or sessions of the host keep the pages
+  // that this request needs, or as long as max_running other requests run (StepLimits).
   [[nodiscard]] std::optional<RequestPiece> next(
       std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
   // Returns a piece that is ready, or nullopt. Does not drive the scheduler and does not wait.

@@ -87,9 +87,9 @@ class Scheduler {
   Scheduler& operator=(Scheduler&&) noexcept;
   ~Scheduler();  // requests that have not ended are cancelled
 
-  // Submits a request from any thread; does not wait. Errors: invalid_argument, a prompt or an option, or a request that can never
-  // fit, with the numbers; busy, too many requests wait, and the sentence says when to try again; too_late (IfLate::refuse);
-  // invalid_state, the scheduler is draining.
+  // Submits a request from any thread; does not wait. Errors: invalid_argument, a prompt or an option, or a request that can never fit (the
+  // message has the numbers); busy, too many requests wait (the message says when to try again); too_late (IfLate::refuse); invalid_state,
+  // the scheduler is draining.
   [[nodiscard]] Result<RequestHandle> submit(Request request) noexcept;
 
   // Computes one step. Returns false if there is nothing to do until a request is submitted, read or resumed, or until wake_time().
