@@ -158,7 +158,7 @@ struct EngineOptions {
 struct Plan {
   std::uint64_t weights = 0;
   std::uint64_t kv = 0;                  // bytes of one full session; paged: in whole slabs (kv_pools.hpp)
-  std::uint64_t kv_limit = 0;            // KV bytes that `peak` (or device_peak) includes: EngineOptions::kv_budget, or `kv` if that is 0
+  std::uint64_t kv_limit = 0;            // KV bytes that `peak` (or device_peak) includes: EngineOptions::kv_budget, or `kv` if kv_budget is 0
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler

@@ -1,4 +1,4 @@
-// The library's drafters. Make a drafter once and give it to any number of generations:
+// The library's drafters. Make a drafter once and use it for any number of generations:
 //
 //   auto text = session.generate(sampler, {.max_tokens = 200, .speculate = {.drafter = *tessera::ngram_drafter()}});
 #pragma once
@@ -15,7 +15,7 @@ namespace tessera {
 
 struct NgramOptions {
   std::size_t shortest = 2;  // tokens at the history's end that must have occurred before
-  std::size_t longest = 8;   // tokens at the history's end that are looked for at most
+  std::size_t longest = 8;   // most tokens at the history's end to look for
 };
 // Drafts the tokens that followed when the history's last tokens occurred before (prompt lookup; Saxena 2023). Takes the longest match;
 // among equally long matches, the latest. Costs next to nothing, and pays where text repeats its input: summaries, code.
@@ -41,13 +41,13 @@ struct LookaheadOptions {
 // `ngram` is not 2 to 16.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> lookahead_drafter(const LookaheadOptions& options = {}) noexcept;
 
-// Drafts the text that a grammar forces (Sampler::forced()), cut into tokens by the tokenizer. Where the grammar leaves a choice,
-// `otherwise` drafts, if given. The last token of a forced text is not drafted, because the model may write a longer token there.
+// Drafts the text that a grammar forces (Sampler::forced()), cut into tokens by the tokenizer. If `otherwise` is set, it drafts where the
+// grammar leaves a choice. The last token of a forced text is not drafted, because the model may write a longer token there.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> forced_drafter(std::shared_ptr<const Drafter> otherwise = {}) noexcept;
 
 // Drafts with a smaller model that has the same tokenizer (Leviathan, Kalman, Matias 2023). Each generation has its own session of
-// the smaller model. Nothing is drafted beyond the context of `session`. Drafter::start() fails with invalid_argument if the
-// vocabularies differ: in their fingerprints or, without one, in size.
+// the smaller model. Nothing is drafted beyond the context of `session`. Drafter::start() fails with invalid_argument if the vocabularies
+// differ: in their fingerprints or, if one has no fingerprint, in size.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> model_drafter(const Engine& draft,
                                                                    const SessionOptions& session = {}) noexcept;
 

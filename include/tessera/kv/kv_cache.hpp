@@ -167,7 +167,7 @@ class KvCache {
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions
-  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // KV type of all layers but the wide ones (wide_layers.hpp)
+  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // KV type of all layers except the wide layers (wide_layers.hpp)
   [[nodiscard]] std::uint64_t bytes() const noexcept;     // bytes that the cache holds now, shared pages included
   [[nodiscard]] bool edited() const noexcept;             // see edit()
   [[nodiscard]] KvView view() const noexcept;             // its addresses lie in memory()

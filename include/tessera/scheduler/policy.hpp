@@ -31,12 +31,12 @@ struct PlannedRequest {
   std::uint64_t expected = 0;          // tokens that will be drawn in all: max_tokens, or an estimate
   std::uint64_t computed = 0;          // tokens of prompt and answer whose keys and values are in the cache
   std::uint64_t dropped = 0;           // `computed` tokens whose keys and values were dropped, by a stream or by a budget of tokens
-  std::uint64_t budget = 0;            // tokens in the cache at which some are dropped, once the prompt is computed; 0: never
+  std::uint64_t budget = 0;            // number of tokens in the cache at which tokens are dropped, once the prompt is computed; 0: never
   // Bytes of pages that the next drop of tokens needs, in addition to the pages of the rows before the drop: copies of shared pages, pages
   // that a window has passed (the tokens after them move up), and bytes that are set aside for the request after the drop.
   std::uint64_t drop_bytes = 0;
   std::uint64_t copy_bytes = 0;        // bytes of the copies that the next row makes of shared pages that are not full
-  // True: the request never gives its pages up, because they could not be computed again (tokens have been dropped, for example). The
+  // True: the request never gives its pages up, because its pages could not be computed again (tokens have been dropped, for example). The
   // pages that it needs until its end are set aside.
   bool keeps_pages = false;
   bool keeps_windows = false;          // true: pages that sliding windows have passed stay in use

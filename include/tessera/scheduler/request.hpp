@@ -37,7 +37,7 @@ enum class IfLate : std::int32_t {
 
 struct Request {
   std::vector<Token> prompt;              // tokens that follow the tokens of `session`; may be empty if `session` has tokens
-  // The session to go on from (a fork with a system prompt, a conversation's). None: a new session with `session_options`.
+  // The session whose tokens the prompt follows (a fork with a system prompt, for example). None: a new session with `session_options`.
   std::optional<Session> session = {};
   SessionOptions session_options = {};
   std::optional<Sampler> sampler = {};    // none: takes the likeliest token (greedy)
@@ -109,7 +109,7 @@ class RequestHandle {
 
   // Returns the next piece, and waits for it. If no Driver drives the scheduler, this call drives it.
   // nullopt: there is no piece, and state() says why:
-  //   ended    all pieces have been given. status() says whether the request failed.
+  //   ended    all pieces have been returned. status() says whether the request failed.
   //   paused   no piece comes before resume(), and the call does not wait for resume().
   //   else     `timeout` has passed; or there is no Driver, and the scheduler cannot go on until another request is read or resumed; or
   //            its steps fail again and again: then drive_status() has their error. Nothing is lost: when the cause is gone (memory is
