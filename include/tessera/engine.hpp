@@ -48,7 +48,7 @@ namespace tessera {
 
 enum class BackendKind : std::int32_t { cpu = 0, cuda = 1 };
 enum class TokenizerUse : std::int32_t {
-  from_model = 0,  // the file's tokenizer; load() fails if it is damaged. A file without a tokenizer is no error
+  from_model = 0,  // the file's tokenizer; load() fails if it cannot be loaded. A file without a tokenizer is no error
   none = 1,        // no tokenizer: the host has its own
 };
 
