@@ -64,7 +64,7 @@ struct ToolGrammar {
 [[nodiscard]] Result<ToolGrammar> held_tool_grammar(const OutputFormat& format, std::span<const Json> tools,
                                                     const ToolGrammarOptions& options = {}) noexcept;
 
-// Returns a vocabulary for the grammars of `format`. Its control tokens that the format's markers consist of have their names as text, so
+// Returns a vocabulary for the grammars of `format`. In it, each control token that occurs in the format's markers has its name as text, so
 // that a matcher can follow a marker in the grammar.
 [[nodiscard]] Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const OutputFormat& format) noexcept;
 
