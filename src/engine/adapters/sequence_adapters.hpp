@@ -1,5 +1,5 @@
-// The adapters of one sequence, in the order in which their changes are made: by first position; for one position in the caller's order. An
-// adapter changes the rows from its first position on.
+// The adapters of one sequence, in the order in which their changes are made: by first position. Adapters with the same first position are
+// in the caller's order. An adapter changes the rows from its first position on.
 #pragma once
 
 #include <cstddef>

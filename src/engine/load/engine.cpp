@@ -185,7 +185,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   state->plan = blueprint.plan;
   state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / std::max<std::uint64_t>(1, state->plan.kv_layout.page_bytes()))};
   state->options.step_rows = blueprint.step_rows;
-  // Here keys and values of a row also depend on later rows, so other texts cannot use them.
+  // If rows see later rows, keys and values of a row depend on these later rows, so other texts cannot use them.
   if (state->model.spec.sight == Sight::both_sides) state->options.kv.prefix = PrefixReuse::off;
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);

@@ -136,8 +136,8 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   TESSERA_TRY_STATUS(check_ranks(options));
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
-  // The first argument should be the options that the caller set. It is empty, because options may be resolved twice: values that the first
-  // time filled in must not be checked as if the caller had set them.
+  // The first argument should be the options that the caller set. It is empty, because options may be resolved twice: values that were
+  // filled in the first time must not be checked as if the caller had set them.
   TESSERA_TRY_STATUS(check({}, resolved.kv));
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);

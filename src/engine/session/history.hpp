@@ -1,5 +1,5 @@
-// The record of all tokens and edits of an edited session. Session::verify() repeats them in a fresh session, which must compute the same
-// bits.
+// The history of an edited session: all tokens that were appended, and all edits. It is recorded from the first edit on. Session::verify()
+// repeats both in a fresh session, which must compute the same bits.
 #pragma once
 
 #include <cstddef>

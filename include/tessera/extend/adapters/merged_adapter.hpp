@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// Each matrix W that the adapter changes becomes W + scale * B A, multiplied by the scale that the adapter's file states. The sum is
+// Each matrix W that the adapter changes becomes W + scale * s * B A, where s is the scale that the adapter's file states. The sum is
 // rounded to the model's own number format, so changes smaller than a step of that format are lost. A DoRA adapter then also sets the
 // length of each row of the sum.
 struct MergedAdapter {

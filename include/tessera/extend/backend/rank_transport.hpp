@@ -32,8 +32,8 @@ class RankTransport {
   virtual Result<std::size_t> send(std::uint32_t to, std::span<const std::byte> bytes) noexcept = 0;
   // Writes arrived bytes of rank `from` to the beginning of `bytes`. Returns how many bytes were written: 0 if none have arrived.
   virtual Result<std::size_t> receive(std::uint32_t from, std::span<std::byte> bytes) noexcept = 0;
-  // Returns when bytes of another rank have arrived, or when send() may accept more bytes after a call that did not accept all; at the
-  // latest after `timeout`. May return too early.
+  // Returns when bytes of another rank have arrived, or when send() may accept more bytes after a send() that did not accept all of its
+  // bytes; at the latest after `timeout`. May return too early.
   virtual void wait(std::chrono::milliseconds timeout) noexcept = 0;
   // Says that this rank sends nothing more to rank `to`. That rank first receives all bytes sent before; then its receive() returns an
   // error. May be called again. The library calls close() when the engine is destroyed or could not be loaded, and when a rank stops

@@ -40,7 +40,7 @@ struct ToolGrammarOptions {
 
 // Returns the grammar of an output that calls tools. `tools` is ChatRequest::tools. A keyword of a schema is *enforced* (in names: held) if
 // the grammar allows only values that the keyword accepts.
-// Enforced keywords depend on how the format writes arguments:
+// The enforced keywords depend on how the format writes arguments:
 //   as JSON                             The whole schema is enforced.
 //   one by one, or as Python or Gemma   The arguments are the ones that `properties` names, in their order.
 //   a string between markers            The string is written as it is (without quotes and escapes) and cannot contain the format's
@@ -54,7 +54,7 @@ struct ToolGrammarOptions {
 
 struct ToolGrammar {
   Grammar grammar;
-  // A sentence for each tool whose schema the grammar enforces only in part. It names the tool and the keyword.
+  // A sentence for each tool whose schema the grammar enforces only in part: it names the tool and the part that is not enforced.
   std::vector<std::string> warnings;
 };
 // Returns the grammar of tool_grammar(), but accepts tools whose schema cannot be enforced completely. The grammar then enforces as much of

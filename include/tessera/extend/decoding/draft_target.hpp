@@ -41,9 +41,9 @@ class TargetGuesses {
  public:
   TargetGuesses() noexcept = default;  // an empty handle (docs/headers.md)
 
-  // Computes the logits of the token after `token`, and writes them to `logits`  [vocab]. In the first call `token` is the last token of
-  // the history, later the draft before. Errors: invalid_argument, `token` does not follow, or `logits` has another size; invalid_state,
-  // `most` guesses have been made, or the series has ended; cache_full and out_of_memory, there is no memory for the row; cancelled.
+  // Computes the logits of the token after `token`, and writes them to `logits`  [vocab]. Call it first with the last token of the history,
+  // then with each draft. Errors: invalid_argument, `token` does not follow, or `logits` has another size; invalid_state, `most` guesses
+  // have been made, or the series has ended; cache_full and out_of_memory, there is no memory for the row; cancelled.
   Status next(Token token, std::span<float> logits, const std::stop_token& stop = {}) noexcept;
 
  private:

@@ -33,9 +33,9 @@ namespace tessera {
 struct DraftContext {
   std::span<const Token> history = {};  // tokens of the sequence, prompt included; drafts follow the last one
   std::uint64_t position = 0;           // position of the first draft, for Sampler::sample(); the next draft's is one more
-  // The request's sampler. A drafter that computes logits should draw from them with this sampler: both draws then use the same random
-  // numbers, so the draft agrees with the target's draw more often than by chance. The drafter must roll back the tokens that the sampler
-  // accepts, before it returns or throws.
+  // The request's sampler. A drafter that computes logits should draw from them with this sampler: the draft and the target's token are
+  // then drawn with the same random numbers, so the two agree more often than by chance. The drafter must roll back the tokens that the
+  // sampler accepts, before it returns or throws.
   Sampler* sampler = nullptr;
   std::stop_token stop = {};
   DraftTarget target = {};              // the model and the sequence, for drafters that let a part of the model guess
@@ -59,7 +59,7 @@ struct DraftOutcome {
   std::size_t drafted = 0;   // drafts that were in the step
   std::size_t accepted = 0;  // number of drafts that the sampler drew: the first drafts of a chain, or the drafts along one path of a tree
   // The model's likeliest token after each draft, for right and wrong drafts  [drafted]. If a backend draws tokens: the token that it drew
-  // after each draft. Empty for trees, and unless wants_guesses().
+  // after each draft. Empty for trees, and if wants_guesses() returns false.
   std::span<const Token> guesses = {};
 };
 

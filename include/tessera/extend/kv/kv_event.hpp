@@ -17,8 +17,8 @@ struct KvEvent {
   enum class Kind : std::int32_t {
     stored = 0,   // the page can be found from now on; the page before it was stored in an earlier event
     removed = 1,  // the page can no longer be found; the pages after it were removed in earlier events
-    // Forget all pages; events for the pages that are stored now follow. This is the first event. It comes again if events were lost,
-    // because memory was short or more than 65,536 events waited.
+    // Forget all pages; events for the pages that are stored now follow. The first event of all is a `cleared`. Another one comes if events
+    // were lost, because memory was short or more than 65,536 events waited.
     cleared = 2,
   };
   Kind kind = Kind::stored;

@@ -86,7 +86,7 @@ enum class HeadNormPlace : std::int32_t { before_rope = 0, behind_rope = 1 };
 // Sink logits: one learned logit for each head. A sink logit takes part in each softmax over keys, but has no value: the head need not
 // attend to any key.
 enum class Sinks : std::int32_t { none = 0, one_a_head = 1 };
-// Says whether each head's values are normed, without a weight.
+// Says whether each head's values are normed. This norm has no weight.
 enum class ValueNorm : std::int32_t { none = 0, unweighted = 1 };
 // The value of LayerSpec::keys_of for a layer that has keys and values of its own.
 inline constexpr std::uint32_t kOwnKeys = ~std::uint32_t{0};
@@ -159,8 +159,8 @@ struct LayerSpec {
 
   float residual_scale = 1.0f;  // factor of the outputs that attention and the FFN add to the residual stream
 
-  // Distance to the earlier layer whose weights this layer also uses (ALBERT; Lan et al. 2020): layer i has the weights of layer i -
-  // weights_back, and that layer has weights of its own. Keys and values are never shared this way. 0: the layer has its own weights.
+  // Distance to the earlier layer whose weights this layer also uses (ALBERT; Lan et al. 2020). Layer i uses the weights of layer i -
+  // weights_back, which has weights of its own. Keys and values are never shared this way. 0: the layer has its own weights.
   std::uint32_t weights_back = 0;
 
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
