@@ -35,7 +35,7 @@ enum class Operation : std::int32_t {
   // --- The engine.
   rope_factors = 17,     // which of a model's two lists of rope factors the context needs
   guess_tokens = 18,     // draft heads of the model's file
-  exchange_rows = 19,    // between ranks
+  exchange_rows = 19,    // exchange of rows between ranks
   suppress_tokens = 20,  // tokens that are never drawn, because the model's file says so
   pre_tokenize = 21,     // an assumption about the tokenizer
 };

@@ -1,7 +1,7 @@
 // The layout of a sequence's cache. Layers with the same window and kind are a group. Each group has its own page tables, because a group
-// with a sliding window frees old pages while a group without a window keeps all pages. A page holds page_tokens tokens of all layers of
-// one group, as blocks [layer][k|v][kv_head]; src/kv/block.hpp has a block's inner layout. Page i of every group holds the tokens [i *
-// page_tokens, (i + 1) * page_tokens).
+// with a sliding window frees old pages while a group without a window keeps all pages. Page i of every group holds the tokens
+// [i * page_tokens, (i + 1) * page_tokens) of all layers of the group, as blocks [layer][k|v][kv_head]. src/kv/block.hpp has a block's
+// inner layout.
 //
 // Recurrent layers are one group. They have a state instead of keys and values, and each token changes the state. Page i of this group
 // holds the states of all recurrent layers after the last computed token in positions [i * page_tokens, (i + 1) * page_tokens). While some

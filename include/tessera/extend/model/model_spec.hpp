@@ -20,7 +20,7 @@ enum class Ffn : std::int32_t {
   dense_and_experts = 4,  // a gated FFN for all tokens and, beside it, experts; each of the two has its own norms
   plain_experts = 5,      // like `experts`, but with plain FFNs
 };
-// The part of a layer in which a row sees other rows of its sequence. All mixers but attention keep a state of fixed size instead of
+// The part of a layer in which a row sees other rows of its sequence. All mixers except attention keep a state of fixed size instead of
 // keys and values.
 enum class Mixer : std::int32_t {
   attention = 0,
@@ -123,7 +123,7 @@ struct LayerSpec {
   float scale = 0.0f;            // factor of attention scores, usually 1 / sqrt(key_dim)
   float score_softcap = 0.0f;    // scaled scores s become softcap * tanh(s / softcap); 0: no softcap
   Sinks sinks = Sinks::none;
-  HeadNorms head_norms = HeadNorms::each;  // in layers whose queries and keys are normed
+  HeadNorms head_norms = HeadNorms::each;  // used in layers whose queries and keys are normed
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   ValueNorm value_norm = ValueNorm::none;
   std::uint32_t keys_of = kOwnKeys;  // an earlier layer whose keys and values this layer reads instead of its own
@@ -159,8 +159,8 @@ struct LayerSpec {
 
   float residual_scale = 1.0f;  // factor of the outputs that attention and the FFN add to the residual stream
 
-  // Distance to the earlier layer whose weights this layer also uses (ALBERT; Lan et al. 2020). Layer i uses the weights of layer i -
-  // weights_back, which has weights of its own. Keys and values are never shared this way. 0: the layer has its own weights.
+  // Distance to the earlier layer whose weights this layer also uses (ALBERT; Lan et al. 2020): layer i uses the weights of layer
+  // i - weights_back, which has weights of its own. Keys and values are never shared this way. 0: the layer has its own weights.
   std::uint32_t weights_back = 0;
 
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
@@ -196,7 +196,7 @@ struct ModelSpec {
   Positions positions = Positions::rope;
   Sight sight = Sight::back;
   Pooling pooling = Pooling::mean;  // pooling of texts (Engine::embed())
-  bool has_logits = true;        // false: the model gives embeddings and no logits
+  bool has_logits = true;        // false: the model computes embeddings and no logits
   std::uint32_t n_segments = 0;  // kinds of segments, each with an embedding that its tokens get (BERT's token types); 0: none
   // Widths of the two products between the final norm and a row's embedding, in models that have them (EmbeddingGemma). 0: no products.
   std::uint32_t embedding_inner = 0, embedding_dim = 0;

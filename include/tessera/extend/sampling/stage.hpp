@@ -52,7 +52,7 @@ struct Context {
   }
 };
 
-// A stage as a virtual interface. StageOf makes a Stage of any StageFunction.
+// The virtual interface of a stage. StageOf makes a Stage from any StageFunction.
 class Stage {
  public:
   virtual ~Stage() = default;
