@@ -10,7 +10,7 @@ constexpr double kMemory = 0.985;         // factor of the weight of all earlier
 constexpr double kTried = 2.0, kRight = 1.4;  // the first estimate: as if kTried drafts had been tried and kRight accepted
 constexpr double kAlike = 4.0;            // in a position's acceptance rate, the rate of all positions counts like this number of tries
 constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // if drafts do not pay: steps until drafts are tried again, at first and at most
-constexpr std::size_t kProbed = 4;        // number of drafts in such a try
+constexpr std::size_t kProbed = 4;        // number of drafts in a step that tries drafts again
 constexpr std::size_t kTrusted = 1;       // number of drafts in the first step that has drafts
 
 }  // namespace

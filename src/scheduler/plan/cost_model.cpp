@@ -64,8 +64,8 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   ++observed_;
   const Terms terms = terms_of(load);
   // Errors count relative to the expected time. If they counted relative to the measured time, a step that is fast by chance would have a
-  // greater weight than a slow one, and noise would make all costs too small. The expectation may be far off, so it is limited to a factor
-  // of 2 from the measured time.
+  // greater weight than a slow one, and noise would make all costs too small. The expectation may be far off, so it is cut to between half
+  // and twice the measured time.
   const double expected = std::clamp(predict(load), 0.5 * seconds, 2.0 * seconds);
   const double weight = 1.0 / (expected * expected);
   for (std::size_t i = 0; i < kTerms; ++i) {

@@ -1,6 +1,6 @@
 // Makes sure that requests that drop tokens (token budgets, streams) always reach their end. After a drop, keys and values of the remaining
 // tokens still depend on the dropped tokens, so computing them again would give other bits. So without a kv_file, a request keeps its pages
-// from its first drop to its end. Before that drop, enough pages must be reserved for it. Example:
+// from its first drop to its end. Therefore it may drop tokens only if there are enough pages for the rest of its tokens. Example:
 //
 //   the request        a budget of 168 tokens, of which a drop leaves 147; pages of 32 tokens; two samples of a prompt of 185 tokens
 //   before the drop    6 pages, which both samples share; each sample can give its pages up and be computed again
