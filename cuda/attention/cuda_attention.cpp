@@ -63,8 +63,8 @@ Status CudaBackend::append_copies(const KvSet& set, std::uint32_t layer, Act k, 
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
-  // The kernel norms every row's heads of q and k, rotates them, and appends keys and values. Other steps and other orders of these steps,
-  // and rows whose pages have several layouts, are left to the plain operations.
+  // The fused kernel norms the heads of q and k in every row, rotates them, and appends keys and values. Layers that need other operations
+  // or another order, and rows whose pages have several layouts, use the plain operations instead.
   const bool is_plain = !shape.norms_together && !shape.norms_behind_rope && shape.v_norm == nullptr && !shape.queries_alone;
   if (rows_.kv_sets().size() != 1 || !is_plain) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);

@@ -1,4 +1,5 @@
-// The attention of a step: plans for every shape that the step computes, made in begin() with their tiles on the device, and the launches.
+// Attention of a step. begin() plans every shape of attention that the step computes, and puts the plans' tiles on the device. Later calls
+// only launch kernels.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +27,15 @@ class StepAttention {
     partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
   }
 
-  // Plans each attention of the step twice: for all rows, and for the wanted rows, because the layer that drops rows may attend afterwards.
-  // Exception: if all rows are wanted, the one plan serves both.
+  // Plans each attention of the step twice: for all rows, and for the wanted rows, because a layer that drops the other rows may compute
+  // attention after that. Exception: if all rows are wanted, one plan serves both.
   Status begin(const Device& device, StepArena& arena, const StepRows& rows, std::span<const backend::AttentionShape> shapes);
 
   // Computes attention of the rows of one KV set. Error: internal, begin() planned no attention of this shape.
   struct Call {
     const backend::AttentionShape& shape;
     std::size_t kv_set = 0;
-    const float* sinks = nullptr;  // on the device, as the following ones
+    const float* sinks = nullptr;  // device addresses, this and the following ones
     const float* q = nullptr;
     float* out = nullptr;
   };

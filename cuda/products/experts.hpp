@@ -11,7 +11,7 @@
 
 namespace tessera::cuda {
 
-// One layer's experts and their rows. All pointers but the weights are device addresses.
+// One layer's experts and their rows. All pointers except the weights are device addresses.
 struct ExpertCall {
   const backend::Routing& routing;
   ActivationKind activation = ActivationKind::silu;
