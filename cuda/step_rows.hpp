@@ -60,7 +60,7 @@ struct KvSet {
 
 class StepRows {
  public:
-  // Takes the buffer for the embeddings that rows have of their own. take(bytes) returns memory of the device.
+  // Allocates the buffer for the embeddings that rows have of their own. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     embedding_dim_ = shape.columns[static_cast<std::size_t>(backend::Act::x)];

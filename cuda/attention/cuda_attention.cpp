@@ -172,8 +172,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
   TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
-  // One launch moves all layers of a KV type. OfType has the launch's numbers: the most KV heads of a layer, bytes of shared memory, and
-  // [first, end): the indices of the type's layers in the lists above (layers, turns, first_page, skipped).
+  // One launch moves all layers of a KV type. OfType has the launch's numbers. heads, shared: the most KV heads of a layer, bytes of shared
+  // memory. [first, end): indices of the type's layers in the lists above (layers, turns, first_page, skipped).
   struct OfType {
     std::uint32_t heads = 0, shared = 0, first = 0, end = 0;
   };

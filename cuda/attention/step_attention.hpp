@@ -19,7 +19,7 @@ namespace tessera::cuda {
 
 class StepAttention {
  public:
-  // Takes the buffer for partial results. take(bytes) returns memory of the device.
+  // Allocates the buffer for partial results. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     const std::uint64_t heads = shape.columns[static_cast<std::size_t>(backend::Act::attn)];
@@ -45,8 +45,8 @@ class StepAttention {
   // Bytes for partial results: enough to split the tiles of a decode step whose rows see 32,768 keys.
   static constexpr std::uint64_t kMostPartials = std::uint64_t{16} << 20;
 
-  // How one step computes attention in the layers of one shape: the plans, with their tiles on the device. Most layers
-  // of a model have the same shape, so a step makes few plans.
+  // The plans of attention for the layers of one shape in a step, with their tiles on the device. Most layers of a model have the same
+  // shape, so a step makes few plans.
   struct Planned {
     struct OfRows {
       AttentionPlan plan;

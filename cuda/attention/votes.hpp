@@ -14,7 +14,7 @@ namespace tessera::cuda {
 
 class VoteCounter {
  public:
-  // Takes the buffers for the most voters. take(bytes) returns memory of the device.
+  // Allocates the buffers for the most voters. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     stride_ = static_cast<std::uint32_t>(shape.vote_keys);

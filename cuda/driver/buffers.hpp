@@ -1,4 +1,4 @@
-// Memory of a device, and page-locked host memory, from and to which a device copies while the processor goes on.
+// Memory of a device, and page-locked host memory. Copies between the two run while the processor does other work.
 #pragma once
 
 #include <cstddef>

@@ -85,7 +85,7 @@ TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum
   }
 }
 
-// Returns the largest key for which the candidates with this key or a higher one together weigh more than the target; 0 if even all
+// Returns the largest key k for which the candidates with keys of k or higher weigh more than the target together. Returns 0 if all
 // candidates together do not. A candidate's weight is weight(logit).
 template <class Weight, class Target>
 TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weight&& weight, Target&& target_of) {

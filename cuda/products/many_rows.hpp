@@ -40,7 +40,7 @@ class ManyRowProducts {
 
   // Opens cuBLASLt. If it cannot be used, refusal() gives the reason. Error: out_of_memory.
   Status open(const std::shared_ptr<Device>& device, const std::string& library);
-  // Takes the buffers for the largest step. take(bytes) returns memory of the device.
+  // Allocates the buffers for the largest step. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     if (!wanted_) return;
