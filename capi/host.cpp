@@ -36,8 +36,8 @@ class HostSource final : public ByteSource {
   SharedDrop drop_;
 };
 
-// Hands tasks to the host's threads, and makes sure that each task runs exactly once, whatever the host does: tasks
-// that the host left out run on the calling thread.
+// Hands tasks to the host's threads, and makes sure that each task runs exactly once. Tasks that the host has left out
+// run on the calling thread.
 class HostExecutor final : public Executor {
  public:
   HostExecutor(const tessera_engine_options& given, SharedDrop drop) noexcept

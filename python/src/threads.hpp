@@ -63,9 +63,9 @@ void refuse_in_callback(const char* what);
 [[nodiscard]] bool on_main_thread() noexcept;
 void remember_main_thread();
 
-// Runs `work(stop)` without the GIL and returns its Result. On the main thread, Ctrl-C and every other signal handler
-// that raises stop the work, and the exception is thrown here: the work runs on another thread, while this thread looks
-// for signals. `work` must not throw.
+// Runs `work(stop)` without the GIL and returns its Result. `work` must not throw. On the main thread, Ctrl-C and every
+// other signal handler that raises stop the work; interruptible() then throws the exception. For this the work runs on
+// another thread, while this thread looks for signals.
 template <class Work>
 auto interruptible(Work&& work) -> std::invoke_result_t<Work&, std::stop_token> {
   using Value = std::invoke_result_t<Work&, std::stop_token>;

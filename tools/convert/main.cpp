@@ -1,4 +1,4 @@
-// tessera-convert: writes a model, of a folder as hubs publish models or of a GGUF file, to a GGUF file or to a folder.
+// tessera-convert: reads a model from a GGUF file or a model folder, and writes it as GGUF files or as a folder.
 #include <csignal>
 #include <cstdio>
 #include <exception>

@@ -14,7 +14,7 @@
 
 namespace tessera::convert {
 
-// How much is left out.
+// The amounts that are left out.
 struct PruneOptions {
   std::uint32_t layers = 0;  // whole layers
   double heads = 0.0;        // share of all KV heads, with the query heads that use them

@@ -1,5 +1,5 @@
 // Sums the squares of the inputs of a model's matrices, and writes the sums as llama.cpp's importance matrix: a GGUF file with general.type
-// = imatrix, and for each tensor NAME the F32 tensors NAME.in_sum2 [inputs, matrices] and NAME.counts [1, matrices].
+// = imatrix. For each tensor NAME it has the F32 tensors NAME.in_sum2 [inputs, matrices] and NAME.counts [1, matrices].
 // (tools/quantize/importance.hpp reads the file.)
 #pragma once
 

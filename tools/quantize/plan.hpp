@@ -30,8 +30,8 @@ struct TensorPlan {
   std::string note;             // reason why `to` is not the requested format; empty if it is
 };
 
-// Returns whether a tensor should not be quantised. llama.cpp's files have these tensors as F32: position and token type embeddings are
-// added, not multiplied, so each error would show; routers of experts and convolutions are small, and results depend strongly on them.
+// Returns whether a tensor should not be quantised; llama.cpp's files have these tensors as F32. Position and token type embeddings are
+// added, not multiplied, so each error would show. Routers of experts and convolutions are small, and results depend strongly on them.
 [[nodiscard]] bool is_delicate(std::string_view name) noexcept;
 
 // Makes a step for each tensor, in file order. Error, with the tensor's name: a tensor that is quantised already would change its format,

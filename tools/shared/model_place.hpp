@@ -11,9 +11,9 @@
 namespace tessera::tool {
 
 // Returns the path of a model. Names that begin with "ollama:", "lmstudio:" or "hf:" are looked up in the stores of Ollama, LM Studio and
-// Hugging Face's hub, at the places that these programs use (variables like $OLLAMA_MODELS and $HF_HOME have their effect). Nothing is
-// downloaded. Any other text is a path. Errors: not_found, the store does not have the model (the message lists the models that it has);
-// corrupt_file, a file of the store is damaged.
+// Hugging Face's hub. Variables that place these stores, like $OLLAMA_MODELS and $HF_HOME, have their effect. Nothing is downloaded. Any
+// other text is a path. Errors: not_found, the store does not have the model (the message lists the models that it has); corrupt_file, a
+// file of the store is damaged.
 [[nodiscard]] Result<std::filesystem::path> model_place(std::string_view text);
 
 // Opens the model at model_place(text): a GGUF file, or a folder of a hub. Errors: those of model_place() and open_model().

@@ -20,7 +20,7 @@ namespace tessera::simulate {
 struct ReplicaOptions {
   CostModel costs;
   PageCost pages;
-  std::uint64_t kv_budget = 0;   // bytes of KV pages; 0: as many as are wanted
+  std::uint64_t kv_budget = 0;   // bytes of KV pages; 0: as many as the requests need
   double file_rate = 0.0;        // bytes a second to and from the file for pages of preempted requests; 0: no file
   StepLimits limits;
   PolicyPtr policy;
