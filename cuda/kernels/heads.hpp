@@ -45,7 +45,7 @@ struct AppendKvArgs {
   const float* k;  // [rows, kv_heads, key_dim]
   const float* v;  // [rows, kv_heads, value_dim]
   std::uint32_t rows;
-  const std::uint32_t* source_rows = nullptr;  // [rows]: rows of k and v to read, if a row goes to several sequences; nullptr: the same rows
+  const std::uint32_t* source_rows = nullptr;  // [rows]: rows of k and v to read, if a row goes to several sequences; nullptr: the same
 };
 
 // rope_append_<codec>: head_norm and rope of q and k, then append_kv, with the same bits as these three kernels. One warp for each of the
