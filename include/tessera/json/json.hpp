@@ -28,7 +28,8 @@ struct JsonParseOptions {
 // A JSON value.
 //
 //   Json tool = Json::object();
-//   tool.set("name", "add").set("strict", true);
+//   tool.set("name", "add");
+//   tool.set("strict", true);
 //   auto parsed = Json::parse(R"({"name": "add"})");
 //   if (const Json* name = parsed->find("name"); name && name->string()) std::fputs(name->string()->c_str(), stdout);
 class Json {
